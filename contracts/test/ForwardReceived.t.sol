@@ -147,12 +147,8 @@ contract ForwardReceivedTest is FacilitatorTest {
     }
 
     function test_asksAContractWallet() public {
-        Mock1271Wallet wallet = new Mock1271Wallet(payer);
-        usdc.mint(address(wallet), 5e6);
-        IX402Facilitator.Payment memory payment =
-            signPayment(PAYER_KEY, authorize(address(wallet), 5e6, "wallet"));
-        submitDirectly(payment);
-        IX402Facilitator.Payment memory forged = signPayment(0xb0b, authorize(address(wallet), 5e6, "wallet"));
+        (address wallet, IX402Facilitator.Payment memory payment) = submitFromWallet();
+        IX402Facilitator.Payment memory forged = signPayment(0xb0b, authorize(wallet, 5e6, "wallet"));
         refusesAsNotSigned(forged);
         forward(payment, RECIPIENT);
         assertEq(usdc.balanceOf(RECIPIENT), 5e6, "recipient");
@@ -160,15 +156,11 @@ contract ForwardReceivedTest is FacilitatorTest {
 
     /// @dev Such value is left to a rescue.
     function test_refusesWhatAWalletStandsByNoMore() public {
-        Mock1271Wallet wallet = new Mock1271Wallet(payer);
-        usdc.mint(address(wallet), 5e6);
-        IX402Facilitator.Payment memory payment =
-            signPayment(PAYER_KEY, authorize(address(wallet), 5e6, "wallet"));
-        submitDirectly(payment);
-        vm.store(address(wallet), 0, bytes32(uint256(uint160(STRANGER))));
+        (address wallet, IX402Facilitator.Payment memory payment) = submitFromWallet();
+        vm.store(wallet, 0, bytes32(uint256(uint160(STRANGER))));
         refusesAsNotSigned(payment);
         // Nor when its code is gone.
-        vm.etch(address(wallet), "");
+        vm.etch(wallet, "");
         refusesAsNotSigned(payment);
 
         vm.prank(ADMIN);
@@ -444,6 +436,14 @@ contract ForwardReceivedTest is FacilitatorTest {
     function cancelled(uint256 value, bytes32 nonce) private returns (IX402Facilitator.Payment memory) {
         usdc.cancelAuthorization(payer, nonce, signCancellation(PAYER_KEY, payer, nonce));
         return pay(PAYER_KEY, value, nonce);
+    }
+
+    /// @dev A contract wallet of the payer's key, and its payment, which was submitted straight to the token.
+    function submitFromWallet() private returns (address wallet, IX402Facilitator.Payment memory payment) {
+        wallet = address(new Mock1271Wallet(payer));
+        usdc.mint(wallet, 5e6);
+        payment = signPayment(PAYER_KEY, authorize(wallet, 5e6, "wallet"));
+        submitDirectly(payment);
     }
 
     function setLimit(uint256 value) private {

@@ -49,6 +49,8 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
   idOf(body: Body): Hex;
   /** Settles, and waits until the transaction is in the node's pool; mining must be held. */
   settleInPool(running: Running, body: Body): Promise<{ answer: ReturnType<Composition["post"]> }>;
+  /** Settles a payment while others' calls are mined right before our transaction. */
+  settleBehind(running: Running, body: Body, ...calls: readonly Call[]): ReturnType<Composition["post"]>;
   /** Sends a call to the node so that it is mined before everything in the pool; does not mine it. */
   sendAhead(call: Call): Promise<Hex>;
   /** Calls that any other sender can make. */
@@ -194,6 +196,15 @@ export async function composeRecovery(): Promise<RecoveryScene> {
         await sleep(10);
       }
       return { answer };
+    },
+
+    async settleBehind(running, body, ...calls) {
+      const release = await composition.holdMining();
+      const { answer } = await scene.settleInPool(running, body);
+      for (const call of calls) await scene.sendAhead(call);
+      await node.request("evm_mine");
+      await release();
+      return answer;
     },
 
     async sendAhead(call) {

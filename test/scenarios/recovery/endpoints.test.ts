@@ -6,10 +6,8 @@ import {
   transferTopic,
 } from "../../../src/chain/contract/events.ts";
 import { addressWord, type Hex, uintWord } from "../../../src/protocol/hex.ts";
-import type { Running } from "../../support/composition.ts";
 import { altering } from "../../support/misbehaviour.ts";
-import { type Call, composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
-import type { Body } from "../../support/service.ts";
+import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
 import { type Behaviour, forwardingTo, type StubNode, startStubNode } from "../../support/stub-node.ts";
 
 /*
@@ -70,16 +68,6 @@ function lyingAboutCancellations(): Behaviour {
   });
 }
 
-/** Settles a payment while another's call is mined right before our transaction. */
-async function settleBehind(running: Running, body: Body, call: Call) {
-  const release = await scene.holdMining();
-  const { answer } = await scene.settleInPool(running, body);
-  await scene.sendAhead(call);
-  await scene.chain.node.request("evm_mine");
-  await release();
-  return answer;
-}
-
 async function expectNothingForwarded(stranded: bigint): Promise<void> {
   // Long enough for several rounds over all failures.
   await sleep(1_200);
@@ -101,7 +89,7 @@ test.each([
     // Another payer's value, which no organization has claimed.
     await scene.mine(scene.submission(await scene.sign("smartWallet")));
     const body = await scene.sign("funded");
-    const answer = await settleBehind(service, body, await scene.cancellation(body));
+    const answer = await scene.settleBehind(service, body, await scene.cancellation(body));
     expect(answer.body).toMatchObject({ success: false });
     change();
     const before = lies;
@@ -113,7 +101,7 @@ test.each([
 test("a payment that was submitted directly is paid out once two endpoints show it", async () => {
   const service = await scene.startService({ network: twoEndpoints() });
   const body = await scene.sign("funded");
-  const answer = await settleBehind(service, body, scene.submission(body));
+  const answer = await scene.settleBehind(service, body, scene.submission(body));
   expect(answer.body).toMatchObject({ success: true });
   expect(await scene.balanceOf(scene.recipient())).toBe(value);
   expect(await scene.stranded()).toBe(strandedBefore);
@@ -126,7 +114,7 @@ test("with one URL, however often it is named, such a payment is queued, with th
   });
   const body = await scene.sign("funded");
   const submission = scene.submission(body);
-  const answer = await settleBehind(service, body, submission);
+  const answer = await scene.settleBehind(service, body, submission);
   expect(answer.body).toMatchObject({ success: false, nextAction: "poll" });
   await expect
     .poll(() => scene.recoveryOf(body), { timeout: 10_000 })

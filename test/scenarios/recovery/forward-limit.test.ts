@@ -3,7 +3,6 @@ import type { Kysely } from "kysely";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
 import type { LedgerTables } from "../../../src/ledger/tables.ts";
-import type { Running } from "../../support/composition.ts";
 import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
 
@@ -34,16 +33,6 @@ afterEach(async () => {
 const forwards = async () => (await scene.recovererTransactions()) - forwardsBefore;
 const setLimit = (limit: bigint) => scene.mine(scene.ofAdminLimit(limit));
 
-/** Settles a payment that a third party submits before our transaction is mined. */
-async function settleBehindSubmission(service: Running, body: Body): Promise<void> {
-  const release = await scene.holdMining();
-  const { answer } = await scene.settleInPool(service, body);
-  await scene.sendAhead(scene.submission(body));
-  await scene.chain.node.request("evm_mine");
-  await release();
-  await answer;
-}
-
 async function untilPutOff(body: Body, reason: string): Promise<void> {
   await expect
     .poll(async () => await scene.recoveryOf(body), { timeout: 5_000 })
@@ -54,11 +43,11 @@ test("a payment above what is left of the limit waits with the reason, until the
   const service = await scene.startService({ settleWaitMs: 3_000 });
   await setLimit(value + 1n);
   const first = await scene.sign("funded");
-  await settleBehindSubmission(service, first);
+  await scene.settleBehind(service, first, scene.submission(first));
   await scene.untilState(service, first, "recovered");
 
   const second = await scene.sign("funded");
-  await settleBehindSubmission(service, second);
+  await scene.settleBehind(service, second, scene.submission(second));
   await untilPutOff(
     second,
     "left of the contract's forward limit, 0.010001 USDC, which comes back within 24 hours",
@@ -77,7 +66,7 @@ test("a payment above the whole limit says that only the admin can help", async 
   const service = await scene.startService({ settleWaitMs: 3_000 });
   await setLimit(value - 1n);
   const body = await scene.sign("funded");
-  await settleBehindSubmission(service, body);
+  await scene.settleBehind(service, body, scene.submission(body));
   await untilPutOff(
     body,
     "its 0.01 USDC are more than the contract's forward limit, 0.009999 USDC: the admin has to raise it",

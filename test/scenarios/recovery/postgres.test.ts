@@ -1,9 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import type { Running } from "../../support/composition.ts";
 import { backends } from "../../support/databases.ts";
 import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
-import type { Body } from "../../support/service.ts";
 
 /*
  * A few ways of a recovery on Postgres, where several instances share it. All of them are in recovery.test.ts.
@@ -27,18 +25,6 @@ beforeEach(async () => {
 });
 afterEach(() => scene.clear());
 
-const request = (method: string, ...params: unknown[]) => scene.chain.node.request(method, ...params);
-
-/** Settles a payment at one instance while a third party submits it directly, right before our transaction is mined. */
-async function settleBehind(running: Running, body: Body): Promise<unknown> {
-  const release = await scene.holdMining();
-  const { answer } = await scene.settleInPool(running, body);
-  await scene.sendAhead(scene.submission(body));
-  await request("evm_mine");
-  await release();
-  return (await answer).body;
-}
-
 async function expectPaidOnce(): Promise<void> {
   expect(await scene.balanceOf(scene.recipient())).toBe(value);
   expect((await scene.recovererTransactions()) - forwardsBefore).toBe(1);
@@ -48,7 +34,9 @@ test("a payment that a third party submitted is paid within the same answer, onc
   const first = await scene.startService();
   await Promise.all([scene.startService(), scene.startService()]);
   const body = await scene.sign("funded");
-  expect(await settleBehind(first, body)).toMatchObject({ success: true });
+  expect((await scene.settleBehind(first, body, scene.submission(body))).body).toMatchObject({
+    success: true,
+  });
   await sleep(1_200);
   await expectPaidOnce();
   expect(await scene.settlement(first, body)).toMatchObject({ state: "recovered" });
@@ -57,7 +45,9 @@ test("a payment that a third party submitted is paid within the same answer, onc
 test("one that an instance without the key finds is paid by another with it, and handed over once", async () => {
   const without = await scene.startService({ recovers: false });
   const body = await scene.sign("funded");
-  expect(await settleBehind(without, body)).toMatchObject({ success: false });
+  expect((await scene.settleBehind(without, body, scene.submission(body))).body).toMatchObject({
+    success: false,
+  });
   const other = await scene.startService();
   await scene.untilState(other, body, "recovered");
   await expectPaidOnce();

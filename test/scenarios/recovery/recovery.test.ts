@@ -5,7 +5,7 @@ import type { JsonResponse } from "../../../src/harness/control/http-json.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import type { Running } from "../../support/composition.ts";
-import { type Call, composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
+import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
 
 /*
@@ -49,16 +49,6 @@ async function expectMoney(expected: { recipient: bigint; stranded: bigint }): P
 
 const forwards = async () => (await scene.recovererTransactions()) - forwardsBefore;
 
-/** Settles a payment while others' calls are mined right before our transaction. */
-async function settleBehind(running: Running, body: Body, ...calls: Call[]): Promise<JsonResponse> {
-  const release = await scene.holdMining();
-  const { answer } = await scene.settleInPool(running, body);
-  for (const call of calls) await scene.sendAhead(call);
-  await request("evm_mine");
-  await release();
-  return answer;
-}
-
 /** The success of a recovered payment is handed over once, and a public server's verify before it lets it pass. */
 async function expectHandedOverOnce(running: Running, body: Body): Promise<void> {
   expect((await scene.post(running, "verify", body)).body).toMatchObject({ isValid: true });
@@ -88,7 +78,7 @@ describe("an authorization that a third party submits before our transaction is 
   test("is paid to the recipient within the same answer", async () => {
     const service = await scene.startService();
     const body = await scene.sign("funded");
-    const answer = answerOf(await settleBehind(service, body, scene.submission(body)));
+    const answer = answerOf(await scene.settleBehind(service, body, scene.submission(body)));
     expect(answer).toMatchObject({ success: true });
     expect(await scene.settlement(service, body)).toMatchObject({
       state: "recovered",
@@ -131,7 +121,7 @@ describe("an authorization that a third party submits before our transaction is 
 test("an authorization that is submitted after our failure was answered: recovered, and handed over", async () => {
   const service = await scene.startService();
   const body = await scene.sign("funded");
-  const answer = answerOf(await settleBehind(service, body, scene.ofToken("pause")));
+  const answer = answerOf(await scene.settleBehind(service, body, scene.ofToken("pause")));
   expect(answer).toMatchObject(refused);
   await scene.mine(scene.ofToken("unpause"));
   await severalRounds();
@@ -146,7 +136,7 @@ describe("while another payer's value lies in the contract", () => {
     await strandBait();
     const service = await scene.startService();
     const body = await scene.sign("funded");
-    const answer = await settleBehind(service, body, await scene.cancellation(body));
+    const answer = await scene.settleBehind(service, body, await scene.cancellation(body));
     expect(answerOf(answer)).toMatchObject(refused);
     await expectNeverPaid(service, body, value);
   });
@@ -155,7 +145,7 @@ describe("while another payer's value lies in the contract", () => {
     await strandBait();
     const service = await scene.startService();
     const body = await scene.sign("funded");
-    expect(answerOf(await settleBehind(service, body, scene.ofToken("pause")))).toMatchObject(refused);
+    expect(answerOf(await scene.settleBehind(service, body, scene.ofToken("pause")))).toMatchObject(refused);
     await scene.mine(scene.ofToken("unpause"));
     await scene.mine(await scene.cancellation(body));
     await expectNeverPaid(service, body, value);
@@ -167,7 +157,7 @@ describe("while another payer's value lies in the contract", () => {
     const body = await scene.sign("funded");
     const { nonce } = body.paymentPayload.payload.authorization;
     const other = await scene.sign("funded", { nonce, to: scene.rivalRecipient() });
-    await settleBehind(service, body, scene.submission(other));
+    await scene.settleBehind(service, body, scene.submission(other));
     await severalRounds();
     expect(await scene.settlement(service, body)).toMatchObject({ state: "failed" });
     expect(await forwards()).toBe(0);
@@ -181,7 +171,7 @@ describe("while another payer's value lies in the contract", () => {
     const body = await scene.sign("funded");
     const { nonce } = body.paymentPayload.payload.authorization;
     const other = await scene.sign("funded", { nonce, value: 1n });
-    expect(answerOf(await settleBehind(service, body, scene.submission(other)))).toMatchObject(refused);
+    expect(answerOf(await scene.settleBehind(service, body, scene.submission(other)))).toMatchObject(refused);
     await expectNeverPaid(service, body, value + 1n);
   });
 });
@@ -259,7 +249,7 @@ describe("a service without the recoverer's key", () => {
   test("says that the value waits, and leaves it to one that has the key", async () => {
     const keyless = await scene.startService({ recovers: false });
     const body = await scene.sign("funded");
-    const answer = answerOf(await settleBehind(keyless, body, scene.submission(body)));
+    const answer = answerOf(await scene.settleBehind(keyless, body, scene.submission(body)));
     expect(answer).toMatchObject(refused);
     expect(answer.errorMessage).toContain("its value waits to be forwarded");
     await severalRounds();
@@ -278,7 +268,7 @@ describe("a recoverer", () => {
     const service = await scene.startService({ settleWaitMs: 1_500 });
     const body = await scene.sign("funded");
     await scene.chain.setBalance(address, 0n);
-    const answer = await settleBehind(service, body, scene.submission(body));
+    const answer = await scene.settleBehind(service, body, scene.submission(body));
     expect(answer.status).toBe(503);
     await expect
       .poll(() => scene.recoveryOf(body))
@@ -292,7 +282,7 @@ describe("a recoverer", () => {
     const service = await scene.startService({ settleWaitMs: 1_500 });
     const body = await scene.sign("funded");
     await scene.mine(scene.ofAdmin("revokeRole", "RECOVERER_ROLE", address));
-    const answer = await settleBehind(service, body, scene.submission(body));
+    const answer = await scene.settleBehind(service, body, scene.submission(body));
     expect(answer.status).toBe(503);
     await expect
       .poll(() => scene.recoveryOf(body))
@@ -310,7 +300,7 @@ describe("a recoverer", () => {
     const service = await scene.startService({ settleWaitMs: 1_500 });
     const body = await scene.sign("funded");
     const calls = [scene.ofPauser("pause"), scene.submission(body)];
-    expect((await settleBehind(service, body, ...calls)).status).toBe(503);
+    expect((await scene.settleBehind(service, body, ...calls)).status).toBe(503);
     expect(await forwards()).toBe(0);
     await scene.mine(scene.ofPauser("unpause"));
     await scene.untilState(service, body, "recovered");
