@@ -47,6 +47,7 @@ contract Actors is FacilitatorFixture {
     mapping(string action => uint256) public successes;
 
     MockUSDC[] private _tokens;
+    address[] private _payers;
     mapping(MockUSDC token => uint256) private _sentPlainly;
     Signed[] private _signed;
     mapping(bytes32 key => uint256) private _placeInSigned;
@@ -62,6 +63,9 @@ contract Actors is FacilitatorFixture {
 
     constructor() {
         deploy();
+        for (uint256 i = 0; i < PAYERS; ++i) {
+            _payers.push(vm.addr(_payerKey(i)));
+        }
         for (uint256 i = 0; i < TOKENS; ++i) {
             _tokens.push(deployUsdc("USD Coin", "2", ISSUER));
             vm.prank(ADMIN);
@@ -254,8 +258,8 @@ contract Actors is FacilitatorFixture {
         return address(facilitator);
     }
 
-    function payerAt(uint256 index) public pure returns (address) {
-        return vm.addr(_payerKey(index));
+    function payerAt(uint256 index) public view returns (address) {
+        return _payers[index % PAYERS];
     }
 
     function recipientAt(uint256 index) public pure returns (address) {
@@ -369,8 +373,11 @@ contract Actors is FacilitatorFixture {
 
     function _sign(uint256 seed) private returns (Signed memory signed) {
         uint256 key = _payerKey(seed / 5);
+        bytes32 nonce = keccak256(abi.encode(++_nonces));
         signed = Signed({
-            token: usdc, payerKey: key, payment: pay(key, _value(seed), keccak256(abi.encode(++_nonces)))
+            token: usdc,
+            payerKey: key,
+            payment: signPayment(key, authorize(payerAt(seed / 5), _value(seed), nonce))
         });
         _placeInSigned[_key(signed.payment.authorization)] = _signed.length;
         _signed.push(signed);

@@ -89,7 +89,7 @@ contract Thief is FacilitatorFixture {
     }
 
     function _sign(uint256 seed) private returns (IX402Facilitator.Payment memory payment) {
-        payment = pay(PAYER_KEY, _value(seed), bytes32(_signed.length));
+        payment = signPayment(PAYER_KEY, authorize(payer, _value(seed), bytes32(_signed.length)));
         _signed.push(payment);
     }
 
