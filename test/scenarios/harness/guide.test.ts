@@ -1,47 +1,47 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createHarness } from "../../../src/harness/index.ts";
 import { type TestPayer, testPayers } from "../../../src/published/test-payers.ts";
 import { childEnvironment } from "../../support/child-environment.ts";
 import { repository } from "../../support/cli.ts";
 
-/* What the README and the guide say of the harness is tried in a project of its own, which has the package installed. */
+/* What the README and the guide say of the harness is tried in projects that have the package installed. */
 
 const run = promisify(execFile);
 
+/** Has `node_modules`, where the projects below it find the package. */
+let root: string;
 let project: string;
-beforeEach(async () => {
-  project = await mkdtemp(join(tmpdir(), "x402-kit-test-"));
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), "x402-kit-test-"));
   await install();
 });
-afterEach(() => rm(project, { recursive: true }));
+beforeEach(async () => {
+  project = await mkdtemp(join(root, "project-"));
+  await writeFile(join(project, "package.json"), JSON.stringify({ type: "module" }));
+});
+afterAll(() => rm(root, { recursive: true }));
 
-/** Everything that is installed here, and the package itself with its exports, not compiled. */
+/** Everything that is installed here, and the package itself, compiled, with its exports. */
 async function install(): Promise<void> {
-  const modules = join(project, "node_modules");
+  await run("npm", ["run", "build", "--", "--if-changed"], { cwd: repository });
+  const modules = join(root, "node_modules");
   const own = join(modules, "x402-facilitator-kit");
   await mkdir(own, { recursive: true });
-  const entries = await readdir(join(repository, "node_modules"));
-  for (const entry of entries) {
+  for (const entry of await readdir(join(repository, "node_modules"))) {
     if (entry !== ".vite" && entry !== ".package-lock.json") {
       await symlink(join(repository, "node_modules", entry), join(modules, entry));
     }
   }
-  await symlink(join(repository, "src"), join(own, "src"));
-  const { name, exports } = JSON.parse(await readFile(join(repository, "package.json"), "utf8"));
-  const fromSource = JSON.stringify(exports)
-    .replaceAll("./dist/", "./src/")
-    .replaceAll(/\.d\.ts"|\.js"/g, '.ts"');
-  await writeFile(
-    join(own, "package.json"),
-    JSON.stringify({ name, type: "module", exports: JSON.parse(fromSource) }),
-  );
-  await writeFile(join(project, "package.json"), JSON.stringify({ type: "module" }));
+  // A copy, not a link: test runners import what really lies below node_modules as it is.
+  for (const entry of ["dist", "package.json"]) {
+    await cp(join(repository, entry), join(own, entry), { recursive: true });
+  }
 }
 
 /** The examples of a page that name their file, by that name. */
@@ -55,10 +55,10 @@ async function write(examples: ReadonlyMap<string, string>): Promise<void> {
   for (const [name, code] of examples) await writeFile(join(project, name), code);
 }
 
-/** Runs vitest over the project; gives how it ended and what it printed. */
 /** With time for a busy machine: a test has 5 s by itself. */
-const vitest = ["node_modules/vitest/vitest.mjs", "run", "--testTimeout=50000", "--hookTimeout=50000"];
+const vitest = ["../node_modules/vitest/vitest.mjs", "run", "--testTimeout=50000", "--hookTimeout=50000"];
 
+/** Runs vitest over the project; gives how it ended and what it printed. */
 async function runVitest(): Promise<{ code: number | null; output: string }> {
   const child = spawn(process.execPath, [...vitest, "--no-color"], {
     cwd: project,
