@@ -1,10 +1,46 @@
 import { z } from "zod";
+import {
+  invalidReasons,
+  type NextStep,
+  nextActions,
+  paymentStates,
+  type SettleErrorReasonV2,
+  situations,
+} from "./catalogue.ts";
 import type { Hex } from "./hex.ts";
-import type { NextStep } from "./next-step.ts";
-import { nextStepSchema } from "./next-step-schema.ts";
 import { bytes32 } from "./primitives.ts";
-import { invalidReasons, settleErrorReasonsV2 } from "./reasons.ts";
 import { settlementStates } from "./settlement-states.ts";
+
+/** What a v2 settle may answer. */
+export const settleErrorReasonsV2: [SettleErrorReasonV2, ...SettleErrorReasonV2[]] = [
+  ...invalidReasons,
+  "settlement_pending",
+  "unexpected_settle_error",
+];
+
+/** The members of every answer that is not a success. */
+const nextStepSchema = {
+  situation: z
+    .enum(namesOf(situations))
+    .meta({
+      description: "What has happened, more exactly than the reason says; docs/errors.md has the table",
+    })
+    .optional(),
+  nextAction: z
+    .enum(namesOf(nextActions))
+    .meta({ description: "What a machine should do; docs/errors.md has the table" })
+    .optional(),
+  paymentState: z
+    .enum(namesOf(paymentStates))
+    .meta({ description: "What is known of the payer's money" })
+    .optional(),
+  retryAfterSeconds: z.number().meta({ description: "When to ask again, at the soonest" }).optional(),
+  poll: z.string().meta({ description: "Where the settlement can be asked for" }).optional(),
+};
+
+function namesOf<Name extends string>(table: Readonly<Record<Name, unknown>>): [Name, ...Name[]] {
+  return Object.keys(table) as [Name, ...Name[]];
+}
 
 const payer = z.string().meta({ description: "authorization.from, when it could be read" }).optional();
 const network = z
@@ -34,7 +70,7 @@ const invalidAnswer = z.object({
   isValid: z.literal(false),
   ...refusal,
   ...verdict,
-  ...z.object(nextStepSchema).required({ nextAction: true, paymentState: true }).shape,
+  ...z.object(nextStepSchema).required({ situation: true, nextAction: true, paymentState: true }).shape,
 });
 
 /** A verdict on a payment. Status 200, valid or not. */
@@ -62,7 +98,7 @@ const failedAnswer = z.object({
   transaction: z.literal(""),
   ...outcome,
   ...failure,
-  ...z.object(nextStepSchema).required({ nextAction: true, paymentState: true }).shape,
+  ...z.object(nextStepSchema).required({ situation: true, nextAction: true, paymentState: true }).shape,
 });
 
 /** The outcome of a settle. Status 200 when it is decided. */

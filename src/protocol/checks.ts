@@ -1,7 +1,7 @@
 import type { Authorization } from "./authorization.ts";
+import type { Invalid } from "./catalogue.ts";
 import { type Address, sameAddress } from "./hex.ts";
 import { type Asset, findAsset } from "./networks.ts";
-import type { Invalid } from "./reasons.ts";
 import { expiryMarginSeconds, refusals, usualMaxValiditySeconds } from "./refusals.ts";
 import type { PaymentRequest } from "./requests.ts";
 
@@ -30,6 +30,20 @@ export const pureCheckNames = [
 ] as const;
 
 export type PureCheckName = (typeof pureCheckNames)[number];
+
+/** The checks of a payment, by name, in the order in which verify makes them; settle may make the last three again. */
+export const checkNames = [
+  "networkIsEnabled",
+  ...pureCheckNames,
+  "minimumIsReached",
+  "signatureHolds",
+  "authorizationIsFree",
+  "windowIsOpen",
+  "simulationSucceeds",
+  "payerIsAccepted",
+] as const;
+
+export type CheckName = (typeof checkNames)[number];
 
 const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
   assetIsAllowed: ({ requirements }, network) =>

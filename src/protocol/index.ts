@@ -1,10 +1,10 @@
 export * from "./answers.ts";
 export * from "./authorization.ts";
 export * from "./build-request.ts";
+export * from "./catalogue.ts";
 export * from "./hex.ts";
 export * from "./networks.ts";
 export * from "./primitives.ts";
-export * from "./reasons.ts";
 export * from "./request-schemas.ts";
 export {
   type Envelope,

@@ -1,4 +1,12 @@
-import { advice } from "./advice.ts";
+import { advice } from "./refusals.ts";
+
+/** What is advised on signatures that were made for something else, beside `advice`: web pages with the fixtures load it late. */
+export const signatureAdvice = {
+  "signed-with-another-domain":
+    "Sign for the token's own name and version, which clients take from `extra` of the requirements, and for the network's chain id.",
+  "signed-receive": "Sign primaryType TransferWithAuthorization.",
+  "malformed-signature": "Let the wallet sign typed data, and send its answer unchanged.",
+} as const;
 
 /**
  * The mistakes that are made with x402 payments, and how each is mended. One table for everything that explains: the
@@ -144,7 +152,7 @@ export const mistakes = {
     rank: 3,
     title: "The signature holds under another EIP-712 domain",
     why: "Name, version, chain id and token address are part of what is signed. USDC is called “USD Coin” on the mainnets and “USDC” on the Sepolia networks.",
-    fix: advice["signed-with-another-domain"],
+    fix: signatureAdvice["signed-with-another-domain"],
   },
   "signed-other-values": {
     rank: 3,
@@ -156,7 +164,7 @@ export const mistakes = {
     rank: 3,
     title: "ReceiveWithAuthorization was signed",
     why: "x402 uses TransferWithAuthorization; the two have different type hashes.",
-    fix: advice["signed-receive"],
+    fix: signatureAdvice["signed-receive"],
   },
   "signed-by-another-key": {
     rank: 3,
@@ -168,7 +176,7 @@ export const mistakes = {
     rank: 3,
     title: "The signature has a form that USDC refuses",
     why: "USDC takes 65 bytes r, s, v with s in the lower half and v 27 or 28. Compact signatures (EIP-2098) have 64 bytes.",
-    fix: advice["malformed-signature"],
+    fix: signatureAdvice["malformed-signature"],
   },
   "undeployed-wallet": {
     rank: 3,

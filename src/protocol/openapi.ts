@@ -17,7 +17,7 @@ import {
 } from "./discovery/discovery.ts";
 import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
 import { paymentIdentifierExtension, shopsResourcePattern } from "./payment-identifier.ts";
-import { problemMediaType } from "./problems.ts";
+import { problemKinds, problemMediaType, problemTexts } from "./problems.ts";
 import { createPaymentRequestSchema } from "./request-schemas.ts";
 import { type Route, type RouteName, routes } from "./routes.ts";
 import { largestPage, type SettlementQuery, usualPage } from "./settlement-query.ts";
@@ -43,7 +43,7 @@ export function describeService(
       statuses.map((status) => [
         status,
         {
-          description: problemTitles[status] ?? "No verdict",
+          description: describeProblems(status),
           headers: { ...alwaysSent, ...problemHeaders[status] },
           content: { [problemMediaType]: { schema: reference("Problem") } },
         },
@@ -220,19 +220,11 @@ function pathsOf(operations: Readonly<Record<RouteName, object>>): object {
   );
 }
 
-const problemTitles: Readonly<Record<string, string>> = {
-  "400": "The body is not JSON, or a parameter of the query, a key or an identifier cannot be read",
-  "401": "API key missing or not accepted",
-  "403": "The key lacks a scope, or its organization a recipient on the network",
-  "404": "No such settlement of this organization, no such network, or no catalogue here",
-  "409": "The payment's identifier (extension payment-identifier) was another payment's",
-  "413": "More than 32 KiB",
-  "415": "Not application/json",
-  "422": "Idempotency-Key reused with another body",
-  "429":
-    "Too many requests from this API key, or from this address without a good one, or the organization's gas budget of the day is used up; see Retry-After",
-  "503": "No verdict could be reached, or the settlement is under way; see Retry-After",
-};
+/** What the problems of a status are about, in the words of their table. */
+function describeProblems(status: string): string {
+  const kinds = Object.values(problemKinds).filter((kind) => `${kind.status}` === status);
+  return kinds.flatMap(({ name }) => problemTexts[name].means ?? []).join(", or ");
+}
 
 const text = { type: "string" };
 const seconds = { type: "integer", minimum: 0 };

@@ -1,7 +1,6 @@
 import type { ProblemDetails, Written } from "./answers.ts";
-import { nextStepOfProblem } from "./next-step.ts";
+import { limitMessage, nextStepOfProblem } from "./catalogue.ts";
 import { paymentIdentifierExtension } from "./payment-identifier.ts";
-import { limitMessage } from "./reasons.ts";
 import type { Envelope } from "./requests.ts";
 import { longestParameter } from "./routes.ts";
 
@@ -41,6 +40,74 @@ export const problemKinds = {
   shuttingDown: { status: 503, name: "shutting-down", title: "The service is shutting down" },
   undetermined: { status: 503, name: "undetermined", title: "No verdict could be reached" },
 } as const satisfies Record<string, ProblemKind>;
+
+/** The end of a problem's `type`. */
+export type ProblemName = (typeof problemKinds)[keyof typeof problemKinds]["name"];
+
+/** What a problem is about, where its title does not say it or its routes have it in several ways, and what to do. */
+type ProblemText = { means?: string; fix: string };
+
+/** The answers without a verdict, as `explain`, docs/errors.md and the OpenAPI document tell them. */
+export const problemTexts: Readonly<Record<ProblemName, ProblemText>> = {
+  "malformed-request": {
+    means: "The body is not JSON, or a parameter of the query, a key or an identifier cannot be read",
+    fix: "Send the body as one JSON object; `x402-kit explain BODY` says what it is instead.",
+  },
+  unauthorized: {
+    means: "API key missing or not accepted",
+    fix: "Send the API key in the header Authorization; `x402-kit up` prints it.",
+  },
+  forbidden: {
+    means: "The key lacks a scope, or its organization a recipient on the network",
+    fix: "Name the organization's wallet on this network with `x402-kit org set-recipient`, or use a key with the scope.",
+  },
+  "not-found": {
+    means: "No such settlement of this organization, no such network, or no catalogue here",
+    fix: "The facilitator's URL ends in /v1: payments go to POST /v1/verify and POST /v1/settle.",
+  },
+  "method-not-allowed": { fix: "Use the method that the message names." },
+  "request-timeout": {
+    fix: "Send the whole request without pauses. Nothing was done; send the same payment again.",
+  },
+  "payment-identifier-reused": {
+    means: "The payment's identifier (extension payment-identifier) was another payment's",
+    fix: "Send the payment that came first under this identifier, or have the payer's client use a new one for a new purchase.",
+  },
+  "body-too-large": { means: "More than 32 KiB", fix: "Send the payment alone; it has about 1 KiB." },
+  "uri-too-long": {
+    fix: "The facilitator's URL ends in /v1: nothing of a payment belongs in the path or the query.",
+  },
+  "unsupported-media-type": {
+    means: "Not application/json",
+    fix: "Send content-type: application/json, and the body as plain JSON, not compressed.",
+  },
+  "idempotency-key-reused": {
+    means: "Idempotency-Key reused with another body",
+    fix: "Use a new Idempotency-Key for every payment, and the old one for repeats.",
+  },
+  "too-many-requests": {
+    means: "Too many requests from this API key, or from this address without a good one",
+    fix: "Wait as long as Retry-After says, then send the same payment again.",
+  },
+  "gas-budget-used-up": {
+    means: "the organization's gas budget of the day is used up; see Retry-After",
+    fix: "Wait as long as Retry-After says, then send the same payment again; `x402-kit org set-limits` changes the budget.",
+  },
+  "headers-too-large": {
+    fix: "Send the payment in the body, and no header but Authorization and content-type.",
+  },
+  overloaded: { fix: "Wait as long as Retry-After says, then send the same payment again." },
+  "shutting-down": { fix: "Send the same payment again: another instance, or the next one, takes it." },
+  undetermined: {
+    means: "No verdict could be reached, or the settlement is under way; see Retry-After",
+    fix: "Send the same payment again, never a new one.",
+  },
+};
+
+/** Whether it is the name of a problem: of an answer without a verdict. */
+export function isProblem(reason: string): reason is ProblemName {
+  return Object.hasOwn(problemTexts, reason);
+}
 
 /** The details of the problems, for callers. */
 export const problemDetails = {

@@ -1,4 +1,11 @@
-import { advice } from "./advice.ts";
+import {
+  type Invalid,
+  type InvalidPart,
+  invalid,
+  limitMessage,
+  type Situation,
+  situations,
+} from "./catalogue.ts";
 import { type Address, sameAddress } from "./hex.ts";
 import {
   type Asset,
@@ -7,9 +14,28 @@ import {
   type NetworkName,
   type NetworkRegistry,
 } from "./networks.ts";
-import { type Invalid, type InvalidPart, type InvalidReason, invalid } from "./reasons.ts";
-import type { Situation } from "./situations.ts";
+import type { settlementStates } from "./settlement-states.ts";
 import { describeOne, type TokenUnits, unitsOf } from "./token-units.ts";
+
+/**
+ * What the messages of refusals advise, by the mistakes of `mistakes.ts`, which web pages with the fixtures do not need. It
+ * is sent in answers, so it is plain ASCII.
+ */
+export const advice = {
+  "networks-differ": "Pass on the requirements that the payer chose from the challenge.",
+  "wrong-asset": "Use the address of the network's own USDC.",
+  "pay-to-is-not-the-contract":
+    "Set payTo to the facilitator contract of the network, and your wallet with `x402-kit org set-recipient` (or `up --recipient`).",
+  "signed-for-another-recipient":
+    "The challenge must name the facilitator contract as payTo before the payer signs; sign again.",
+  "amount-differs": "Sign the amount of the requirements.",
+  "times-in-milliseconds": "Divide by 1000: now is Math.floor(Date.now() / 1000).",
+  expired:
+    "Sign again with a later validBefore, and settle at once. A payer's clock that is behind shortens every payment.",
+  "not-valid-yet": 'Sign with validAfter "0", or set the payer\'s clock.',
+  "signed-by-another-key":
+    "Sign with the key of authorization.from, and send every member of the authorization as it was signed. If that is a smart wallet, the wallet itself decides (EIP-1271), and it must be deployed.",
+} as const;
 
 /** From this age on, blocks are not replaced any more. */
 export const finalitySeconds = 1_800;
@@ -68,28 +94,8 @@ export function powerOfTenBetween(a: bigint, b: bigint): number | undefined {
 /** A number, or a placeholder where it is not known beforehand. */
 type Shown = bigint | string;
 
-/** The chain's time in the message of a refusal for its times; undefined in others. */
-export function chainTimeIn(message: string | undefined): bigint | undefined {
-  const [, time] = /; the chain's time is (\d{1,20})[.,]/.exec(message ?? "") ?? [];
-  return time === undefined ? undefined : BigInt(time);
-}
-
 /** Some seconds, where they are not known beforehand. */
 const shownSeconds = "<seconds>";
-
-/** The seller's half of the request is wrong. */
-const wrongRequirements = (message: string) =>
-  invalid("invalid_payment_requirements", message, "requirements");
-
-/** A refusal whose situation does not follow from its reason alone. */
-const inSituation = (situation: Situation, reason: InvalidReason, message: string): Invalid => ({
-  ...invalid(reason, message),
-  situation,
-});
-
-/** The authorization, the token or an account is not in a state in which the payment can be settled. */
-const wrongState = (situation: Situation, message: string) =>
-  inSituation(situation, "invalid_transaction_state", message);
 
 /**
  * Why a well-formed payment is refused, each with its reason and its sentence. The service and the fixtures say these
@@ -110,72 +116,86 @@ export const refusals = {
         : `the CAIP-2 name of a supported network${example}`;
     const hint =
       meant === undefined ? "" : `: ${formatNetwork(meant, x402Version)} in version ${x402Version}`;
-    return invalid("invalid_network", `${at}.network must be ${known}${hint}`, fault);
+    return invalid(`network_of_${fault}`, `${at}.network must be ${known}${hint}`);
   },
 
   networksDiffer: (paid: NetworkName, asked: NetworkName) =>
     invalid(
-      "invalid_network",
-      `The payment is for ${paid}, but paymentRequirements.network is ${asked}. ${advice["networks-differ"]}`,
-      "requirements",
+      "networks_differ",
+      `The payment is for ${paid}, but paymentRequirements.network is ${asked}`,
+      advice["networks-differ"],
     ),
 
   networkNotEnabled: (network: string, enabled: readonly string[]) =>
     invalid(
-      "invalid_network",
+      "network_not_enabled",
       `${network} is not enabled here; enabled: ${enabled.join(", ")}. Offer and sign for one of these`,
-      "requirements",
     ),
 
   assetNotAccepted: (asset: Address, network: string, accepted: readonly Pick<Asset, "address">[]) =>
-    wrongRequirements(
-      `The asset ${asset}${homeOf(asset, network)} is not accepted on ${network}; accepted: ${listAddresses(accepted)}. ${advice["wrong-asset"]}`,
+    invalid(
+      "asset_not_accepted",
+      `The asset ${asset}${homeOf(asset, network)} is not accepted on ${network}; accepted: ${listAddresses(accepted)}`,
+      advice["wrong-asset"],
     ),
 
   payToIsNotContract: (payTo: Address | undefined, facilitatorContract: Address) =>
-    wrongRequirements(
-      `paymentRequirements.payTo is ${payTo}, but must be the facilitator contract ${facilitatorContract}. ${advice["pay-to-is-not-the-contract"]}`,
+    invalid(
+      "pay_to_is_not_the_contract",
+      `paymentRequirements.payTo is ${payTo}, but must be the facilitator contract ${facilitatorContract}`,
+      advice["pay-to-is-not-the-contract"],
     ),
 
   belowMinimum: (value: bigint, minimum: bigint) =>
-    wrongRequirements(`The amount of ${value} is below the organization's minimum of ${minimum}`),
+    invalid(
+      "amount_below_minimum",
+      `The amount of ${value} is below the organization's minimum of ${minimum}`,
+    ),
 
-  valueIsZero: () => wrongRequirements("The amount is 0; payments of nothing are not settled"),
+  valueIsZero: () => invalid("amount_zero", "The amount is 0; payments of nothing are not settled"),
 
   recipientIsNotContract: (to: Address, facilitatorContract: Address) =>
     invalid(
-      "invalid_exact_evm_payload_recipient_mismatch",
-      `authorization.to is ${to}, but must be the facilitator contract ${facilitatorContract}. ${advice["signed-for-another-recipient"]}`,
+      "recipient_is_not_the_contract",
+      `authorization.to is ${to}, but must be the facilitator contract ${facilitatorContract}`,
+      advice["signed-for-another-recipient"],
     ),
 
   valueDiffers: (value: bigint, required: bigint, asset: Asset | undefined) =>
     invalid(
-      "invalid_exact_evm_payload_authorization_value",
-      `authorization.value is ${value}, but exactly ${required} is required. ${adviceOnAmounts(value, required, asset)}`,
+      "value_differs",
+      `authorization.value is ${value}, but exactly ${required} is required`,
+      adviceOnAmounts(value, required, asset),
     ),
 
   tooEarly: (validAfter: bigint, now: Shown): Invalid => {
-    const waitsLong = isInMilliseconds(validAfter);
-    const refusal = invalid(
-      "invalid_exact_evm_payload_authorization_valid_after",
-      `The authorization is valid after ${validAfter}; the chain's time is ${now}. ${advice[waitsLong ? "times-in-milliseconds" : "not-valid-yet"]}`,
-    );
-    if (waitsLong) return refusal;
+    const fact = `The authorization is valid after ${validAfter}; the chain's time is ${now}`;
+    if (isInMilliseconds(validAfter)) {
+      return { ...invalid("never_valid", fact, advice["times-in-milliseconds"]), chainTime: now };
+    }
     const retryAfterSeconds = typeof now === "bigint" ? Number(validAfter - now) + 1 : shownSeconds;
-    return { ...refusal, situation: "not_valid_yet", retryAfterSeconds };
+    return { ...invalid("not_valid_yet", fact, advice["not-valid-yet"]), retryAfterSeconds, chainTime: now };
   },
 
-  tooLate: (validBefore: bigint, now: Shown) =>
-    invalid(
-      "invalid_exact_evm_payload_authorization_valid_before",
-      `The authorization is valid before ${validBefore}; the chain's time is ${now}, and ${expiryMarginSeconds} seconds are needed to settle. ${advice.expired}`,
+  tooLate: (validBefore: bigint, now: Shown): Invalid => ({
+    ...invalid(
+      "expired",
+      `The authorization is valid before ${validBefore}; the chain's time is ${now}, and ${expiryMarginSeconds} seconds are needed to settle`,
+      advice.expired,
     ),
+    chainTime: now,
+  }),
 
-  tooFarAhead: (validBefore: bigint, now: Shown, mostSeconds: bigint) =>
-    invalid(
-      "invalid_exact_evm_payload_authorization_valid_before",
-      `The authorization is valid before ${validBefore}; the chain's time is ${now}, and at most ${mostSeconds} seconds ahead are accepted. ${isInMilliseconds(validBefore) ? advice["times-in-milliseconds"] : "Sign again with an earlier validBefore."}`,
+  tooFarAhead: (validBefore: bigint, now: Shown, mostSeconds: bigint): Invalid => ({
+    ...invalid(
+      "valid_too_long",
+      `The authorization is valid before ${validBefore}; the chain's time is ${now}, and at most ${mostSeconds} seconds ahead are accepted`,
+      isInMilliseconds(validBefore)
+        ? advice["times-in-milliseconds"]
+        : "Sign again with an earlier validBefore.",
     ),
+    chainTime: now,
+  }),
 
   /** `mistake` says what was probably done wrong: `describeWrongSignature`. */
   notSignedByPayer: (
@@ -185,76 +205,123 @@ export const refusals = {
     mistake: string,
   ) =>
     invalid(
-      "invalid_exact_evm_payload_signature",
-      `The signature is not that of ${payer} over this authorization on ${network} (name "${name}", version "${version}"). ${mistake}`,
+      "signature_wrong",
+      `The signature is not that of ${payer} over this authorization on ${network} (name "${name}", version "${version}")`,
+      mistake,
     ),
 
   walletRefuses: (payer: Address) =>
-    invalid(
-      "invalid_exact_evm_payload_signature",
-      `The contract at ${payer} does not accept the signature (EIP-1271)`,
-    ),
+    invalid("wallet_refuses", `The contract at ${payer} does not accept the signature (EIP-1271)`),
 
   tokenRefusesSignature: (payer: Address) =>
-    inSituation(
-      "payer_cannot_pay",
-      "invalid_exact_evm_payload_signature",
+    invalid(
+      "token_refuses_signature",
       `The token does not accept the signature for ${payer}: code at the payer's address (EIP-7702, EIP-1271) decides there`,
     ),
 
   /** The organization refuses payers with code. */
   payerHasCode: (payer: Address) =>
-    inSituation(
+    invalid(
       "payer_has_code",
-      "invalid_exact_evm_payload_signature",
-      `The payer ${payer} has code (a wallet, or EIP-7702), and this organization takes plain accounts only. Pay from a plain account`,
+      `The payer ${payer} has code (a wallet, or EIP-7702), and this organization takes plain accounts only`,
+      "Pay from a plain account",
     ),
 
   walletNotDeployed: (payer: Address, network: string) =>
     invalid(
-      "invalid_exact_evm_payload_undeployed_smart_wallet",
+      "wallet_not_deployed",
       `The smart wallet ${payer} is not deployed on ${network}; deploy it before paying`,
     ),
 
   balanceTooSmall: (balance: Shown, value: bigint, asset: Asset | undefined) =>
     invalid(
-      "insufficient_funds",
+      "balance_too_small",
       `The payer holds ${balance} of the asset's smallest unit; ${value} is needed. Fund the payer, or fix the price if it is off by decimals${exampleOf(asset && unitsOf(asset))}`,
     ),
 
   balanceTakenUp: (balance: Shown, value: bigint) =>
-    inSituation(
+    invalid(
       "balance_taken_up",
-      "insufficient_funds",
       `The payer's balance of ${balance} is taken up by settlements under way; ${value} more is needed`,
     ),
 
   /** Used or cancelled on chain by another party: the token does not tell the two apart. */
-  usedOnChain: () => wrongState("used_on_chain", "The authorization was used or cancelled before"),
+  usedOnChain: () => invalid("used_on_chain", "The authorization was used or cancelled before"),
 
   /** Claimed here before. Says no more, because the caller may not be its owner. */
-  usedHere: () => invalid("invalid_transaction_state", "The authorization was used before"),
+  usedHere: () => invalid("used_here", "The authorization was used before"),
 
-  beingSettled: () => wrongState("under_way", "Another request is settling this authorization"),
+  beingSettled: () => invalid("under_way", "Another request is settling this authorization"),
 
   settledBefore: (transaction: string) =>
-    wrongState("settled_before", `This authorization was settled before, by transaction ${transaction}`),
+    invalid("settled_before", `This authorization was settled before, by transaction ${transaction}`),
 
   /** `why` is the settlement's failure, and perhaps what became of it since. */
   failed: (transaction: string, why: string) =>
-    wrongState("transaction_failed", `The settlement failed in transaction ${transaction}: ${why}`),
+    invalid("transaction_failed", `The settlement failed in transaction ${transaction}: ${why}`),
 
   /** The same, once the authorization has expired without a use by anybody, for so long that no block can change that. */
   failedForGood: (transaction: string, why: string) =>
-    wrongState("failed_for_good", `The settlement failed in transaction ${transaction}: ${why}`),
+    invalid("failed_for_good", `The settlement failed in transaction ${transaction}: ${why}`),
 
-  assetPaused: () => wrongState("asset_paused", "The asset is paused by its issuer"),
+  assetPaused: () => invalid("asset_paused", "The asset is paused by its issuer"),
 
-  payerBlacklisted: () => wrongState("payer_cannot_pay", "The payer is blacklisted by the asset's issuer"),
+  payerBlacklisted: () => invalid("payer_blacklisted", "The payer is blacklisted by the asset's issuer"),
 
   recipientBlacklisted: (recipient: Address) =>
-    wrongState("contract_blacklisted", `The recipient ${recipient} is blacklisted by the asset's issuer`),
+    invalid("recipient_blacklisted", `The recipient ${recipient} is blacklisted by the asset's issuer`),
 
   contractBlacklisted: () =>
-    wrongState("contract_blacklisted", "The facilitator contract is blacklisted by the asset's issuer"),
+    invalid("contract_blacklisted", "The facilitator contract is blacklisted by the asset's issuer"),
 } as const satisfies Record<string, (...facts: never[]) => Invalid>;
+
+/**
+ * Whether a payer who follows a refusal signs a new authorization, and so may pay a second time: unless it says that the earlier
+ * request has failed for good.
+ */
+export function isSignedAgain({ situation }: Invalid): boolean {
+  return situations[situation].nextAction === "sign_again" && situation !== "failed_for_good";
+}
+
+/**
+ * A refusal of an authorization that an earlier request has used, or is about to: the same payment with other requirements,
+ * or a damaged one. Where payers would sign again for it, what follows from it is the situation of the earlier request; its
+ * reason stays.
+ */
+export function refuseUsed(refusal: Invalid, situation: Situation): Invalid {
+  return withoutSigning(refusal, situation, "An earlier request used this authorization");
+}
+
+/**
+ * A refusal of an authorization that was used or cancelled on chain, and which the ledger does not know: the payment was
+ * submitted straight to the token, or the ledger that knew it is gone. One that has expired was used in time.
+ */
+export function refuseUsedOnChain(refusal: Invalid): Invalid {
+  if (refusal.reason === "invalid_exact_evm_payload_authorization_valid_before") {
+    return refusals.usedOnChain();
+  }
+  return withoutSigning(refusal, "used_on_chain", "This authorization was used or cancelled on chain");
+}
+
+/** A refusal of an authorization of which it cannot be told whether it was used. */
+export function refuseUntold(refusal: Invalid): Invalid {
+  return withoutSigning(refusal, "use_unknown", "The chain could not be asked whether it was used");
+}
+
+function withoutSigning(refusal: Invalid, situation: Situation, why: string): Invalid {
+  if (!isSignedAgain(refusal)) return refusal;
+  const { fact = refusal.message } = refusal;
+  const message = `${fact}. ${why}: sign no other before you know what became of it.`;
+  return { ...refusal, message: limitMessage(message), situation };
+}
+
+/** How a settlement stands to those who send its payment again. `deliveredAt` is null until its success was handed over. */
+export function situationOfUse(
+  state: (typeof settlementStates)[number],
+  deliveredAt: unknown,
+  isOwn: boolean,
+): Situation {
+  if (!isOwn) return "used_here";
+  if (state === "failed") return "transaction_failed";
+  return deliveredAt === null || state === "submitted" ? "pending" : "settled_before";
+}

@@ -3,8 +3,14 @@ import { describe, expect, test } from "vitest";
 import { exampleBody } from "../../test/support/example-payment.ts";
 import { testPayers } from "../published/test-payers.ts";
 import { settlementId } from "./authorization.ts";
+import {
+  invalidReasons,
+  type Situation,
+  settleErrorReason,
+  settleErrorReasonsV1,
+  situations,
+} from "./catalogue.ts";
 import { networks } from "./networks.ts";
-import { invalidReasons, settleErrorReason, settleErrorReasonsV1 } from "./reasons.ts";
 import { parsePaymentRequest } from "./requests.ts";
 
 const contract = "0x00000000000000000000000000000000000000F0";
@@ -226,8 +232,8 @@ test("the code of a v1 settle says which half of the request has the wrong schem
 
 test("every reason has one of the five codes in v1, and is itself in v2", () => {
   for (const reason of invalidReasons) {
-    for (const fault of ["payload", "requirements"] as const) {
-      const refusal = { reason, fault, message: "" };
+    for (const situation of Object.keys(situations) as Situation[]) {
+      const refusal = { reason, situation };
       expect(settleErrorReasonsV1).toContain(settleErrorReason(refusal, 1));
       expect(settleErrorReason(refusal, 2)).toBe(reason);
     }

@@ -1,4 +1,5 @@
 import { type Authorization, settlementId } from "./authorization.ts";
+import { type Invalid, type InvalidPart, invalid } from "./catalogue.ts";
 import { type Address, type Hex, sameAddress } from "./hex.ts";
 import { builtInNetworks, type Network, type NetworkRegistry } from "./networks.ts";
 import {
@@ -6,7 +7,6 @@ import {
   paymentIdentifierExtension,
   readPaymentIdentifier,
 } from "./payment-identifier.ts";
-import { type Invalid, type InvalidPart, invalid } from "./reasons.ts";
 import { refusals } from "./refusals.ts";
 import {
   inObject,
@@ -62,11 +62,11 @@ export function parsePaymentRequest(body: unknown, known: NetworkRegistry = buil
   const refuse = (refusal: Invalid): ParsedRequest => ({ ok: false, envelope, invalid: refusal });
 
   const payload = member(body, "paymentPayload");
-  if (!isRecord(payload)) return refuse(invalid("invalid_payload", "paymentPayload must be an object"));
+  if (!isRecord(payload)) return refuse(invalid("payload_malformed", "paymentPayload must be an object"));
   const version = member(payload, "x402Version");
   if (version !== 1 && version !== 2) {
     const form = typeof version === "string" ? "the number 1 or 2, not text" : "1 or 2";
-    return refuse(invalid("invalid_x402_version", `paymentPayload.x402Version must be ${form}`));
+    return refuse(invalid("version_unknown", `paymentPayload.x402Version must be ${form}`));
   }
   const accepted = version === 1 ? payload : member(payload, "accepted");
   const acceptedAt = version === 1 ? "paymentPayload" : "paymentPayload.accepted";
@@ -74,10 +74,10 @@ export function parsePaymentRequest(body: unknown, known: NetworkRegistry = buil
   const otherVersion = `, or x402Version ${3 - version}: this looks like a payment of version ${3 - version}`;
   if (!isRecord(accepted)) {
     const hint = namesScheme ? otherVersion : "";
-    return refuse(invalid("invalid_payload", `${acceptedAt} must be an object${hint}`));
+    return refuse(invalid("payload_malformed", `${acceptedAt} must be an object${hint}`));
   }
   if (version === 1 && !namesScheme && isRecord(member(payload, "accepted"))) {
-    return refuse(invalid("invalid_payload", `${acceptedAt}.scheme must be a string${otherVersion}`));
+    return refuse(invalid("payload_malformed", `${acceptedAt}.scheme must be a string${otherVersion}`));
   }
 
   const named = readSchemeAndNetwork(known, accepted, acceptedAt, version, "payload", true);
@@ -106,7 +106,7 @@ export function parsePaymentRequest(body: unknown, known: NetworkRegistry = buil
 
   const exact = unlessMalformed(
     () => readExactPayload(member(payload, "payload")),
-    (message) => invalid("invalid_payload", message),
+    (message) => invalid("payload_malformed", message),
   );
   if ("reason" in exact) return refuse(exact);
   const { authorization, signature } = exact;
@@ -155,15 +155,14 @@ function readSchemeAndNetwork(
   fault: InvalidPart,
   schemeRequired: boolean,
 ): Network | Invalid {
-  const malformed = (message: string): Invalid =>
-    fault === "payload" ? invalid("invalid_payload", message) : malformedRequirements(message);
+  const malformed = (message: string): Invalid => invalid(`${fault}_malformed`, message);
 
   const schemeName = member(part, "scheme");
   if (schemeName === undefined ? schemeRequired : typeof schemeName !== "string") {
     return malformed(`${path}.scheme must be a string`);
   }
   if (schemeName !== undefined && schemeName !== "exact") {
-    return invalid("unsupported_scheme", `${path}.scheme must be "exact"`, fault);
+    return invalid(`scheme_of_${fault}`, `${path}.scheme must be "exact"`);
   }
   const spelling = member(part, "network");
   if (typeof spelling !== "string") return malformed(`${path}.network must be a string`);
@@ -244,7 +243,7 @@ function unlessMalformed<T>(read: () => T, refuse: (message: string) => Invalid)
 }
 
 function malformedRequirements(message: string): Invalid {
-  return invalid("invalid_payment_requirements", message, "requirements");
+  return invalid("requirements_malformed", message);
 }
 
 function isRecord(value: unknown): value is object {

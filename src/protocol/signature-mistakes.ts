@@ -1,5 +1,4 @@
 import { checksumAddress } from "./address.ts";
-import { advice } from "./advice.ts";
 import {
   type Authorization,
   authorizationHash,
@@ -8,7 +7,9 @@ import {
   domainSeparator,
 } from "./authorization.ts";
 import { type Address, type Hex, sameAddress } from "./hex.ts";
+import { signatureAdvice } from "./mistakes.ts";
 import { type Asset, networkNames, networks } from "./networks.ts";
+import { advice } from "./refusals.ts";
 import { readEcdsaSignature } from "./signature.ts";
 
 /** A domain that a payer may have signed for. */
@@ -33,7 +34,7 @@ export async function describeWrongSignature(
       bytes === 65
         ? ""
         : `It has ${bytes} ${bytes === 1 ? "byte" : "bytes"}, and that of an account without code has 65. `;
-    return `${length}${advice["malformed-signature"]}`;
+    return `${length}${signatureAdvice["malformed-signature"]}`;
   }
   const isPayers = async (digest: Hex) => {
     const signer = await recover(digest, signature);
@@ -41,15 +42,15 @@ export async function describeWrongSignature(
   };
   const own = separatorOf(right);
   const received = authorizationHash(authorization, authorizationTypehashes.ReceiveWithAuthorization);
-  if (await isPayers(digestUnder(own, received))) return advice["signed-receive"];
+  if (await isPayers(digestUnder(own, received))) return signatureAdvice["signed-receive"];
   const signed = authorizationHash(authorization);
   for (const domain of likelyDomains(right)) {
     if (!(await isPayers(digestUnder(separatorOf(domain), signed)))) continue;
-    return `It was signed for ${formatDomain(domain)}. ${advice["signed-with-another-domain"]}`;
+    return `It was signed for ${formatDomain(domain)}. ${signatureAdvice["signed-with-another-domain"]}`;
   }
   const signer = await recover(digestUnder(own, signed), signature);
   return signer === undefined
-    ? advice["malformed-signature"]
+    ? signatureAdvice["malformed-signature"]
     : `For these values it is the signature of ${checksumAddress(signer)}. ${advice["signed-by-another-key"]}`;
 }
 

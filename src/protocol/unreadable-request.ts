@@ -1,4 +1,4 @@
-import { nextStepOfProblem } from "./next-step.ts";
+import { nextStepOfProblem } from "./catalogue.ts";
 import { problemBody, problemKinds, problemMediaType } from "./problems.ts";
 
 /*

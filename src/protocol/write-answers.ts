@@ -1,8 +1,12 @@
 import type { AuthContext, ProblemDetails, SettleAnswer, VerifyAnswer, Written } from "./answers.ts";
-import { nextStepOfPending, nextStepOfRefusal } from "./next-step.ts";
-import { type Invalid, settleErrorReason } from "./reasons.ts";
+import {
+  type Invalid,
+  nextStepOfPending,
+  nextStepOfRefusal,
+  settleErrorReason,
+  situations,
+} from "./catalogue.ts";
 import type { Envelope, PaymentRequest } from "./requests.ts";
-import { situations } from "./situations.ts";
 
 /** The verdict of a verify: valid when nothing refuses the payment. */
 export function verifyAnswer(
@@ -41,7 +45,7 @@ export function refusedSettleAnswer(envelope: Envelope, refusal: Invalid): Writt
 }
 
 /** Seconds after which a pending settle may be asked for again. */
-export const pendingRetryAfterSeconds = situations.pending.retryAfterSeconds;
+export const pendingRetryAfterSeconds = situations.pending.retryAfterSeconds ?? 1;
 
 /**
  * The payment is on its way, and its outcome is not known in time; status 503. v2 has a reason for it, which makes

@@ -3,8 +3,8 @@ import { concat, getAddress, getCreate2Address, keccak256, pad, stringToHex } fr
 import { privateKeyToAddress } from "viem/accounts";
 import { describe, expect, it } from "vitest";
 import { mock1271WalletBytecode } from "../contracts/mock1271Wallet.ts";
+import { invalidReasons } from "../protocol/catalogue.ts";
 import { create2Deployer } from "../protocol/create2.ts";
-import { invalidReasons } from "../protocol/reasons.ts";
 import { undeployedWalletSalt } from "./sign-as.ts";
 import { type TestPayer, testPayers } from "./test-payers.ts";
 

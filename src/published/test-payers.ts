@@ -1,5 +1,5 @@
+import type { InvalidReason } from "../protocol/catalogue.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
-import type { InvalidReason } from "../protocol/reasons.ts";
 
 /** A payer whose state decides what becomes of a payment that is otherwise good. */
 export type TestPayer = {

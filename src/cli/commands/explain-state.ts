@@ -1,9 +1,9 @@
 import type { PayerState } from "../../harness/control/ask-state.ts";
 import { explanationOfReason, type RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
 import type { NamedPayment } from "../../observe/explain/named-payment.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { knownToken } from "../../protocol/known-token.ts";
-import type { Invalid } from "../../protocol/reasons.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import { formatAmount, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
 
@@ -14,7 +14,7 @@ export function explainState(
   asset: Address,
 ): RefusalExplanation[] {
   const token = knownToken(network, asset);
-  const of = (at: string, { reason, message }: Invalid) => explanationOfReason(reason, message, at);
+  const of = (at: string, refusal: Invalid) => explanationOfReason(refusal, at);
   return [
     ...(isUsed ? [of("authorization.nonce", refusals.usedOnChain())] : []),
     ...(isPaused ? [of("", refusals.assetPaused())] : []),

@@ -1,5 +1,5 @@
 import { readWholeNumber } from "../../config/values.ts";
-import { describeMistake } from "../../observe/explain/describe-mistake.ts";
+import { describeMistake } from "../../observe/explain/format-explanation.ts";
 import { adviceOn, type PaymentLine, renderPaymentLine } from "../../observe/explain/payment-line.ts";
 import {
   mostListed,
@@ -99,14 +99,15 @@ function endedOf(payment: PaymentSummary): readonly Ended[] {
   });
   // A success stays one, whatever is answered to the same payment later.
   if (settledAt !== null && settle !== null && settle.outcome !== "settled") {
-    const none = { reason: null, message: null, tookMs: null };
+    const none = { reason: null, message: null, situation: null, chainTime: null, tookMs: null };
     const view = { ...settle, ...none, outcome: "settled", status: null, at: settledAt };
     asked.push({ payment, operation: "settle", view, at: settledAt });
   }
   if (unrouted === null) return asked;
   const { method, path, status, message } = unrouted;
   const reason = status === 404 ? "not-found" : "method-not-allowed";
-  const view = { outcome: `${method} ${path}`, status, reason, message, tookMs: null, count: 1, at: null };
+  const none = { situation: null, chainTime: null, tookMs: null, at: null };
+  const view = { outcome: `${method} ${path}`, status, reason, message, ...none, count: 1 };
   return [{ payment, operation: null, view, at: lastSeenAt }, ...asked];
 }
 

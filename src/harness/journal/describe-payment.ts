@@ -1,4 +1,4 @@
-import { describeMistake } from "../../observe/explain/describe-mistake.ts";
+import { describeMistake } from "../../observe/explain/format-explanation.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
 import { escapeControls } from "../../util/escape-controls.ts";
 import type {

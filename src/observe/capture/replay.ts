@@ -1,16 +1,21 @@
 import { recoverSigner } from "../../chain/signing/recover.ts";
 import { authorizationDigest, domainSeparator } from "../../protocol/authorization.ts";
-import { checkTerms, checkValidityWindow, type ServedNetwork } from "../../protocol/checks.ts";
+import { type Invalid, invalid, reasonOf } from "../../protocol/catalogue.ts";
+import {
+  type CheckName,
+  checkTerms,
+  checkValidityWindow,
+  type ServedNetwork,
+} from "../../protocol/checks.ts";
 import { sameAddress } from "../../protocol/hex.ts";
-import { type Invalid, invalid, invalidReasons } from "../../protocol/reasons.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import { type PaymentRequest, parsePaymentRequest } from "../../protocol/requests.ts";
 import { isErc6492 } from "../../protocol/signature.ts";
 import { describeWrongSignature } from "../../protocol/signature-mistakes.ts";
 import type { Capture, CapturedChain } from "./capture.ts";
 
-/** One repeated check of a payment; `refusal` is undefined when it passes. */
-export type ReplayedCheck = { check: string; refusal: Invalid | undefined };
+/** One repeated check of a payment, by its name in the service; `refusal` is undefined when it passes. */
+export type ReplayedCheck = { check: CheckName | "isReadable"; refusal: Invalid | undefined };
 
 /** The verdict on a captured payment that was checked again, and whether it is the recorded one. */
 export type Replay = {
@@ -66,8 +71,8 @@ async function makeChecks({
 /** The original refusal of a signature that is not in the file. */
 function refusalOfThen(refusal: Capture["signatureRefusal"]): Invalid | undefined {
   if (refusal === null) return undefined;
-  const reason = invalidReasons.find((known) => known === refusal.reason);
-  return invalid(reason ?? "invalid_exact_evm_payload_signature", refusal.message);
+  const isUndeployed = refusal.reason === reasonOf("wallet_not_deployed");
+  return invalid(isUndeployed ? "wallet_not_deployed" : "signature_wrong", refusal.message);
 }
 
 function servedNetwork({ network, facilitatorContract, asset }: CapturedChain): ServedNetwork {
@@ -79,28 +84,27 @@ type StateCheck = (
   chain: CapturedChain,
 ) => Invalid | undefined | Promise<Invalid | undefined>;
 
-const stateChecks: readonly (readonly [string, StateCheck])[] = [
+const stateChecks: readonly (readonly [CheckName, StateCheck])[] = [
   ["signatureHolds", checkSignature],
   [
     "windowIsOpen",
     ({ authorization }, chain) =>
       checkValidityWindow(authorization, BigInt(chain.time), servedNetwork(chain)),
   ],
-  [
-    "authorizationIsUnused",
-    (_, { authorizationUsed }) => (authorizationUsed ? refusals.usedOnChain() : undefined),
-  ],
-  ["assetIsOpen", (_, { assetPaused }) => (assetPaused ? refusals.assetPaused() : undefined)],
-  [
-    "payerIsAllowed",
-    (_, { payerBlacklisted }) => (payerBlacklisted ? refusals.payerBlacklisted() : undefined),
-  ],
-  [
-    "balanceSuffices",
-    ({ authorization: { value } }, { asset, payerBalance }) =>
-      BigInt(payerBalance) < value ? refusals.balanceTooSmall(BigInt(payerBalance), value, asset) : undefined,
-  ],
+  ["simulationSucceeds", simulate],
 ];
+
+/** What the simulation would have shown, by the state that it depends on. */
+function simulate(
+  { authorization: { value } }: PaymentRequest,
+  { asset, authorizationUsed, assetPaused, payerBlacklisted, payerBalance }: CapturedChain,
+): Invalid | undefined {
+  if (authorizationUsed) return refusals.usedOnChain();
+  if (assetPaused) return refusals.assetPaused();
+  if (payerBlacklisted) return refusals.payerBlacklisted();
+  const balance = BigInt(payerBalance);
+  return balance < value ? refusals.balanceTooSmall(balance, value, asset) : undefined;
+}
 
 async function checkSignature(
   { authorization, signature }: PaymentRequest,

@@ -1,7 +1,7 @@
+import type { Invalid, Situation } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
-import type { Invalid } from "../../protocol/reasons.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { type Channel, defineChannel } from "./channel.ts";
 
@@ -73,6 +73,10 @@ export type RequestResult = {
   readonly reason?: string;
   /** The explanation in the answer. */
   readonly message?: string;
+  /** What has happened, more exactly than the reason says. */
+  readonly situation?: Situation | undefined;
+  /** The chain's time that the payment's own was compared with, unix seconds. */
+  readonly chainTime?: Invalid["chainTime"];
   readonly transaction?: Hex;
 };
 

@@ -8,7 +8,7 @@ const contract = request.authorization.to;
 const { validBefore } = request.authorization;
 const seconds = (time: bigint) => Number(time) * 1_000;
 
-function timesIn(refused: Pick<RefusedRequest, "reason" | "message" | "at">, hasOwnClock = false) {
+function timesIn(refused: Omit<RefusedRequest, "request">, hasOwnClock = false) {
   const context = { contracts: { mainnet: contract, testnet: contract }, hasOwnClock: () => hasOwnClock };
   return explainRefusal({ ...refused, request }, context)
     .filter(({ mistake }) => ["expired", "not-valid-yet"].includes(mistake))
@@ -21,19 +21,17 @@ describe("what is said of the times of a refused payment", () => {
   const early = seconds(validBefore - 60n);
 
   test("is by the chain's time, where the answer says it, whatever this machine's is", () => {
-    const message = refusals.tooLate(validBefore, validBefore + 5n).message;
+    const tooLate = refusals.tooLate(validBefore, validBefore + 5n);
     // Settles of version 1 have one reason for all that is wrong with a payload.
     for (const reason of ["invalid_exact_evm_payload_authorization_valid_before", "invalid_payload"]) {
-      expect(timesIn({ reason, message, at: seconds(validBefore + 4n) })).toEqual([
+      expect(timesIn({ ...tooLate, reason, at: seconds(validBefore + 4n) })).toEqual([
         `expired: ${validBefore}, 5 s ago`,
       ]);
-      expect(timesIn({ reason, message, at: early })).toEqual([
+      expect(timesIn({ ...tooLate, reason, at: early })).toEqual([
         `expired: ${validBefore}, 5 s ago by the chain's clock, which is 65 s ahead of this machine's (a local chain's is put back by \`x402-kit reset\`)`,
       ]);
     }
-    const tooEarly = refusals.tooEarly(0n, 0n).message;
-    const reason = "invalid_exact_evm_payload_authorization_valid_after";
-    expect(timesIn({ reason, message: tooEarly, at: late })).toEqual([
+    expect(timesIn({ ...refusals.tooEarly(0n, 0n), at: late })).toEqual([
       `not-valid-yet: 0, 0 s ahead of the chain's clock, which is ${validBefore + 60n} s behind this machine's (a local chain's is put back by \`x402-kit reset\`)`,
     ]);
   });
@@ -55,14 +53,36 @@ test.each([
   ["wallet", refusals.walletRefuses],
   ["token", refusals.tokenRefusesSignature],
 ])("a contract wallet's signature that the %s refuses is not compared with a key's", (_, refusal) => {
-  const { reason, message } = refusal(request.authorization.from);
+  const refused = refusal(request.authorization.from);
   const context = { contracts: { mainnet: contract, testnet: contract } };
-  for (const said of [reason, "invalid_payload"]) {
-    const refused = { reason: said, message, request, at: late };
-    const [worst, ...others] = explainRefusal(refused, context);
+  for (const reason of [refused.reason, "invalid_payload"]) {
+    const [worst, ...others] = explainRefusal({ ...refused, reason, request, at: late }, context);
     expect(others.map(({ mistake }) => mistake)).toEqual(["expired"]);
     expect(worst?.fix).toContain("the key of the wallet's owner");
     expect(worst?.fix).not.toContain("authorization.from");
-    expect(worst?.more).toBe(`docs/errors.md#${said}`);
+    expect(worst?.more).toBe(`docs/errors.md#${reason}`);
   }
+});
+
+const hash = `0x${"ab".repeat(32)}` as const;
+
+test.each([
+  [refusals.payerBlacklisted(), "another account"],
+  [refusals.contractBlacklisted(), "those who run the facilitator"],
+  [refusals.recipientBlacklisted(contract), "org set-recipient"],
+  [refusals.assetPaused(), "later"],
+  [refusals.beingSettled(), "Do not sign again"],
+  [refusals.settledBefore(hash), "if that was done, serve nothing"],
+  [refusals.failed(hash, "reverted"), "only then sign again"],
+  [refusals.failedForGood(hash, "reverted"), "nobody can make it any more"],
+  [refusals.usedHere(), "serve nothing if that was done"],
+  [refusals.usedOnChain(), "before the payer signs again"],
+  [refusals.payerHasCode(contract), "from a plain account"],
+])("“$message” is explained by its own cause, not by all that share its reason", (refusal, fix) => {
+  const context = { contracts: { mainnet: contract, testnet: contract } };
+  const [explanation] = explainRefusal({ ...refusal, request: undefined, at: 0 }, context);
+  expect(explanation?.title).toBe(refusal.message);
+  expect(explanation?.fix).toContain(fix);
+  expect(explanation?.why).not.toContain("a party is blacklisted");
+  expect(explanation?.why).not.toContain("is not the payer's");
 });

@@ -1,13 +1,12 @@
 import { buildPaymentRequest } from "../../protocol/build-request.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
+import { adviceOnReason, errorsSection } from "../../protocol/catalogue-texts.ts";
 import { knownToken } from "../../protocol/known-token.ts";
 import { type Finding, finding, isCause, mistakes } from "../../protocol/mistakes.ts";
-import { chainTimeIn } from "../../protocol/refusals.ts";
+import { isProblem } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isMasked } from "../../util/mask-secrets.ts";
-import { adviceOnReason, isProblem } from "./advice-on-reason.ts";
-import { errorsSection } from "./errors-section.ts";
 import { type ExplainContext, explain } from "./explain.ts";
-import { isWalletsRefusal } from "./state-advice.ts";
 
 /** A mistake in a payment, and its fix. */
 export type RefusalExplanation = {
@@ -24,10 +23,18 @@ export type RefusalExplanation = {
   more: string;
 };
 
-/** A refused verify or settle: its reason and message, and the payment, where it could be read. */
-export type RefusedRequest = {
+/** Why a verify or settle was refused, as far as it is known. */
+export type Refused = {
   reason: string | undefined;
   message: string | undefined;
+  /** One of the catalogue; undefined where only the reason is known. */
+  situation?: string | undefined;
+  /** The chain's time that the payment's own was compared with, unix seconds. */
+  chainTime?: Invalid["chainTime"];
+};
+
+/** A refused verify or settle, and the payment, where it could be read. */
+export type RefusedRequest = Refused & {
   request: PaymentRequest | undefined;
   /** The body that it was read of, where that is known; otherwise one is made of it. */
   body?: string | undefined;
@@ -46,16 +53,24 @@ export type RefusalContext = Pick<ExplainContext, "contracts" | "networks" | "to
 /** Reasons that are given when signature and times were right, or do not matter any more. */
 const beyondTimes: readonly (string | undefined)[] = ["insufficient_funds", "invalid_transaction_state"];
 
+/** The situations in which code at the payer's address decided, so that no key's signature is to be expected. */
+const decidedByCode: readonly (string | undefined)[] = [
+  "wallet_refuses",
+  "token_refuses_signature",
+  "payer_has_code",
+];
+
 /**
- * The time to judge a payment's own times by, unix seconds: the chain's where the message says it, else this machine's
- * where that may stand for it.
+ * The time to judge a payment's own times by, unix seconds: the chain's where it was asked, else this machine's where that may
+ * stand for it.
  */
 function timeOf(
-  { reason, message, at }: RefusedRequest,
+  { reason, chainTime, at }: RefusedRequest,
   { hasOwnClock }: RefusalContext,
 ): bigint | undefined {
   const isUnknown = hasOwnClock?.() === true || beyondTimes.includes(reason);
-  return chainTimeIn(message) ?? (isUnknown ? undefined : BigInt(Math.floor(at / 1000)));
+  if (chainTime !== undefined) return BigInt(chainTime);
+  return isUnknown ? undefined : BigInt(Math.floor(at / 1000));
 }
 
 /** From so many seconds on, the times of two clocks differ by more than blocks and requests take. */
@@ -71,11 +86,11 @@ function oddClock(now: bigint, at: number): string | undefined {
 
 /** Explains a refusal by the mistakes found in the payment, otherwise by the meaning of its reason. */
 export function explainRefusal(refused: RefusedRequest, context: RefusalContext): RefusalExplanation[] {
-  const { reason, message, request } = refused;
+  const { reason, situation, chainTime, request } = refused;
   const now = timeOf(refused, context);
+  const isByCode = decidedByCode.includes(situation);
   // The chain's time is asked for a payment whose signature has held; a wallet that refuses one has decided itself.
-  const signatureHeld =
-    beyondTimes.includes(reason) || chainTimeIn(message) !== undefined || isWalletsRefusal(message);
+  const signatureHeld = beyondTimes.includes(reason) || chainTime !== undefined || isByCode;
   const clock = now === undefined ? undefined : oddClock(now, refused.at);
   const judged = { ...context, now, clock, signatureHeld };
   const mistakes = findMistakes(bodyText(refused, context), judged);
@@ -85,14 +100,17 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   // A body that was refused unread may hold mistakes besides.
   const isUnread = request === undefined && reason !== undefined && isProblem(reason);
   // What is only worth a look is no cause.
-  const isAllSaid = found.some(isCause) && !isUnread && !isWalletsRefusal(message);
+  const isAllSaid = found.some(isCause) && !isUnread && !isByCode;
   if (reason === undefined || isAllSaid) return found;
-  return [explanationOfReason(reason, message), ...found];
+  return [explanationOfReason({ ...refused, reason }), ...found];
 }
 
 /** What is said of a refusal whose reason alone is known. `at` is what it is about, where that is one member. */
-export function explanationOfReason(reason: string, message?: string, at = ""): RefusalExplanation {
-  const { why, fix } = adviceOnReason(reason, message) ?? { why: "", fix: "" };
+export function explanationOfReason(
+  { reason, message, situation }: Refused & { reason: string },
+  at = "",
+): RefusalExplanation {
+  const { why, fix } = adviceOnReason(reason, situation) ?? { why: "", fix: "" };
   const more = errorsSection(reason);
   return { mistake: reason, title: message ?? reason, at, got: null, expected: null, why, fix, more };
 }

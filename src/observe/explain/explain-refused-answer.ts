@@ -1,6 +1,6 @@
+import { adviceOnReason } from "../../protocol/catalogue-texts.ts";
 import { type Finding, finding, mistakes } from "../../protocol/mistakes.ts";
 import { showValue } from "../../util/show-value.ts";
-import { adviceOnReason } from "./advice-on-reason.ts";
 
 /** The members of an answer that are read, as they came. */
 export type AnswerMembers = {
@@ -12,6 +12,8 @@ export type AnswerMembers = {
   errorMessage?: unknown;
   invalidMessage?: unknown;
   transaction?: unknown;
+  /** Of the catalogue; other facilitators do not say it. */
+  situation?: unknown;
   /** Of a problem: an answer without a verdict. */
   type?: unknown;
 };
@@ -36,7 +38,7 @@ const noVerdict =
 
 /** Explains an answer that is no success by its reason. */
 export function explainRefusedAnswer(answer: AnswerMembers): Finding {
-  const { errorReason, errorMessage } = answer;
+  const { errorReason, errorMessage, situation } = answer;
   const given = errorReason ?? answer.invalidReason;
   const message = errorMessage ?? answer.invalidMessage;
   const told = typeof message === "string" && message !== "" ? message : undefined;
@@ -48,7 +50,7 @@ export function explainRefusedAnswer(answer: AnswerMembers): Finding {
     return finding(mistake, at, { got, why: "The answer names no reason." });
   }
   const reason = (isUndetermined ? problemOf(answer) : undefined) ?? given;
-  const advice = adviceOnReason(reason, told);
+  const advice = adviceOnReason(reason, situation);
   if (advice === undefined) {
     const why = "The reason is none of this facilitator's: the one that gave it has to say what it means.";
     return finding(mistake, at, { got, why });

@@ -6,6 +6,7 @@ import {
   transferWithAuthorizationTypes,
 } from "../../protocol/authorization.ts";
 import { buildPaymentRequest } from "../../protocol/build-request.ts";
+import { reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type MistakeId, mistakes } from "../../protocol/mistakes.ts";
 import { type BuiltInNetworkName, networks } from "../../protocol/networks.ts";
@@ -14,7 +15,6 @@ import type { X402Version } from "../../protocol/requests.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { explain } from "./explain.ts";
 import { formatExplanation } from "./format-explanation.ts";
-import { reasonAdvice } from "./reasons.ts";
 
 const contracts = {
   mainnet: "0x4020000000000000000000000000000000000001",
@@ -549,7 +549,7 @@ describe("an answer", () => {
   test("of refusal is explained by its reason, though it says nothing else", () => {
     const answer = { success: false, errorReason: "insufficient_funds", transaction: "", network: "base" };
     const { found, text } = of(answer);
-    const { meaning, fix } = reasonAdvice.insufficient_funds;
+    const { meaning, fix } = reasonTexts.insufficient_funds;
     expect(found).toEqual([
       {
         ...{ mistake: "refused", at: "errorReason", got: '"insufficient_funds"' },
@@ -560,10 +560,14 @@ describe("an answer", () => {
     expect(text).toContain("more:     docs/errors.md#insufficient_funds");
   });
 
-  test("of refusal is explained by its message, where that says more than the reason", () => {
-    const errorMessage = refusals.payerBlacklisted().message;
+  test("of refusal is explained by its situation, where it says one, and else by its reason alone", () => {
+    const { situation, message: errorMessage } = refusals.payerBlacklisted();
     const answer = { success: false, errorReason: "invalid_transaction_state", errorMessage };
-    expect(of(answer).text).toContain("Have another account pay");
+    expect(of({ ...answer, situation }).text).toContain("Have another account pay");
+    const { meaning } = reasonTexts.invalid_transaction_state;
+    for (const unknown of [{}, { situation: "of_another_facilitator" }, { situation: 7 }]) {
+      expect(of({ ...answer, ...unknown }).text).toContain(meaning);
+    }
   });
 
   test("of refusal for what the request holds says how to look into that", () => {

@@ -1,5 +1,4 @@
 import { escapeControls } from "../../util/escape-controls.ts";
-import { describeMistake } from "./describe-mistake.ts";
 import type { Explanation } from "./explain.ts";
 import { explanationOf, type RefusalExplanation } from "./explain-refusal.ts";
 
@@ -26,6 +25,20 @@ export function formatExplanations(
       return ["", `${index + 1}. ${title}`, ...facts];
     }),
   ].join("\n");
+}
+
+/** Lines for a terminal about one mistake: its title, and what is known of it below, indented. */
+export function describeMistake(
+  { title, at, got, expected, why, fix, more }: RefusalExplanation,
+  indent: string,
+): readonly string[] {
+  const facts = { got, expected, why, fix, more };
+  return [
+    `${title}${at === "" ? "" : ` (${at})`}`,
+    ...Object.entries(facts).flatMap(([name, fact]) =>
+      fact === null || fact === "" ? [] : [`${indent}${`${name}:`.padEnd(9)} ${fact}`],
+    ),
+  ].map(escapeControls);
 }
 
 function nothingWrong(kind: Explanation["kind"], known: KnownOfChain): string {

@@ -1,5 +1,4 @@
 import { authorizationJson } from "../../protocol/build-request.ts";
-import { chainTimeIn } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import {
   explainLostAnswer,
@@ -27,14 +26,15 @@ export async function describePayment(
   return detailOf(payment, context, { use, chainTime: chainTimeOf(payment, chain) });
 }
 
-/** The chain's time when the newest settle, or else verify, was judged: as its message says, or as blocks were seen. */
+/** The chain's time when the newest settle, or else verify, was judged: as it was compared with, or as blocks were seen. */
 function chainTimeOf(
   { summary, timeline }: LoggedPayment,
   chain: Pick<PaymentChain, "timeAt"> | undefined,
 ): bigint | undefined {
   const { settle, verify, network, firstSeenAt } = summary;
-  const told = chainTimeIn((settle ?? verify)?.message ?? undefined);
-  if (told !== undefined || network === null) return told;
+  const { chainTime = null } = settle ?? verify ?? {};
+  if (chainTime !== null) return BigInt(chainTime);
+  if (network === null) return undefined;
   const operation = settle === null ? "verify" : "settle";
   const asked = timeline.findLast(({ kind, title }) => kind === "request" && title.endsWith(operation));
   const judged = timeline.findLast(
@@ -122,10 +122,11 @@ function explanationsOf(
   const isLost = refused === undefined ? summary.delivered === false : isAbandoned(refused);
   if (isLost) return [explainLostAnswer(summary.ledger)];
   if (refused === undefined) return [];
-  const { reason, message, at } = refused;
+  const { reason, message, situation, chainTime, at } = refused;
   // Not when it was last seen: clocks are compared by the time of this very answer.
   const answered = {
     ...{ reason: reason ?? undefined, message: message ?? undefined },
+    ...{ situation: situation ?? undefined, chainTime: chainTime ?? undefined },
     at: at ?? summary.lastSeenAt,
   };
   if (received !== undefined) return explainReceived(answered, received, context);

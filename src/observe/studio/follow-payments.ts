@@ -1,7 +1,7 @@
+import { errorsSection } from "../../protocol/catalogue-texts.ts";
 import { self } from "../../util/self-command.ts";
 import { createTimeBudget, type TimeBudget } from "../../util/time-budget.ts";
 import { channels, type RequestEnded, type RequestUnrouted } from "../channels/channels.ts";
-import { errorsSection } from "../explain/errors-section.ts";
 import {
   explainLostAnswer,
   explainRefusal,
@@ -52,13 +52,14 @@ export function followPayments(
 }
 
 function explainEnded(
-  { payment, body, result: { reason, message }, received }: RequestEnded,
+  { payment, body, result: { reason, message, situation, chainTime }, received }: RequestEnded,
   at: number,
   context: RefusalContext,
 ): RefusalExplanation[] {
+  const refused = { reason, message, situation, chainTime, at };
   return received === undefined
-    ? explainRefusal({ reason, message, request: payment, body, at }, context)
-    : explainReceived({ reason, message, at }, received, context);
+    ? explainRefusal({ ...refused, request: payment, body }, context)
+    : explainReceived(refused, received, context);
 }
 
 /** What is advised where there is no time to look for the cause. */

@@ -20,6 +20,12 @@ export const operationViewSchema = z.object({
   status: z.int().nullable(),
   reason: text,
   message: text,
+  situation: text
+    .default(null)
+    .meta({ description: "What has happened, more exactly than the reason says: as in the answer" }),
+  chainTime: text
+    .default(null)
+    .meta({ description: "The chain's time that the payment's own was compared with, in unix seconds" }),
   tookMs: z.number().nullable(),
   count: z.int().meta({ description: "How often it was asked" }),
   at: z

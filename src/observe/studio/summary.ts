@@ -39,10 +39,14 @@ export function addToSummary(
 ): void {
   if ("result" in message) {
     const { operation, status = null, tookMs } = message;
-    const { outcome, reason = null, message: text = null, transaction } = message.result;
+    const { outcome, reason = null, message: text = null, situation = null } = message.result;
+    const { transaction, chainTime } = message.result;
     const before = summary[operation];
     const count = before?.outcome === "open" ? before.count : (before?.count ?? 0) + 1;
-    summary[operation] = { outcome, status, reason, message: text, tookMs, count, at: Math.floor(at) };
+    summary[operation] = {
+      ...{ outcome, status, reason, message: text, situation, tookMs, count, at: Math.floor(at) },
+      chainTime: chainTime === undefined ? null : `${chainTime}`,
+    };
     if (transaction !== undefined) summary.transaction = transaction;
     if (outcome === "settled") summary.settledAt ??= Math.floor(at);
     if (message.received !== undefined) {
@@ -67,6 +71,6 @@ export function addToSummary(
 }
 
 function opened(before: OperationView | null): OperationView {
-  const none = { status: null, reason: null, message: null, tookMs: null, at: null };
-  return { outcome: "open", ...none, count: (before?.count ?? 0) + 1 };
+  const none = { status: null, reason: null, message: null, situation: null, chainTime: null };
+  return { outcome: "open", ...none, tookMs: null, at: null, count: (before?.count ?? 0) + 1 };
 }

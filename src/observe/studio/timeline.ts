@@ -28,20 +28,23 @@ export function timelineOf({ messages, times, omitted }: StoredPayment): {
 type Line = Pick<TimelineEntry, "kind" | "title" | "details"> & Partial<TimelineEntry>;
 
 function describeCheck({ check, refusal }: CheckMade): Line {
-  const details = refusal === undefined ? {} : { reason: refusal.reason, message: refusal.message };
+  const details =
+    refusal === undefined
+      ? {}
+      : { reason: refusal.reason, situation: refusal.situation, message: refusal.message };
   return { kind: "check", title: check, ok: refusal === undefined, details };
 }
 
 function describe(message: Exclude<PaymentMessage, { checks: unknown }>): Line {
   if ("result" in message) {
     const { operation, result, status, tookMs } = message;
-    const { outcome, reason, message: text, transaction } = result;
+    const { outcome, reason, situation, message: text, transaction } = result;
     return {
       kind: "answer",
       title: `${operation}: ${outcome}`,
       ok: outcome === "valid" || outcome === "settled",
       tookMs,
-      details: facts({ status, reason, message: text, transaction }),
+      details: facts({ status, reason, situation, message: text, transaction }),
     };
   }
   if ("path" in message) {

@@ -1,8 +1,7 @@
+import { errorsSection, reasonTexts } from "../../protocol/catalogue-texts.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";
-import { errorsSection } from "../explain/errors-section.ts";
 import type { RefusalExplanation } from "../explain/explain-refusal.ts";
-import { reasonAdvice } from "../explain/reasons.ts";
 import type { AuthorizationUse } from "./payment-chain.ts";
 import type { PaymentSummary, TimelineEntry } from "./payment-view.ts";
 
@@ -37,8 +36,8 @@ export function explainUse(
   use: SettledHere | AuthorizationUse | undefined,
   units: PaymentSummary["token"],
   general: Pick<RefusalExplanation, "why" | "fix"> & Partial<RefusalExplanation> = {
-    why: reasonAdvice[usedReason].meaning,
-    fix: reasonAdvice[usedReason].fix,
+    why: reasonTexts[usedReason].meaning,
+    fix: reasonTexts[usedReason].fix,
   },
 ): RefusalExplanation | undefined {
   if (use === undefined) return undefined;

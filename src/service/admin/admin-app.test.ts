@@ -4,8 +4,8 @@ import { expect, onTestFinished, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
 import { channels } from "../../observe/channels/channels.ts";
 import { publicationTime } from "../../observe/channels/publication-time.ts";
+import { invalid } from "../../protocol/catalogue.ts";
 import { networks } from "../../protocol/networks.ts";
-import { invalid } from "../../protocol/reasons.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { createAdminApp } from "./admin-app.ts";
 
@@ -48,7 +48,7 @@ function refuseOne(): string {
     settlementId,
     payment,
   } as const;
-  const refusal = invalid("invalid_exact_evm_payload_signature", "Not signed by the payer");
+  const refusal = invalid("signature_wrong", "Not signed by the payer");
   const headers = { traceparent: "00-aa-bb-01" };
   channels.request.publish(() => ({ ...about, headers }));
   channels.checks.publish(() => ({

@@ -1,20 +1,20 @@
 import type { Chain, Diagnosis } from "../../chain/chain.ts";
 import type { SettleCall } from "../../chain/contract/calls.ts";
 import { describeRevert, type Revert } from "../../chain/contract/revert.ts";
+import { type Invalid, invalid, type RefusedSituation } from "../../protocol/catalogue.ts";
 import { type Asset, findAsset } from "../../protocol/networks.ts";
-import { type Invalid, type InvalidReason, invalid } from "../../protocol/reasons.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import { OperatorError, UndeterminedError } from "../../util/errors.ts";
 
 /** FiatTokenV2_2's own words where state alone cannot tell; compared whole, as part of the token's interface. */
-const tokenReasons: ReadonlyMap<string, InvalidReason> = new Map([
-  ["FiatTokenV2: authorization is not yet valid", "invalid_exact_evm_payload_authorization_valid_after"],
-  ["FiatTokenV2: authorization is expired", "invalid_exact_evm_payload_authorization_valid_before"],
-  ["FiatTokenV2: invalid signature", "invalid_exact_evm_payload_signature"],
-  ["ECRecover: invalid signature", "invalid_exact_evm_payload_signature"],
-  ["ECRecover: invalid signature length", "invalid_exact_evm_payload_signature"],
-  ["ECRecover: invalid signature 's' value", "invalid_exact_evm_payload_signature"],
-  ["ECRecover: invalid signature 'v' value", "invalid_exact_evm_payload_signature"],
+const tokenWords: ReadonlyMap<string, RefusedSituation> = new Map([
+  ["FiatTokenV2: authorization is not yet valid", "never_valid"],
+  ["FiatTokenV2: authorization is expired", "expired"],
+  ["FiatTokenV2: invalid signature", "token_refuses_signature"],
+  ["ECRecover: invalid signature", "token_refuses_signature"],
+  ["ECRecover: invalid signature length", "token_refuses_signature"],
+  ["ECRecover: invalid signature 's' value", "token_refuses_signature"],
+  ["ECRecover: invalid signature 'v' value", "token_refuses_signature"],
 ]);
 
 /**
@@ -63,16 +63,13 @@ function explainByState(
 }
 
 function explainByRevert(revert: Revert, { authorization }: SettleCall): Invalid {
-  const reason = revert.kind === "error" ? tokenReasons.get(revert.message) : undefined;
-  switch (reason) {
-    case "invalid_exact_evm_payload_signature":
+  const situation = revert.kind === "error" ? tokenWords.get(revert.message) : undefined;
+  switch (situation) {
+    case "token_refuses_signature":
       return refusals.tokenRefusesSignature(authorization.from);
     case undefined:
-      return invalid(
-        "invalid_transaction_state",
-        `Settling would revert on chain: ${describeRevert(revert)}`,
-      );
+      return invalid("would_revert", `Settling would revert on chain: ${describeRevert(revert)}`);
     default:
-      return invalid(reason, "The authorization is outside of its time window on chain");
+      return invalid(situation, "The authorization is outside of its time window on chain");
   }
 }

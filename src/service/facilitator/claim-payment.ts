@@ -5,10 +5,10 @@ import type { Head } from "../../chain/rpc/calls.ts";
 import { settleTransaction, usualSettleGas } from "../../chain/signing/transaction.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { BoundIdentifier } from "../../ledger/settlement.ts";
+import { type Invalid, invalid } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { problemDetails } from "../../protocol/problems.ts";
-import { type Invalid, invalid } from "../../protocol/reasons.ts";
 import { expiryMarginSeconds, refusals } from "../../protocol/refusals.ts";
 import { IdentifierReusedError, OperatorError, UndeterminedError } from "../../util/errors.ts";
 import { refusedForCode } from "../organizations/limits.ts";
@@ -132,7 +132,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
         throw new IdentifierReusedError(problemDetails.identifierReused);
       case "expired":
         return invalid(
-          "invalid_exact_evm_payload_authorization_valid_before",
+          "expired",
           "The authorization expired while the payment waited to be sent; nothing was sent",
         );
       case "withdrawn":

@@ -3,15 +3,15 @@ import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
 import type { AskedAuthorization } from "../../chain/used-authorizations.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
-import type { Invalid } from "../../protocol/reasons.ts";
-import { refusals } from "../../protocol/refusals.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
 import {
   isSignedAgain,
+  refusals,
   refuseUntold,
   refuseUsed,
   refuseUsedOnChain,
   situationOfUse,
-} from "../../protocol/refuse-used.ts";
+} from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import type { FollowUp } from "../relayer/recovery.ts";

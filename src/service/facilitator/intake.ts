@@ -1,8 +1,8 @@
-import { checkTerms } from "../../protocol/checks.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
+import { type CheckName, checkTerms } from "../../protocol/checks.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { formatNetwork, type NetworkName } from "../../protocol/networks.ts";
 import { problemDetails } from "../../protocol/problems.ts";
-import type { Invalid } from "../../protocol/reasons.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { ForbiddenError, OperatorError } from "../../util/errors.ts";
@@ -10,7 +10,7 @@ import { belowMinimum } from "../organizations/limits.ts";
 import type { Caller, Scope } from "../organizations/organizations.ts";
 import type { FacilitatorContext, Lane, Lanes } from "./context.ts";
 import { createPaymentReader, type SettleablePayment } from "./payment.ts";
-import type { Checked, CheckName } from "./publish-checks.ts";
+import type { Checked } from "./publish-checks.ts";
 
 /** A payment that is good on its face, with the chain that decides the rest. */
 export type ReadPayment = {

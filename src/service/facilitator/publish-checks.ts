@@ -1,22 +1,8 @@
 import { type CheckMade, channels } from "../../observe/channels/channels.ts";
 import { publicationTime } from "../../observe/channels/publication-time.ts";
-import { pureCheckNames } from "../../protocol/checks.ts";
-import type { Invalid } from "../../protocol/reasons.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
+import { type CheckName, checkNames } from "../../protocol/checks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-
-/** The checks of a payment, by name, in the order in which verify makes them; settle may make the last three again. */
-export const checkNames = [
-  "networkIsEnabled",
-  ...pureCheckNames,
-  "minimumIsReached",
-  "signatureHolds",
-  "authorizationIsFree",
-  "windowIsOpen",
-  "simulationSucceeds",
-  "payerIsAccepted",
-] as const;
-
-export type CheckName = (typeof checkNames)[number];
 
 /**
  * Notes a check of one request for those who hear the channel `checks`, and gives its refusal back. With the first that is

@@ -1,8 +1,8 @@
 import type { KeptAnswer } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { problemDetails } from "../../protocol/problems.ts";
-import type { Invalid } from "../../protocol/reasons.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { ForbiddenError, UndeterminedError } from "../../util/errors.ts";

@@ -1,7 +1,7 @@
 import type { Chain } from "../../chain/chain.ts";
 import { normaliseSignature, recoverSigner } from "../../chain/signing/recover.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
 import { type Hex, sameAddress } from "../../protocol/hex.ts";
-import type { Invalid } from "../../protocol/reasons.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import { isErc6492 } from "../../protocol/signature.ts";
 import { describeWrongSignature } from "../../protocol/signature-mistakes.ts";

@@ -1,7 +1,7 @@
 import type { SettleCall } from "../../chain/contract/calls.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
-import type { Invalid } from "../../protocol/reasons.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { refusedForCode } from "../organizations/limits.ts";
 import type { Caller } from "../organizations/organizations.ts";

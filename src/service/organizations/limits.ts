@@ -1,5 +1,5 @@
+import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import type { Invalid } from "../../protocol/reasons.ts";
 import { refusals } from "../../protocol/refusals.ts";
 
 /** Which of an organization's payments on one network are settled. */

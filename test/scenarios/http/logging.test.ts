@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { channels } from "../../../src/observe/channels/channels.ts";
-import { invalid } from "../../../src/protocol/reasons.ts";
+import { invalid } from "../../../src/protocol/catalogue.ts";
 import { UndeterminedError } from "../../../src/util/errors.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
 import { goodKey, paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
@@ -56,7 +56,7 @@ describe("a payment", () => {
     const refused = post("settle");
     (await app.settle(0)).answer({
       kind: "invalid",
-      invalid: invalid("insufficient_funds", "poor"),
+      invalid: invalid("balance_too_small", "poor"),
     });
     await refused;
     const pending = post("settle");

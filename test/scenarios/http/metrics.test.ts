@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { createLogger } from "../../../src/observe/log/logger.ts";
 import { createMetrics } from "../../../src/observe/metrics/create-metrics.ts";
-import { invalid } from "../../../src/protocol/reasons.ts";
+import { invalid } from "../../../src/protocol/catalogue.ts";
 import { createMetricsApp } from "../../../src/service/http/metrics-app.ts";
 import { UndeterminedError } from "../../../src/util/errors.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
@@ -39,7 +39,7 @@ describe("requests", () => {
     const poor = post("settle");
     (await app.settle(1)).answer({
       kind: "invalid",
-      invalid: invalid("insufficient_funds", "poor"),
+      invalid: invalid("balance_too_small", "poor"),
     });
     await poor;
     const pending = post("settle");

@@ -3,7 +3,7 @@ import { createHarness } from "../../../src/harness/index.ts";
 import { type ChecksBegun, channels, type FromService } from "../../../src/observe/channels/channels.ts";
 import { checksOf } from "../../../src/observe/channels/checks-of.ts";
 import { publicationTime } from "../../../src/observe/channels/publication-time.ts";
-import { checkNames } from "../../../src/service/facilitator/publish-checks.ts";
+import { checkNames } from "../../../src/protocol/checks.ts";
 
 test("a settle can be followed on the channels from its request to the delivery of its answer", async () => {
   await using harness = await createHarness({ networks: ["base"], journal: false });

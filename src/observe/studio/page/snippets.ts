@@ -1,4 +1,4 @@
-import { invalidReasons, settleErrorReason } from "../../../protocol/reasons.ts";
+import { invalidReasons, type Situation, settleErrorReason } from "../../../protocol/catalogue.ts";
 import type { PaymentDetail } from "../payment-view.ts";
 import { requestTimeOf } from "./request-time.ts";
 
@@ -36,14 +36,14 @@ function isRepeated({ settle, ledger }: PaymentDetail): boolean {
 
 /** What a test needs to know of an answer. A v1 settle has a word of its own for most reasons. */
 function expectedAnswer({ settle, verify, x402Version }: PaymentDetail): string {
-  const reason = (settle ?? verify)?.reason ?? null;
+  const { reason = null, situation = null } = settle ?? verify ?? {};
   if (reason === null) return `{ ${settle === null ? "isValid" : "success"}: true }`;
   if (settle === null) return `{ invalidReason: "${reason}" }`;
   const known = invalidReasons.find((one) => one === reason);
   const answered =
     known === undefined
       ? reason
-      : settleErrorReason({ reason: known, fault: "payload", message: "" }, x402Version ?? 1);
+      : settleErrorReason({ reason: known, situation: situation as Situation | null }, x402Version ?? 1);
   return `{ errorReason: "${answered}" }`;
 }
 

@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
 import { channels } from "../../../observe/channels/channels.ts";
+import { nextStepOfProblem } from "../../../protocol/catalogue.ts";
 import { problemBody, problemDetails, problemKinds, problemMediaType } from "../../../protocol/problems.ts";
 import { noSuchRoute, shortenPath } from "../../../protocol/routes.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
@@ -28,7 +29,13 @@ export const errorHandler = fp(async (app) => {
     const problem = classify(error);
     const { kind, detail, retryAfterSeconds } = problem;
     const { status, name } = kind;
-    request.result = { outcome: status >= 500 ? "undetermined" : "refused", reason: name, message: detail };
+    const { operation } = request.route.config;
+    request.result = {
+      outcome: status >= 500 ? "undetermined" : "refused",
+      reason: name,
+      message: detail,
+      ...(operation && { situation: nextStepOfProblem(operation, status).situation }),
+    };
     if (status >= 500 && !(error instanceof ProblemError)) {
       // A node's failure is no bug of the service, and one that no caller waits for any more is no trouble.
       const isForeseen = error instanceof UndeterminedError;
@@ -37,7 +44,6 @@ export const errorHandler = fp(async (app) => {
     }
     if (retryAfterSeconds !== undefined) reply.header("retry-after", retryAfterSeconds);
     if (status === 401) reply.header("www-authenticate", "Bearer");
-    const { operation } = request.route.config;
     reply.code(status).type(problemMediaType);
     const body = problemBody(problem, { operation, requestId: request.id, envelope: request.envelope });
     const isUnread = kind === problemKinds.tooLarge || kind === problemKinds.mediaType;

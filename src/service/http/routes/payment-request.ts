@@ -1,9 +1,9 @@
 import type { FastifyRequest } from "fastify";
 import { channels, type RequestResult } from "../../../observe/channels/channels.ts";
+import type { Invalid } from "../../../protocol/catalogue.ts";
 import type { NetworkRegistry } from "../../../protocol/networks.ts";
 import { withShopsResource } from "../../../protocol/payment-identifier.ts";
 import { type Operation, problemDetails } from "../../../protocol/problems.ts";
-import type { Invalid } from "../../../protocol/reasons.ts";
 import { parsePaymentRequest } from "../../../protocol/requests.ts";
 import { traceHeadersOf } from "../plugins/request-log.ts";
 import { ProblemError } from "../problems/problem-error.ts";
@@ -38,6 +38,6 @@ export function readPaymentRequest(
 }
 
 /** How a request ended whose payment is invalid. */
-export function invalidResult({ reason, message }: Invalid): RequestResult {
-  return { outcome: "invalid", reason, message };
+export function invalidResult({ reason, message, situation, chainTime }: Invalid): RequestResult {
+  return { outcome: "invalid", reason, message, situation, ...(chainTime !== undefined && { chainTime }) };
 }

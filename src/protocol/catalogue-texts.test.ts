@@ -1,15 +1,14 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { mistakes } from "../../protocol/mistakes.ts";
-import { errorsSection } from "./errors-section.ts";
-import { problemAdvice } from "./problems.ts";
-import { reasonAdvice } from "./reasons.ts";
+import { errorsSection, reasonTexts } from "./catalogue-texts.ts";
+import { mistakes } from "./mistakes.ts";
+import { problemTexts } from "./problems.ts";
 
-test.each([mistakes, reasonAdvice, problemAdvice].flatMap((table) => Object.keys(table)))(
+test.each([mistakes, reasonTexts, problemTexts].flatMap((table) => Object.keys(table)))(
   "the link of %s leads to a section of its own",
   (name) => {
     const [file, anchor] = errorsSection(name).split("#");
-    const page = readFileSync(new URL(`../../../${file}`, import.meta.url), "utf8");
+    const page = readFileSync(new URL(`../../${file}`, import.meta.url), "utf8");
     const anchors = [...page.matchAll(/^(?:<a id="(.*)"><\/a>|### `(.*)`)$/gm)].map(
       ([, id, heading]) => id ?? heading,
     );

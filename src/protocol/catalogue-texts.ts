@@ -1,0 +1,388 @@
+import type { InvalidReason, RefusedSituation, Situation } from "./catalogue.ts";
+import type { MistakeId } from "./mistakes.ts";
+import { isProblem, problemTexts } from "./problems.ts";
+import { type Rules, rules } from "./specification.ts";
+
+/*
+ * What the catalogue says to people: `explain`, docs/errors.md, the OpenAPI document and the conformance report read it. It is
+ * keyed by the names of `catalogue.ts`, so that a reason or a situation without its text does not compile.
+ */
+
+/** What something means, and what to do about it. */
+export type Advice = { why: string; fix: string };
+
+/** What stands in docs/errors.md about a reason, and what `explain` says of it where its situation is not known. */
+export type ReasonText = { meaning: string; fix: string };
+
+/** What stands in docs/errors.md about a situation. */
+export type SituationText = {
+  means: string;
+  /** Where more is to be said than of all situations with the same reason. */
+  advice?: Advice;
+  /** What it is based on; a situation without one is a choice of this kit. */
+  rule?: Rules;
+};
+
+/** The same of one in which a payment is refused, with the mistakes that usually lead there. */
+export type RefusalText = SituationText & { mistakes: readonly MistakeId[] };
+
+/** The reasons of verify and settle. */
+export const reasonTexts: Readonly<
+  Record<
+    InvalidReason | "unexpected_verify_error" | "unexpected_settle_error" | "settlement_pending",
+    ReasonText
+  >
+> = {
+  invalid_payload: {
+    meaning: "The payment could not be read. A v1 settle also says it where verify names a finer reason.",
+    fix: "Send what the message names as the protocol has it; `x402-kit explain` lists everything that is wrong with a body.",
+  },
+  invalid_x402_version: {
+    meaning: "paymentPayload.x402Version is neither 1 nor 2.",
+    fix: "Send x402Version 1 or 2 as a number.",
+  },
+  unsupported_scheme: {
+    meaning: "The scheme is not “exact”.",
+    fix: 'Use scheme "exact".',
+  },
+  invalid_network: {
+    meaning: "The network is unknown or not served here, or payment and requirements name different ones.",
+    fix: "Name the same supported network in the payment and in the requirements, in the spelling of the version.",
+  },
+  invalid_payment_requirements: {
+    meaning: "What the seller asks for cannot be settled: amount, asset or payTo.",
+    fix: "Change the seller's requirements as the message says; the payer then signs for the new ones.",
+  },
+  invalid_exact_evm_payload_recipient_mismatch: {
+    meaning: "authorization.to is not the facilitator contract.",
+    fix: "Offer the facilitator contract as payTo, and sign again.",
+  },
+  invalid_exact_evm_payload_authorization_value: {
+    meaning: "authorization.value is not exactly the required amount.",
+    fix: "Sign exactly the required amount.",
+  },
+  invalid_exact_evm_payload_authorization_valid_after: {
+    meaning: "The authorization is not valid yet by the chain's clock.",
+    fix: 'Wait until validAfter has passed, or sign with validAfter "0".',
+  },
+  invalid_exact_evm_payload_authorization_valid_before: {
+    meaning: "The authorization has expired by the chain's clock, or is about to.",
+    fix: "Sign again with a validBefore between 6 seconds and a day ahead.",
+  },
+  invalid_exact_evm_payload_signature: {
+    meaning: "The signature is not the payer's over this authorization, on this chain, for this token.",
+    fix: "Sign the authorization as it is sent, with the payer's key and the token's own domain.",
+  },
+  invalid_exact_evm_payload_undeployed_smart_wallet: {
+    meaning: "The payer is a smart wallet without code yet.",
+    fix: "Deploy the wallet, then sign again.",
+  },
+  insufficient_funds: {
+    meaning: "The payer's balance does not hold the amount, or other settlements under way use it up.",
+    fix: "Fund the payer, or wait for the settlements under way; on a local chain: `x402-kit fund`.",
+  },
+  invalid_transaction_state: {
+    meaning:
+      "The authorization was used or cancelled, a party is blacklisted, the token is paused, or the transaction was mined and reverted.",
+    fix: "Sign each payment with a new nonce; if this one was settled before, it is paid. If its transaction reverted, or others used it, do as `nextAction` says before anything is signed again. A blacklisted party cannot pay or be paid.",
+  },
+  unexpected_verify_error: { meaning: "No verdict (503).", fix: "Send the same payment again." },
+  unexpected_settle_error: {
+    meaning: "No verdict (503): the payment may have been settled.",
+    fix: "Send the same payment again, never a new one.",
+  },
+  settlement_pending: {
+    meaning: "The transaction is on its way and named in the answer.",
+    fix: "Send the same payment again.",
+  },
+};
+
+const walletDecides =
+  "There is code at the payer's address: it decides by isValidSignature which signatures count, and has little gas for that.";
+const signAsWallet =
+  "Sign with the key of the wallet's owner, in the form that the wallet asks for, over the authorization as it is sent; or pay from another account.";
+
+/** The situations in which a payment is refused. */
+const refusalTexts: Readonly<Record<RefusedSituation, RefusalText>> = {
+  payload_malformed: {
+    means: "The payment is malformed",
+    mistakes: ["not-decoded", "encoded-twice", "missing-member", "number-too-large", "malformed-signature"],
+    rule: rules.payload,
+  },
+  version_unknown: {
+    means: "The payment is of a version of the protocol that does not exist, or says none",
+    mistakes: ["missing-member", "wrong-version"],
+    rule: rules.version,
+  },
+  scheme_of_payload: {
+    means: "The payment is of another scheme than “exact”",
+    mistakes: ["missing-member"],
+    rule: rules.supported,
+  },
+  scheme_of_requirements: {
+    means: "The requirements ask for another scheme than “exact”",
+    mistakes: ["missing-member"],
+    rule: rules.supported,
+  },
+  network_of_requirements: {
+    means: "The requirements name a network that is not known",
+    mistakes: ["unknown-network", "wrong-version"],
+    rule: rules.supported,
+  },
+  network_of_payload: {
+    means: "The payment names a network that is not known",
+    mistakes: ["unknown-network", "wrong-version"],
+    rule: rules.supported,
+  },
+  network_not_enabled: {
+    means: "The network is known, and not served here",
+    mistakes: ["unknown-network"],
+    rule: rules.supported,
+  },
+  networks_differ: {
+    means: "The payment and the requirements name different networks",
+    mistakes: ["networks-differ"],
+    rule: rules.parameters,
+  },
+  requirements_malformed: {
+    means: "The requirements are malformed, or their two forms contradict each other",
+    mistakes: ["amount-in-dollars", "number-too-large", "missing-member"],
+    rule: rules.requirements,
+  },
+  asset_not_accepted: {
+    means: "The asset is not accepted on the network",
+    mistakes: ["wrong-asset"],
+    rule: rules.simulation,
+  },
+  pay_to_is_not_the_contract: {
+    means: "The requirements' `payTo` is not the facilitator contract",
+    mistakes: ["pay-to-is-not-the-contract", "other-tier"],
+    rule: rules.parameters,
+  },
+  amount_below_minimum: { means: "The amount is below the organization's minimum", mistakes: [] },
+  amount_zero: { means: "The amount is 0", mistakes: ["amount-zero"] },
+  recipient_is_not_the_contract: {
+    means: "The authorization is signed to another address than the facilitator contract",
+    mistakes: ["signed-for-another-recipient", "other-tier"],
+    rule: rules.parameters,
+  },
+  value_differs: {
+    means: "The signed value is not the required amount",
+    mistakes: ["amount-differs", "amount-off-by-decimals"],
+    rule: rules.amount,
+  },
+  never_valid: {
+    means: "`validAfter` is in milliseconds; or the token found that it had not passed",
+    mistakes: ["times-in-milliseconds"],
+    rule: rules.time,
+  },
+  not_valid_yet: {
+    means: "`validAfter` has not passed yet",
+    mistakes: ["not-valid-yet"],
+    rule: rules.time,
+  },
+  expired: {
+    means: "`validBefore` has passed, or is less than 6 seconds away",
+    mistakes: ["expired"],
+    rule: rules.time,
+  },
+  valid_too_long: {
+    means: "`validBefore` is further ahead than the facilitator accepts",
+    mistakes: ["times-in-milliseconds"],
+  },
+  signature_wrong: {
+    means: "The signature is not the payer's",
+    mistakes: [
+      "extra-differs",
+      "signed-with-another-domain",
+      "signed-other-values",
+      "signed-receive",
+      "signed-by-another-key",
+      "malformed-signature",
+    ],
+    rule: rules.signature,
+  },
+  wallet_refuses: {
+    means: "The payer's wallet does not accept the signature (ERC-1271)",
+    advice: { why: walletDecides, fix: signAsWallet },
+    mistakes: [],
+  },
+  token_refuses_signature: {
+    means: "The token does not accept the signature: code at the payer's address decides there",
+    advice: { why: walletDecides, fix: signAsWallet },
+    mistakes: [],
+  },
+  payer_has_code: {
+    means: "The payer has code, and the organization takes plain accounts only: one of these pays instead",
+    advice: {
+      why: "The organization refuses contract wallets and accounts with a delegate (EIP-7702); the signature is not at fault.",
+      fix: "Pay from a plain account, or let the organization accept them: `x402-kit org set-limits --payers-with-code accept`.",
+    },
+    mistakes: [],
+  },
+  wallet_not_deployed: {
+    means: "The payer is a smart wallet that is not deployed: once it is, it signs again",
+    mistakes: ["undeployed-wallet"],
+  },
+  balance_too_small: {
+    means: "The payer has too little",
+    mistakes: ["amount-off-by-decimals"],
+    rule: rules.balance,
+  },
+  balance_taken_up: { means: "Other settlements under way use up the payer's balance", mistakes: [] },
+  used_here: {
+    means: "The authorization was used here before; the caller may not be the one whose payment it was",
+    advice: {
+      why: "A payment pays once: this authorization was used, or cancelled by its payer.",
+      fix: "If this very payment was settled before, it is paid: deliver once, and serve nothing if that was done. Otherwise sign with a new nonce; each payment needs one of its own.",
+    },
+    mistakes: ["refused"],
+  },
+  used_on_chain: {
+    means: "The authorization was used or cancelled by another party: the token does not tell the two apart",
+    advice: {
+      why: "The token has this authorization as used, or cancelled by its payer, and this facilitator did not settle it.",
+      fix: "Look up what used it before the payer signs again; each payment needs a nonce of its own.",
+    },
+    mistakes: ["refused"],
+  },
+  under_way: {
+    means: "Another request is settling this payment",
+    advice: {
+      why: "The same payment is being settled by a request that came before this one.",
+      fix: "Wait for the answer of that request, or send the same payment again in a few seconds. Do not sign again.",
+    },
+    mistakes: ["refused"],
+  },
+  settled_before: {
+    means: "The payment was settled before, and its success was handed over",
+    advice: {
+      why: "Each authorization pays once, and this one has.",
+      fix: "Deliver what was paid for once; if that was done, serve nothing. For another purchase, sign with a new nonce.",
+    },
+    mistakes: ["refused"],
+    rule: rules.simulation,
+  },
+  transaction_failed: {
+    means:
+      "The transaction was reverted. The payment may still be made by others and recovered, until the answer to the same payment is `sign_again`: half an hour after `validBefore`",
+    advice: {
+      why: "The transaction was mined and reverted. Until validBefore has passed, the payment may still be made by others and recovered.",
+      fix: "Ask for the settlement, which the header Location of the answer names, until it is recovered, or send the same payment again until the answer says sign_again, half an hour after validBefore; only then sign again.",
+    },
+    mistakes: ["refused"],
+  },
+  failed_for_good: {
+    means:
+      "The transaction was reverted, and half an hour after `validBefore` nobody has used the authorization: nobody can",
+    advice: {
+      why: "The transaction was mined and reverted, and the authorization expired without a use by anybody.",
+      fix: "Let the payer sign again: this payment was not made, and nobody can make it any more.",
+    },
+    mistakes: ["refused"],
+  },
+  asset_paused: {
+    means: "The token is paused by its issuer",
+    advice: {
+      why: "The issuer of the token has stopped all transfers.",
+      fix: "Send the same payment again later; the issuer says when.",
+    },
+    mistakes: ["refused"],
+  },
+  payer_blacklisted: {
+    means: "The payer is blacklisted by the token's issuer",
+    advice: {
+      why: "The issuer of the token lets the payer neither send nor receive it.",
+      fix: "Have another account pay: nothing that the shop or this payer changes will settle the payment.",
+    },
+    mistakes: ["refused"],
+  },
+  recipient_blacklisted: {
+    means: "The organization's wallet is blacklisted by the token's issuer",
+    advice: {
+      why: "The issuer of the token lets the organization's wallet on this network not receive it.",
+      fix: "Name another wallet for the network: `x402-kit org set-recipient`. The payer need not sign again.",
+    },
+    mistakes: ["refused"],
+  },
+  contract_blacklisted: {
+    means: "The facilitator contract is blacklisted by the token's issuer",
+    advice: {
+      why: "The issuer of the token lets the facilitator contract neither send nor receive it.",
+      fix: "Ask those who run the facilitator; other networks and tokens are not affected.",
+    },
+    mistakes: ["refused"],
+  },
+  would_revert: {
+    means: "The settlement would revert, and nothing in the chain's state says why",
+    mistakes: ["refused"],
+  },
+};
+
+/** Every situation in which an answer is not a success. */
+export const situationTexts: Readonly<Record<Situation, SituationText>> = {
+  ...refusalTexts,
+  use_unknown: {
+    means:
+      "The authorization is not what is needed, and the chain could not be asked whether it was used: a payment that the ledger does not know may have been made",
+    advice: {
+      why: "The chain could not be asked whether this authorization was used.",
+      fix: "Send the same payment again in a few seconds. Do not sign again before the chain could be asked.",
+    },
+  },
+  pending: {
+    means:
+      "The transaction is sent, and not decided in time (503); or the payment came again with other terms before its success was handed over",
+    advice: {
+      why: "This payment is being settled, or was and its success was not handed over yet.",
+      fix: "Ask for the settlement, or send the same payment again, as it was sent first. Do not sign again.",
+    },
+  },
+  request_refused: {
+    means:
+      "A settle was not looked at (4xx): the key, the body or the headers are wrong. This request took nothing; an earlier one with the same payment may have",
+  },
+  identifier_reused: {
+    means:
+      "The payment's identifier was another payment's (409), which may have been taken: what it names is not to be paid a second time",
+  },
+  verify_refused: {
+    means:
+      "A verify was not looked at (4xx): the key, the body or the headers are wrong. A verify takes nothing",
+  },
+  verify_not_allowed: {
+    means: "A verify was not looked at (403): the organization lacks a recipient, or the key a scope",
+  },
+  not_allowed: {
+    means:
+      "A settle was not looked at (403): the organization lacks a recipient, or the key a scope. An earlier one with the same payment may have taken it",
+  },
+  no_verdict: { means: "There is no verdict (408, 429, 5xx)" },
+};
+
+/** The mistakes that usually lead to a situation; none of one that says that there is no verdict. */
+export function mistakesOf(situation: RefusedSituation): readonly MistakeId[] {
+  return refusalTexts[situation].mistakes;
+}
+
+/**
+ * What a reason of a refusal, or a problem, means in a situation, and what to do; undefined for a reason that is not known.
+ *
+ * @param situation undefined where it is not known, as in the answer of another facilitator
+ */
+export function adviceOnReason(reason: string, situation: unknown): Advice | undefined {
+  if (isProblem(reason)) return { why: "", fix: problemTexts[reason].fix };
+  if (!Object.hasOwn(reasonTexts, reason)) return undefined;
+  const { meaning, fix } = reasonTexts[reason as keyof typeof reasonTexts];
+  const known = isSituation(situation) ? situationTexts[situation].advice : undefined;
+  return known ?? { why: meaning, fix };
+}
+
+export function isSituation(name: unknown): name is Situation {
+  return typeof name === "string" && Object.hasOwn(situationTexts, name);
+}
+
+/** The section of docs/errors.md about a mistake, a reason or a problem, all of which have one. */
+export function errorsSection(name: string): string {
+  return `docs/errors.md#${name}`;
+}

@@ -1,0 +1,294 @@
+import { settlementPath } from "./routes.ts";
+
+/*
+ * The one catalogue of refusals: every situation in which an answer is not a success, with the reason that each version of
+ * the protocol gives and with what a client should do. The service, the fixtures, `explain`, the OpenAPI document and
+ * docs/errors.md read it. Its sentences are in `catalogue-texts.ts`, which web pages with the fixtures do not need.
+ */
+
+/** The five settle error codes of the v1 service. */
+export const settleErrorReasonsV1 = [
+  "invalid_payload",
+  "invalid_payment_requirements",
+  "insufficient_funds",
+  "unexpected_settle_error",
+  "invalid_transaction_state",
+] as const;
+
+export type SettleErrorReasonV1 = (typeof settleErrorReasonsV1)[number];
+
+/** What a program that gets the answer should do. */
+export const nextActions = {
+  fix_request:
+    "Change the request as the message says, and send it again. The payer need not sign again for that alone.",
+  sign_again:
+    "Let the payer sign a new authorization: this one cannot be settled, and was not used on chain when it was refused.",
+  retry_same_payment:
+    "Send the same bytes again, after `retryAfterSeconds` where it is there. Never sign again: this payment may have been taken.",
+  poll: "Ask for the settlement at `poll` every `retryAfterSeconds`, or send the same payment again. Never sign again meanwhile.",
+  wait: "Send the same payment again after `retryAfterSeconds`: what stands in its way goes away by itself.",
+  give_up: "Do not pay again: the payment was made, or nothing that the caller does will make it.",
+  ask_operator:
+    "Ask those who run the facilitator. Do not sign again until they have said what became of the payment.",
+} as const;
+
+/** What is known of the payer's money. */
+export const paymentStates = {
+  not_taken: "Nothing was taken by this request.",
+  in_flight: "A transaction is on its way, or is about to be.",
+  taken: "The payment was settled.",
+  unknown: "It is not known, or was not looked at.",
+} as const;
+
+/** What follows from a situation: a row of the catalogue. */
+export type Step = {
+  nextAction: keyof typeof nextActions;
+  paymentState: keyof typeof paymentStates;
+  /** Where nothing more exact is known. */
+  retryAfterSeconds?: number;
+  /** Whether the settlement can be asked for. */
+  poll?: true;
+  /** The code of a v1 settle, where it is not that of the reason. */
+  settleV1?: SettleErrorReasonV1;
+};
+
+const fixRequest = { nextAction: "fix_request", paymentState: "not_taken" } as const;
+const signAgain = { nextAction: "sign_again", paymentState: "not_taken" } as const;
+const giveUp = { nextAction: "give_up", paymentState: "not_taken" } as const;
+const askOperator = { nextAction: "ask_operator", paymentState: "not_taken" } as const;
+const wait = { nextAction: "wait", paymentState: "not_taken" } as const;
+const unknown = { paymentState: "unknown" } as const;
+
+/**
+ * Why a payment is not valid: the closed set of `invalidReason`, taken from the public x402 v1 list. Version 2 gives the reason
+ * itself, a v1 settle its code. Below each are its situations, the one first that is meant where nothing more is known.
+ * `unexpected_verify_error` is not among the reasons: it stands for "no verdict" and only ever comes with a 503.
+ */
+export const reasons = {
+  invalid_payload: {
+    settleV1: "invalid_payload",
+    situations: { payload_malformed: fixRequest },
+  },
+  invalid_x402_version: {
+    settleV1: "invalid_payload",
+    situations: { version_unknown: fixRequest },
+  },
+  unsupported_scheme: {
+    settleV1: "invalid_payload",
+    situations: {
+      scheme_of_payload: fixRequest,
+      scheme_of_requirements: { ...fixRequest, settleV1: "invalid_payment_requirements" },
+    },
+  },
+  invalid_network: {
+    settleV1: "invalid_payment_requirements",
+    situations: {
+      network_of_requirements: fixRequest,
+      network_of_payload: { ...fixRequest, settleV1: "invalid_payload" },
+      network_not_enabled: fixRequest,
+      networks_differ: fixRequest,
+    },
+  },
+  invalid_payment_requirements: {
+    settleV1: "invalid_payment_requirements",
+    situations: {
+      requirements_malformed: fixRequest,
+      asset_not_accepted: fixRequest,
+      pay_to_is_not_the_contract: fixRequest,
+      amount_below_minimum: fixRequest,
+      amount_zero: fixRequest,
+    },
+  },
+  invalid_exact_evm_payload_recipient_mismatch: {
+    settleV1: "invalid_payload",
+    situations: { recipient_is_not_the_contract: signAgain },
+  },
+  invalid_exact_evm_payload_authorization_value: {
+    settleV1: "invalid_payload",
+    situations: { value_differs: signAgain },
+  },
+  invalid_exact_evm_payload_authorization_valid_after: {
+    settleV1: "invalid_payload",
+    situations: { never_valid: signAgain, not_valid_yet: wait },
+  },
+  invalid_exact_evm_payload_authorization_valid_before: {
+    settleV1: "invalid_payload",
+    situations: { expired: signAgain, valid_too_long: signAgain },
+  },
+  invalid_exact_evm_payload_signature: {
+    settleV1: "invalid_payload",
+    situations: {
+      signature_wrong: signAgain,
+      wallet_refuses: signAgain,
+      token_refuses_signature: giveUp,
+      payer_has_code: signAgain,
+    },
+  },
+  invalid_exact_evm_payload_undeployed_smart_wallet: {
+    settleV1: "invalid_payload",
+    situations: { wallet_not_deployed: signAgain },
+  },
+  insufficient_funds: {
+    settleV1: "insufficient_funds",
+    situations: { balance_too_small: giveUp, balance_taken_up: { ...wait, retryAfterSeconds: 2 } },
+  },
+  invalid_transaction_state: {
+    settleV1: "invalid_transaction_state",
+    situations: {
+      used_here: { ...giveUp, ...unknown },
+      used_on_chain: { ...askOperator, ...unknown },
+      under_way: { ...wait, paymentState: "in_flight", retryAfterSeconds: 2 },
+      settled_before: { ...giveUp, paymentState: "taken" },
+      transaction_failed: { ...unknown, nextAction: "poll", retryAfterSeconds: 60, poll: true },
+      failed_for_good: signAgain,
+      asset_paused: { ...wait, retryAfterSeconds: 60 },
+      payer_blacklisted: giveUp,
+      recipient_blacklisted: askOperator,
+      contract_blacklisted: askOperator,
+      would_revert: { ...giveUp, ...unknown },
+    },
+  },
+} as const satisfies Record<
+  string,
+  { settleV1: SettleErrorReasonV1; situations: Readonly<Record<string, Step>> }
+>;
+
+export type InvalidReason = keyof typeof reasons;
+
+export const invalidReasons = Object.keys(reasons) as [InvalidReason, ...InvalidReason[]];
+
+/** What a v2 settle may answer: the verify reason itself, a pending settlement, or "could not tell". */
+export type SettleErrorReasonV2 = InvalidReason | "settlement_pending" | "unexpected_settle_error";
+
+export type SettleErrorReason = SettleErrorReasonV1 | SettleErrorReasonV2;
+
+/** The situations in which a payment is refused. */
+export type RefusedSituation = {
+  [Reason in InvalidReason]: keyof (typeof reasons)[Reason]["situations"];
+}[InvalidReason];
+
+/** Situations without a reason of their own: there is no verdict, or the reason is that of another refusal. */
+const withoutReason = {
+  use_unknown: { ...unknown, nextAction: "retry_same_payment", retryAfterSeconds: 2 },
+  pending: { nextAction: "poll", paymentState: "in_flight", retryAfterSeconds: 2, poll: true },
+  request_refused: { ...fixRequest, ...unknown },
+  identifier_reused: { ...giveUp, ...unknown },
+  verify_refused: fixRequest,
+  verify_not_allowed: askOperator,
+  not_allowed: { ...askOperator, ...unknown },
+  no_verdict: { ...unknown, nextAction: "retry_same_payment", retryAfterSeconds: 1 },
+} as const satisfies Readonly<Record<string, Step>>;
+
+export type Situation = RefusedSituation | keyof typeof withoutReason;
+
+/** Every situation in which an answer is not a success, and what follows from it. */
+export const situations: Readonly<Record<Situation, Step>> = Object.assign(
+  {},
+  ...Object.values(reasons).map((reason) => reason.situations),
+  withoutReason,
+);
+
+/** The reason that is given in a situation. */
+export function reasonOf(situation: RefusedSituation): InvalidReason {
+  return invalidReasons.find((reason) => situation in reasons[reason].situations) ?? "invalid_payload";
+}
+
+/** Which half of the request is at fault. */
+export type InvalidPart = "payload" | "requirements";
+
+/** A determined answer that the payment is not good, and why. */
+export type Invalid = {
+  /** From it follows what the client should do. */
+  situation: Situation;
+  reason: InvalidReason;
+  /** One sentence for the caller: what is wrong and what would be right. Never internal error text. */
+  message: string;
+  /** The part of the message that says what is wrong, where advice follows it. */
+  fact?: string;
+  /** When to try again, where that is known. */
+  retryAfterSeconds?: number | string;
+  /** The chain's time that the payment's own was compared with, unix seconds; a placeholder in expected answers. */
+  chainTime?: bigint | string;
+};
+
+/** Says that a payment is invalid. */
+export function invalid(situation: RefusedSituation, fact: string, advice?: string): Invalid {
+  const reason = reasonOf(situation);
+  if (advice === undefined) return { situation, reason, message: limitMessage(fact) };
+  return { situation, reason, message: limitMessage(`${fact}. ${advice}`), fact };
+}
+
+/** The longest message of an answer, in characters: public schemas allow no more. */
+export const longestMessage = 500;
+
+/** A message as answers carry it: printable ASCII, and not too long for the public schemas. */
+export function limitMessage(message: string): string {
+  const plain = message
+    .replace(/[“”]/g, '"')
+    .replace(/…/g, "...")
+    .replace(/[^\x20-\x7e]/g, "?");
+  return plain.length > longestMessage ? `${plain.slice(0, longestMessage - 3)}...` : plain;
+}
+
+/** The code with which a settle of the given protocol version reports an invalid payment. */
+export function settleErrorReason(
+  { situation, reason }: { situation: Situation | null; reason: InvalidReason },
+  x402Version: 1 | 2,
+): SettleErrorReason {
+  if (x402Version === 2) return reason;
+  return (situation && situations[situation].settleV1) ?? reasons[reason].settleV1;
+}
+
+/** The members as they are written; in expected answers the seconds may be a placeholder. */
+export type NextStep = {
+  situation: Situation;
+  nextAction: keyof typeof nextActions;
+  paymentState: keyof typeof paymentStates;
+  retryAfterSeconds?: number | string;
+  poll?: string;
+};
+
+/** What follows from a refusal. `settlementId` is that of the payment, where it could be read. */
+export function nextStepOfRefusal(
+  { situation, retryAfterSeconds }: Pick<Invalid, "situation" | "retryAfterSeconds">,
+  settlementId: string | undefined,
+): NextStep {
+  return writeStep(situation, { retryAfterSeconds, settlementId });
+}
+
+/**
+ * What follows from a problem: with 4xx the request is wrong, otherwise nothing is known. A verify takes no money; before a
+ * settle that was not processed, an earlier request may have.
+ */
+export function nextStepOfProblem(
+  operation: "verify" | "settle",
+  status: number,
+  retryAfterSeconds?: number | string,
+): NextStep {
+  const isVerify = operation === "verify";
+  if (status === 403) return writeStep(isVerify ? "verify_not_allowed" : "not_allowed", {});
+  if (status === 409 && !isVerify) return writeStep("identifier_reused", {});
+  const isTransient = status >= 500 || status === 429 || status === 408;
+  if (isTransient) return writeStep("no_verdict", { retryAfterSeconds });
+  return writeStep(isVerify ? "verify_refused" : "request_refused", {});
+}
+
+/** What follows from a settlement that is not decided in time. */
+export function nextStepOfPending(settlementId: string | undefined): NextStep {
+  return writeStep("pending", { settlementId });
+}
+
+function writeStep(
+  situation: Situation,
+  given: { retryAfterSeconds?: number | string | undefined; settlementId?: string | undefined },
+): NextStep {
+  const { nextAction, paymentState, retryAfterSeconds: usual, poll } = situations[situation];
+  const retryAfterSeconds = given.retryAfterSeconds ?? usual;
+  return {
+    situation,
+    nextAction,
+    paymentState,
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    ...(poll && given.settlementId !== undefined && { poll: settlementPath(given.settlementId) }),
+  };
+}
