@@ -88,9 +88,9 @@ test("the chain's clock is compared with this machine's by the time of the refus
   const store = createPaymentStore(serviceId);
   onTestFinished(() => store.close());
   const { validBefore } = payment.authorization;
-  const { reason, message } = refusals.tooLate(validBefore, validBefore + 5n);
+  const { reason, message, situation, chainTime } = refusals.tooLate(validBefore, validBefore + 5n);
   const about = { serviceId, requestId: "1", operation: "settle", settlementId, payment } as const;
-  const result = { outcome: "invalid", reason, message } as const;
+  const result = { outcome: "invalid", reason, message, situation, chainTime } as const;
   channels.payment.publish(() => ({ ...about, status: 200, result, tookMs: 3 }));
   const logged = createPaymentLog(store).find(settlementId);
   if (logged?.summary.settle == null) throw new Error("the payment is not in the log");

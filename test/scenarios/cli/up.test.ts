@@ -268,6 +268,7 @@ describe("up for a person", () => {
           "authMethod": "organization_specific",
           "timestamp": "…"
         },
+        "situation": "balance_too_small",
         "nextAction": "give_up",
         "paymentState": "not_taken"
       }
@@ -278,6 +279,7 @@ describe("up for a person", () => {
         "transaction": "",
         "network": "base",
         "payer": "0xF44DC5355909ac8b48873E7995dEfC56D1620a52",
+        "situation": "balance_too_small",
         "nextAction": "give_up",
         "paymentState": "not_taken"
       }

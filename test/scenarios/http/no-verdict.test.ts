@@ -95,6 +95,7 @@ describe.each(operations)("%s", (operation) => {
       network: "",
       ...x402Members[operation],
       [operation === "verify" ? "invalidMessage" : "errorMessage"]: expect.any(String),
+      situation: operation === "verify" ? "verify_refused" : "request_refused",
       nextAction: "fix_request",
       paymentState: operation === "verify" ? "not_taken" : "unknown",
     });
