@@ -1,4 +1,4 @@
-import type { InvalidReason, RefusedSituation, Situation } from "./catalogue.ts";
+import { type InvalidReason, isSituation, type RefusedSituation, type Situation } from "./catalogue.ts";
 import type { MistakeId } from "./mistakes.ts";
 import { isProblem, problemTexts } from "./problems.ts";
 import { type Rules, rules } from "./specification.ts";
@@ -376,10 +376,6 @@ export function adviceOnReason(reason: string, situation: unknown): Advice | und
   const { meaning, fix } = reasonTexts[reason as keyof typeof reasonTexts];
   const known = isSituation(situation) ? situationTexts[situation].advice : undefined;
   return known ?? { why: meaning, fix };
-}
-
-export function isSituation(name: unknown): name is Situation {
-  return typeof name === "string" && Object.hasOwn(situationTexts, name);
 }
 
 /** The section of docs/errors.md about a mistake, a reason or a problem, all of which have one. */

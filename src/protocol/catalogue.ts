@@ -188,9 +188,13 @@ export const situations: Readonly<Record<Situation, Step>> = Object.assign(
   withoutReason,
 );
 
+export function isSituation(name: unknown): name is Situation {
+  return typeof name === "string" && Object.hasOwn(situations, name);
+}
+
 /** The reason that is given in a situation. */
 export function reasonOf(situation: RefusedSituation): InvalidReason {
-  return invalidReasons.find((reason) => situation in reasons[reason].situations) ?? "invalid_payload";
+  return invalidReasons.find((reason) => situation in reasons[reason].situations) as InvalidReason;
 }
 
 /** Which half of the request is at fault. */
@@ -203,8 +207,10 @@ export type Invalid = {
   reason: InvalidReason;
   /** One sentence for the caller: what is wrong and what would be right. Never internal error text. */
   message: string;
-  /** The part of the message that says what is wrong, where advice follows it. */
-  fact?: string;
+  /** The message without the advice that may follow. */
+  fact: string;
+  /** The path of the member that is at fault, with which the message begins. */
+  at?: string;
   /** When to try again, where that is known. */
   retryAfterSeconds?: number | string;
   /** The chain's time that the payment's own was compared with, unix seconds; a placeholder in expected answers. */
@@ -213,9 +219,13 @@ export type Invalid = {
 
 /** Says that a payment is invalid. */
 export function invalid(situation: RefusedSituation, fact: string, advice?: string): Invalid {
-  const reason = reasonOf(situation);
-  if (advice === undefined) return { situation, reason, message: limitMessage(fact) };
-  return { situation, reason, message: limitMessage(`${fact}. ${advice}`), fact };
+  const message = limitMessage(advice === undefined ? fact : `${fact}. ${advice}`);
+  return { situation, reason: reasonOf(situation), message, fact };
+}
+
+/** The same of one member of the request; the message is its path and what is wrong with it. */
+export function invalidAt(situation: RefusedSituation, at: string, problem: string): Invalid {
+  return { ...invalid(situation, at + problem), at };
 }
 
 /** The longest message of an answer, in characters: public schemas allow no more. */
@@ -232,11 +242,11 @@ export function limitMessage(message: string): string {
 
 /** The code with which a settle of the given protocol version reports an invalid payment. */
 export function settleErrorReason(
-  { situation, reason }: { situation: Situation | null; reason: InvalidReason },
+  { situation, reason }: Pick<Invalid, "situation" | "reason">,
   x402Version: 1 | 2,
 ): SettleErrorReason {
   if (x402Version === 2) return reason;
-  return (situation && situations[situation].settleV1) ?? reasons[reason].settleV1;
+  return situations[situation].settleV1 ?? reasons[reason].settleV1;
 }
 
 /** The members as they are written; in expected answers the seconds may be a placeholder. */
@@ -253,7 +263,7 @@ export function nextStepOfRefusal(
   { situation, retryAfterSeconds }: Pick<Invalid, "situation" | "retryAfterSeconds">,
   settlementId: string | undefined,
 ): NextStep {
-  return writeStep(situation, { retryAfterSeconds, settlementId });
+  return stepOf(situation, retryAfterSeconds, settlementId);
 }
 
 /**
@@ -266,29 +276,26 @@ export function nextStepOfProblem(
   retryAfterSeconds?: number | string,
 ): NextStep {
   const isVerify = operation === "verify";
-  if (status === 403) return writeStep(isVerify ? "verify_not_allowed" : "not_allowed", {});
-  if (status === 409 && !isVerify) return writeStep("identifier_reused", {});
+  if (status === 403) return stepOf(isVerify ? "verify_not_allowed" : "not_allowed");
+  if (status === 409 && !isVerify) return stepOf("identifier_reused");
   const isTransient = status >= 500 || status === 429 || status === 408;
-  if (isTransient) return writeStep("no_verdict", { retryAfterSeconds });
-  return writeStep(isVerify ? "verify_refused" : "request_refused", {});
+  if (isTransient) return stepOf("no_verdict", retryAfterSeconds);
+  return stepOf(isVerify ? "verify_refused" : "request_refused");
 }
 
 /** What follows from a settlement that is not decided in time. */
 export function nextStepOfPending(settlementId: string | undefined): NextStep {
-  return writeStep("pending", { settlementId });
+  return stepOf("pending", undefined, settlementId);
 }
 
-function writeStep(
-  situation: Situation,
-  given: { retryAfterSeconds?: number | string | undefined; settlementId?: string | undefined },
-): NextStep {
+function stepOf(situation: Situation, seconds?: number | string, settlementId?: string): NextStep {
   const { nextAction, paymentState, retryAfterSeconds: usual, poll } = situations[situation];
-  const retryAfterSeconds = given.retryAfterSeconds ?? usual;
+  const retryAfterSeconds = seconds ?? usual;
   return {
     situation,
     nextAction,
     paymentState,
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-    ...(poll && given.settlementId !== undefined && { poll: settlementPath(given.settlementId) }),
+    ...(poll && settlementId !== undefined && { poll: settlementPath(settlementId) }),
   };
 }

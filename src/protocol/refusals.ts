@@ -2,6 +2,7 @@ import {
   type Invalid,
   type InvalidPart,
   invalid,
+  invalidAt,
   limitMessage,
   type Situation,
   situations,
@@ -116,7 +117,7 @@ export const refusals = {
         : `the CAIP-2 name of a supported network${example}`;
     const hint =
       meant === undefined ? "" : `: ${formatNetwork(meant, x402Version)} in version ${x402Version}`;
-    return invalid(`network_of_${fault}`, `${at}.network must be ${known}${hint}`);
+    return invalidAt(`network_of_${fault}`, `${at}.network`, ` must be ${known}${hint}`);
   },
 
   networksDiffer: (paid: NetworkName, asked: NetworkName) =>
@@ -310,8 +311,7 @@ export function refuseUntold(refusal: Invalid): Invalid {
 
 function withoutSigning(refusal: Invalid, situation: Situation, why: string): Invalid {
   if (!isSignedAgain(refusal)) return refusal;
-  const { fact = refusal.message } = refusal;
-  const message = `${fact}. ${why}: sign no other before you know what became of it.`;
+  const message = `${refusal.fact}. ${why}: sign no other before you know what became of it.`;
   return { ...refusal, message: limitMessage(message), situation };
 }
 

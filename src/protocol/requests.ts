@@ -1,5 +1,5 @@
 import { type Authorization, settlementId } from "./authorization.ts";
-import { type Invalid, type InvalidPart, invalid } from "./catalogue.ts";
+import { type Invalid, type InvalidPart, invalidAt } from "./catalogue.ts";
 import { type Address, type Hex, sameAddress } from "./hex.ts";
 import { builtInNetworks, type Network, type NetworkRegistry } from "./networks.ts";
 import {
@@ -62,11 +62,12 @@ export function parsePaymentRequest(body: unknown, known: NetworkRegistry = buil
   const refuse = (refusal: Invalid): ParsedRequest => ({ ok: false, envelope, invalid: refusal });
 
   const payload = member(body, "paymentPayload");
-  if (!isRecord(payload)) return refuse(invalid("payload_malformed", "paymentPayload must be an object"));
+  if (!isRecord(payload))
+    return refuse(invalidAt("payload_malformed", "paymentPayload", " must be an object"));
   const version = member(payload, "x402Version");
   if (version !== 1 && version !== 2) {
     const form = typeof version === "string" ? "the number 1 or 2, not text" : "1 or 2";
-    return refuse(invalid("version_unknown", `paymentPayload.x402Version must be ${form}`));
+    return refuse(invalidAt("version_unknown", "paymentPayload.x402Version", ` must be ${form}`));
   }
   const accepted = version === 1 ? payload : member(payload, "accepted");
   const acceptedAt = version === 1 ? "paymentPayload" : "paymentPayload.accepted";
@@ -74,10 +75,10 @@ export function parsePaymentRequest(body: unknown, known: NetworkRegistry = buil
   const otherVersion = `, or x402Version ${3 - version}: this looks like a payment of version ${3 - version}`;
   if (!isRecord(accepted)) {
     const hint = namesScheme ? otherVersion : "";
-    return refuse(invalid("payload_malformed", `${acceptedAt} must be an object${hint}`));
+    return refuse(invalidAt("payload_malformed", acceptedAt, ` must be an object${hint}`));
   }
   if (version === 1 && !namesScheme && isRecord(member(payload, "accepted"))) {
-    return refuse(invalid("payload_malformed", `${acceptedAt}.scheme must be a string${otherVersion}`));
+    return refuse(invalidAt("payload_malformed", `${acceptedAt}.scheme`, ` must be a string${otherVersion}`));
   }
 
   const named = readSchemeAndNetwork(known, accepted, acceptedAt, version, "payload", true);
@@ -85,7 +86,7 @@ export function parsePaymentRequest(body: unknown, known: NetworkRegistry = buil
 
   const requirements = member(body, "paymentRequirements");
   if (!isRecord(requirements)) {
-    return refuse(malformedRequirements("paymentRequirements must be an object"));
+    return refuse(malformedRequirements("paymentRequirements", " must be an object"));
   }
   const schemeRequired = version === 2 || member(requirements, "amount") === undefined;
   const asked = readSchemeAndNetwork(
@@ -106,7 +107,7 @@ export function parsePaymentRequest(body: unknown, known: NetworkRegistry = buil
 
   const exact = unlessMalformed(
     () => readExactPayload(member(payload, "payload")),
-    (message) => invalid("payload_malformed", message),
+    (at, problem) => invalidAt("payload_malformed", at, problem),
   );
   if ("reason" in exact) return refuse(exact);
   const { authorization, signature } = exact;
@@ -155,17 +156,17 @@ function readSchemeAndNetwork(
   fault: InvalidPart,
   schemeRequired: boolean,
 ): Network | Invalid {
-  const malformed = (message: string): Invalid => invalid(`${fault}_malformed`, message);
+  const malformed = (at: string): Invalid => invalidAt(`${fault}_malformed`, at, " must be a string");
 
   const schemeName = member(part, "scheme");
   if (schemeName === undefined ? schemeRequired : typeof schemeName !== "string") {
-    return malformed(`${path}.scheme must be a string`);
+    return malformed(`${path}.scheme`);
   }
   if (schemeName !== undefined && schemeName !== "exact") {
-    return invalid(`scheme_of_${fault}`, `${path}.scheme must be "exact"`);
+    return invalidAt(`scheme_of_${fault}`, `${path}.scheme`, ' must be "exact"');
   }
   const spelling = member(part, "network");
-  if (typeof spelling !== "string") return malformed(`${path}.network must be a string`);
+  if (typeof spelling !== "string") return malformed(`${path}.network`);
   return (
     known.find(spelling, version) ??
     refusals.networkUnknown(path, spelling, { x402Version: version, fault }, known)
@@ -205,17 +206,21 @@ function readRequirementsV1(value: object): PaymentRequest["requirements"] | Inv
     const required = maxAmountRequired ?? amount;
     if (required === undefined) {
       return malformedRequirements(
-        "paymentRequirements needs maxAmountRequired (or amount, in the short form)",
+        "paymentRequirements",
+        " needs maxAmountRequired (or amount, in the short form)",
       );
     }
     if (amount !== undefined && amount !== required) {
-      return malformedRequirements("paymentRequirements.amount and maxAmountRequired must be equal");
+      return malformedRequirements("paymentRequirements.amount", " and maxAmountRequired must be equal");
     }
     if (amount === undefined && payTo === undefined) {
-      return malformedRequirements("paymentRequirements.payTo must be the facilitator contract's address");
+      return malformedRequirements(
+        "paymentRequirements.payTo",
+        " must be the facilitator contract's address",
+      );
     }
     if (payTo !== undefined && recipient !== undefined && !sameAddress(payTo, recipient)) {
-      return malformedRequirements("paymentRequirements.recipient and payTo must be equal");
+      return malformedRequirements("paymentRequirements.recipient", " and payTo must be equal");
     }
     return { amount: required, asset, payTo: payTo ?? recipient };
   }, malformedRequirements);
@@ -233,17 +238,17 @@ function readRequirementsV2(value: object): PaymentRequest["requirements"] | Inv
 }
 
 /** What `read` gives; where it meets a malformed value, the refusal that says so. */
-function unlessMalformed<T>(read: () => T, refuse: (message: string) => Invalid): T | Invalid {
+function unlessMalformed<T>(read: () => T, refuse: (at: string, problem: string) => Invalid): T | Invalid {
   try {
     return read();
   } catch (error) {
-    if (error instanceof MalformedError) return refuse(error.message);
+    if (error instanceof MalformedError) return refuse(error.path, error.message.slice(error.path.length));
     throw error;
   }
 }
 
-function malformedRequirements(message: string): Invalid {
-  return invalid("requirements_malformed", message);
+function malformedRequirements(at: string, problem: string): Invalid {
+  return invalidAt("requirements_malformed", at, problem);
 }
 
 function isRecord(value: unknown): value is object {

@@ -60,8 +60,11 @@ export function isBytes32(value: unknown): value is Hex {
 
 /** A malformed value from outside; the message has its path and what is wrong. */
 export class MalformedError extends Error {
+  readonly path: string;
+
   constructor(path: string, fault: string) {
     super(`${path}: ${fault}`);
+    this.path = path;
   }
 }
 

@@ -1,6 +1,7 @@
 import type { ScenarioRow } from "../../fixtures/cases/scenarios.ts";
 import type { FixtureAnswer } from "../../fixtures/engine/answer.ts";
-import { isSituation, situationTexts } from "../../protocol/catalogue-texts.ts";
+import { isSituation } from "../../protocol/catalogue.ts";
+import { situationTexts } from "../../protocol/catalogue-texts.ts";
 import { answerRules, ofVersion, type Rule, type Rules, rules } from "../../protocol/specification.ts";
 
 /**

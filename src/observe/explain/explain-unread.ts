@@ -20,15 +20,15 @@ export function explainUnread({ payload, requirements, at }: Halves, networks: N
       ? []
       : [finding("missing-member", "paymentPayload.extensions", { expected: identifierProblem })];
   }
-  const { message } = parsed.invalid;
-  const [, path = "", fault = message] = /^(payment\w+(?:\.\w+)*):? (.+)$/s.exec(message) ?? [];
+  const { message, at: path = "" } = parsed.invalid;
+  const problem = message.slice(path.length);
   const found = path
     .split(".")
     .reduce<unknown>((value, name) => (isRecord(value) ? value[name] : value), body);
   return [
     finding("missing-member", path.replace(/^paymentRequirements/, at), {
       ...(path !== "" && { got: showValue(found) }),
-      expected: fault.replace(/^must be /, ""),
+      expected: problem.replace(/^:? (?:must be )?/, ""),
     }),
   ];
 }

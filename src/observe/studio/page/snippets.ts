@@ -1,4 +1,4 @@
-import { invalidReasons, type Situation, settleErrorReason } from "../../../protocol/catalogue.ts";
+import { invalidReasons, isSituation, settleErrorReason } from "../../../protocol/catalogue.ts";
 import type { PaymentDetail } from "../payment-view.ts";
 import { requestTimeOf } from "./request-time.ts";
 
@@ -41,9 +41,9 @@ function expectedAnswer({ settle, verify, x402Version }: PaymentDetail): string 
   if (settle === null) return `{ invalidReason: "${reason}" }`;
   const known = invalidReasons.find((one) => one === reason);
   const answered =
-    known === undefined
+    known === undefined || !isSituation(situation)
       ? reason
-      : settleErrorReason({ reason: known, situation: situation as Situation | null }, x402Version ?? 1);
+      : settleErrorReason({ reason: known, situation }, x402Version ?? 1);
   return `{ errorReason: "${answered}" }`;
 }
 
