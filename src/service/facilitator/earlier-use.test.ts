@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { paymentBody } from "../../../test/support/http/stub-app.ts";
-import { refusals } from "../../protocol/refusals.ts";
-import { refuseUntold, refuseUsedOnChain } from "../../protocol/refuse-used.ts";
+import { refusals, refuseUntold, refuseUsedOnChain } from "../../protocol/refusals.ts";
 import { parsePaymentRequest } from "../../protocol/requests.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import type { FacilitatorContext } from "./context.ts";
