@@ -1,4 +1,4 @@
-import { type InvalidReason, isSituation, type RefusedSituation, type Situation } from "./catalogue.ts";
+import { type InvalidReason, isSituation, type SettleErrorReasonV2, type Situation } from "./catalogue.ts";
 import type { MistakeId } from "./mistakes.ts";
 import { isProblem, problemTexts } from "./problems.ts";
 import { type Rules, rules } from "./specification.ts";
@@ -8,30 +8,24 @@ import { type Rules, rules } from "./specification.ts";
  * keyed by the names of `catalogue.ts`, so that a reason or a situation without its text does not compile.
  */
 
-/** What something means, and what to do about it. */
-export type Advice = { why: string; fix: string };
-
-/** What stands in docs/errors.md about a reason, and what `explain` says of it where its situation is not known. */
-export type ReasonText = { meaning: string; fix: string };
-
 /** What stands in docs/errors.md about a situation. */
-export type SituationText = {
+type SituationText = {
   means: string;
-  /** Where more is to be said than of all situations with the same reason. */
-  advice?: Advice;
-  /** What it is based on; a situation without one is a choice of this kit. */
+  /** Where more is to be said than of its reason. */
+  why?: string;
+  fix?: string;
+  /** The mistakes that usually lead there. */
+  mistakes?: readonly MistakeId[];
+  /** The sentence of the specification that it is based on; a situation without one is a choice of this kit. */
   rule?: Rules;
 };
 
-/** The same of one in which a payment is refused, with the mistakes that usually lead there. */
-export type RefusalText = SituationText & { mistakes: readonly MistakeId[] };
+/** What `explain` says of a reason where nothing more exact is known, or to be said. */
+type ReasonText = { meaning: string; fix: string };
 
 /** The reasons of verify and settle. */
 export const reasonTexts: Readonly<
-  Record<
-    InvalidReason | "unexpected_verify_error" | "unexpected_settle_error" | "settlement_pending",
-    ReasonText
-  >
+  Record<InvalidReason | SettleErrorReasonV2 | "unexpected_verify_error", ReasonText>
 > = {
   invalid_payload: {
     meaning: "The payment could not be read. A v1 settle also says it where verify names a finer reason.",
@@ -41,10 +35,7 @@ export const reasonTexts: Readonly<
     meaning: "paymentPayload.x402Version is neither 1 nor 2.",
     fix: "Send x402Version 1 or 2 as a number.",
   },
-  unsupported_scheme: {
-    meaning: "The scheme is not “exact”.",
-    fix: 'Use scheme "exact".',
-  },
+  unsupported_scheme: { meaning: "The scheme is not “exact”.", fix: 'Use scheme "exact".' },
   invalid_network: {
     meaning: "The network is unknown or not served here, or payment and requirements name different ones.",
     fix: "Name the same supported network in the payment and in the requirements, in the spelling of the version.",
@@ -102,8 +93,8 @@ const walletDecides =
 const signAsWallet =
   "Sign with the key of the wallet's owner, in the form that the wallet asks for, over the authorization as it is sent; or pay from another account.";
 
-/** The situations in which a payment is refused. */
-const refusalTexts: Readonly<Record<RefusedSituation, RefusalText>> = {
+/** Every situation in which an answer is not a success. */
+export const situationTexts: Readonly<Record<Situation, SituationText>> = {
   payload_malformed: {
     means: "The payment is malformed",
     mistakes: ["not-decoded", "encoded-twice", "missing-member", "number-too-large", "malformed-signature"],
@@ -159,7 +150,7 @@ const refusalTexts: Readonly<Record<RefusedSituation, RefusalText>> = {
     mistakes: ["pay-to-is-not-the-contract", "other-tier"],
     rule: rules.parameters,
   },
-  amount_below_minimum: { means: "The amount is below the organization's minimum", mistakes: [] },
+  amount_below_minimum: { means: "The amount is below the organization's minimum" },
   amount_zero: { means: "The amount is 0", mistakes: ["amount-zero"] },
   recipient_is_not_the_contract: {
     means: "The authorization is signed to another address than the facilitator contract",
@@ -176,11 +167,7 @@ const refusalTexts: Readonly<Record<RefusedSituation, RefusalText>> = {
     mistakes: ["times-in-milliseconds"],
     rule: rules.time,
   },
-  not_valid_yet: {
-    means: "`validAfter` has not passed yet",
-    mistakes: ["not-valid-yet"],
-    rule: rules.time,
-  },
+  not_valid_yet: { means: "`validAfter` has not passed yet", mistakes: ["not-valid-yet"], rule: rules.time },
   expired: {
     means: "`validBefore` has passed, or is less than 6 seconds away",
     mistakes: ["expired"],
@@ -204,21 +191,18 @@ const refusalTexts: Readonly<Record<RefusedSituation, RefusalText>> = {
   },
   wallet_refuses: {
     means: "The payer's wallet does not accept the signature (ERC-1271)",
-    advice: { why: walletDecides, fix: signAsWallet },
-    mistakes: [],
+    why: walletDecides,
+    fix: signAsWallet,
   },
   token_refuses_signature: {
     means: "The token does not accept the signature: code at the payer's address decides there",
-    advice: { why: walletDecides, fix: signAsWallet },
-    mistakes: [],
+    why: walletDecides,
+    fix: signAsWallet,
   },
   payer_has_code: {
     means: "The payer has code, and the organization takes plain accounts only: one of these pays instead",
-    advice: {
-      why: "The organization refuses contract wallets and accounts with a delegate (EIP-7702); the signature is not at fault.",
-      fix: "Pay from a plain account, or let the organization accept them: `x402-kit org set-limits --payers-with-code accept`.",
-    },
-    mistakes: [],
+    why: "The organization refuses contract wallets and accounts with a delegate (EIP-7702); the signature is not at fault.",
+    fix: "Pay from a plain account, or let the organization accept them: `x402-kit org set-limits --payers-with-code accept`.",
   },
   wallet_not_deployed: {
     means: "The payer is a smart wallet that is not deployed: once it is, it signs again",
@@ -229,114 +213,72 @@ const refusalTexts: Readonly<Record<RefusedSituation, RefusalText>> = {
     mistakes: ["amount-off-by-decimals"],
     rule: rules.balance,
   },
-  balance_taken_up: { means: "Other settlements under way use up the payer's balance", mistakes: [] },
+  balance_taken_up: { means: "Other settlements under way use up the payer's balance" },
   used_here: {
     means: "The authorization was used here before; the caller may not be the one whose payment it was",
-    advice: {
-      why: "A payment pays once: this authorization was used, or cancelled by its payer.",
-      fix: "If this very payment was settled before, it is paid: deliver once, and serve nothing if that was done. Otherwise sign with a new nonce; each payment needs one of its own.",
-    },
-    mistakes: ["refused"],
+    why: "A payment pays once: this authorization was used, or cancelled by its payer.",
+    fix: "If this very payment was settled before, it is paid: deliver once, and serve nothing if that was done. Otherwise sign with a new nonce; each payment needs one of its own.",
   },
   used_on_chain: {
     means: "The authorization was used or cancelled by another party: the token does not tell the two apart",
-    advice: {
-      why: "The token has this authorization as used, or cancelled by its payer, and this facilitator did not settle it.",
-      fix: "Look up what used it before the payer signs again; each payment needs a nonce of its own.",
-    },
-    mistakes: ["refused"],
+    why: "The token has this authorization as used, or cancelled by its payer, and this facilitator did not settle it.",
+    fix: "Look up what used it before the payer signs again; each payment needs a nonce of its own.",
   },
   under_way: {
     means: "Another request is settling this payment",
-    advice: {
-      why: "The same payment is being settled by a request that came before this one.",
-      fix: "Wait for the answer of that request, or send the same payment again in a few seconds. Do not sign again.",
-    },
-    mistakes: ["refused"],
+    why: "The same payment is being settled by a request that came before this one.",
+    fix: "Wait for the answer of that request, or send the same payment again in a few seconds. Do not sign again.",
   },
   settled_before: {
     means: "The payment was settled before, and its success was handed over",
-    advice: {
-      why: "Each authorization pays once, and this one has.",
-      fix: "Deliver what was paid for once; if that was done, serve nothing. For another purchase, sign with a new nonce.",
-    },
-    mistakes: ["refused"],
+    why: "Each authorization pays once, and this one has.",
+    fix: "Deliver what was paid for once; if that was done, serve nothing. For another purchase, sign with a new nonce.",
     rule: rules.simulation,
   },
   transaction_failed: {
     means:
       "The transaction was reverted. The payment may still be made by others and recovered, until the answer to the same payment is `sign_again`: half an hour after `validBefore`",
-    advice: {
-      why: "The transaction was mined and reverted. Until validBefore has passed, the payment may still be made by others and recovered.",
-      fix: "Ask for the settlement, which the header Location of the answer names, until it is recovered, or send the same payment again until the answer says sign_again, half an hour after validBefore; only then sign again.",
-    },
-    mistakes: ["refused"],
+    why: "The transaction was mined and reverted. Until validBefore has passed, the payment may still be made by others and recovered.",
+    fix: "Ask for the settlement, which the header Location of the answer names, until it is recovered, or send the same payment again until the answer says sign_again, half an hour after validBefore; only then sign again.",
   },
   failed_for_good: {
     means:
       "The transaction was reverted, and half an hour after `validBefore` nobody has used the authorization: nobody can",
-    advice: {
-      why: "The transaction was mined and reverted, and the authorization expired without a use by anybody.",
-      fix: "Let the payer sign again: this payment was not made, and nobody can make it any more.",
-    },
-    mistakes: ["refused"],
+    why: "The transaction was mined and reverted, and the authorization expired without a use by anybody.",
+    fix: "Let the payer sign again: this payment was not made, and nobody can make it any more.",
   },
   asset_paused: {
     means: "The token is paused by its issuer",
-    advice: {
-      why: "The issuer of the token has stopped all transfers.",
-      fix: "Send the same payment again later; the issuer says when.",
-    },
-    mistakes: ["refused"],
+    why: "The issuer of the token has stopped all transfers.",
+    fix: "Send the same payment again later; the issuer says when.",
   },
   payer_blacklisted: {
     means: "The payer is blacklisted by the token's issuer",
-    advice: {
-      why: "The issuer of the token lets the payer neither send nor receive it.",
-      fix: "Have another account pay: nothing that the shop or this payer changes will settle the payment.",
-    },
-    mistakes: ["refused"],
+    why: "The issuer of the token lets the payer neither send nor receive it.",
+    fix: "Have another account pay: nothing that the shop or this payer changes will settle the payment.",
   },
   recipient_blacklisted: {
     means: "The organization's wallet is blacklisted by the token's issuer",
-    advice: {
-      why: "The issuer of the token lets the organization's wallet on this network not receive it.",
-      fix: "Name another wallet for the network: `x402-kit org set-recipient`. The payer need not sign again.",
-    },
-    mistakes: ["refused"],
+    why: "The issuer of the token lets the organization's wallet on this network not receive it.",
+    fix: "Name another wallet for the network: `x402-kit org set-recipient`. The payer need not sign again.",
   },
   contract_blacklisted: {
     means: "The facilitator contract is blacklisted by the token's issuer",
-    advice: {
-      why: "The issuer of the token lets the facilitator contract neither send nor receive it.",
-      fix: "Ask those who run the facilitator; other networks and tokens are not affected.",
-    },
-    mistakes: ["refused"],
+    why: "The issuer of the token lets the facilitator contract neither send nor receive it.",
+    fix: "Ask those who run the facilitator; other networks and tokens are not affected.",
   },
-  would_revert: {
-    means: "The settlement would revert, and nothing in the chain's state says why",
-    mistakes: ["refused"],
-  },
-};
-
-/** Every situation in which an answer is not a success. */
-export const situationTexts: Readonly<Record<Situation, SituationText>> = {
-  ...refusalTexts,
+  would_revert: { means: "The settlement would revert, and nothing in the chain's state says why" },
   use_unknown: {
     means:
       "The authorization is not what is needed, and the chain could not be asked whether it was used: a payment that the ledger does not know may have been made",
-    advice: {
-      why: "The chain could not be asked whether this authorization was used.",
-      fix: "Send the same payment again in a few seconds. Do not sign again before the chain could be asked.",
-    },
+    why: "The chain could not be asked whether this authorization was used.",
+    fix: "Send the same payment again in a few seconds. Do not sign again before the chain could be asked.",
   },
   pending: {
     means:
       "The transaction is sent, and not decided in time (503); or the payment came again with other terms before its success was handed over",
-    advice: {
-      why: "This payment is being settled, or was and its success was not handed over yet.",
-      fix: "Ask for the settlement, or send the same payment again, as it was sent first. Do not sign again.",
-    },
+    why: "This payment is being settled, or was and its success was not handed over yet.",
+    fix: "Ask for the settlement, or send the same payment again, as it was sent first. Do not sign again.",
   },
   request_refused: {
     means:
@@ -360,22 +302,17 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
   no_verdict: { means: "There is no verdict (408, 429, 5xx)" },
 };
 
-/** The mistakes that usually lead to a situation; none of one that says that there is no verdict. */
-export function mistakesOf(situation: RefusedSituation): readonly MistakeId[] {
-  return refusalTexts[situation].mistakes;
-}
-
 /**
  * What a reason of a refusal, or a problem, means in a situation, and what to do; undefined for a reason that is not known.
  *
  * @param situation undefined where it is not known, as in the answer of another facilitator
  */
-export function adviceOnReason(reason: string, situation: unknown): Advice | undefined {
+export function adviceOnReason(reason: string, situation: unknown): { why: string; fix: string } | undefined {
   if (isProblem(reason)) return { why: "", fix: problemTexts[reason].fix };
   if (!Object.hasOwn(reasonTexts, reason)) return undefined;
   const { meaning, fix } = reasonTexts[reason as keyof typeof reasonTexts];
-  const known = isSituation(situation) ? situationTexts[situation].advice : undefined;
-  return known ?? { why: meaning, fix };
+  const known: Partial<SituationText> = isSituation(situation) ? situationTexts[situation] : {};
+  return { why: known.why ?? meaning, fix: known.fix ?? fix };
 }
 
 /** The section of docs/errors.md about a mistake, a reason or a problem, all of which have one. */

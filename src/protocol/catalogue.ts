@@ -59,99 +59,78 @@ const askOperator = { nextAction: "ask_operator", paymentState: "not_taken" } as
 const wait = { nextAction: "wait", paymentState: "not_taken" } as const;
 const unknown = { paymentState: "unknown" } as const;
 
+/** A reason: the code of a v1 settle, and its situations. */
+function of<const Code extends SettleErrorReasonV1, const Rows extends Readonly<Record<string, Step>>>(
+  settleV1: Code,
+  situations: Rows,
+) {
+  return { settleV1, situations };
+}
+
 /**
  * Why a payment is not valid: the closed set of `invalidReason`, taken from the public x402 v1 list. Version 2 gives the reason
  * itself, a v1 settle its code. Below each are its situations, the one first that is meant where nothing more is known.
  * `unexpected_verify_error` is not among the reasons: it stands for "no verdict" and only ever comes with a 503.
  */
 export const reasons = {
-  invalid_payload: {
-    settleV1: "invalid_payload",
-    situations: { payload_malformed: fixRequest },
-  },
-  invalid_x402_version: {
-    settleV1: "invalid_payload",
-    situations: { version_unknown: fixRequest },
-  },
-  unsupported_scheme: {
-    settleV1: "invalid_payload",
-    situations: {
-      scheme_of_payload: fixRequest,
-      scheme_of_requirements: { ...fixRequest, settleV1: "invalid_payment_requirements" },
-    },
-  },
-  invalid_network: {
-    settleV1: "invalid_payment_requirements",
-    situations: {
-      network_of_requirements: fixRequest,
-      network_of_payload: { ...fixRequest, settleV1: "invalid_payload" },
-      network_not_enabled: fixRequest,
-      networks_differ: fixRequest,
-    },
-  },
-  invalid_payment_requirements: {
-    settleV1: "invalid_payment_requirements",
-    situations: {
-      requirements_malformed: fixRequest,
-      asset_not_accepted: fixRequest,
-      pay_to_is_not_the_contract: fixRequest,
-      amount_below_minimum: fixRequest,
-      amount_zero: fixRequest,
-    },
-  },
-  invalid_exact_evm_payload_recipient_mismatch: {
-    settleV1: "invalid_payload",
-    situations: { recipient_is_not_the_contract: signAgain },
-  },
-  invalid_exact_evm_payload_authorization_value: {
-    settleV1: "invalid_payload",
-    situations: { value_differs: signAgain },
-  },
-  invalid_exact_evm_payload_authorization_valid_after: {
-    settleV1: "invalid_payload",
-    situations: { never_valid: signAgain, not_valid_yet: wait },
-  },
-  invalid_exact_evm_payload_authorization_valid_before: {
-    settleV1: "invalid_payload",
-    situations: { expired: signAgain, valid_too_long: signAgain },
-  },
-  invalid_exact_evm_payload_signature: {
-    settleV1: "invalid_payload",
-    situations: {
-      signature_wrong: signAgain,
-      wallet_refuses: signAgain,
-      token_refuses_signature: giveUp,
-      payer_has_code: signAgain,
-    },
-  },
-  invalid_exact_evm_payload_undeployed_smart_wallet: {
-    settleV1: "invalid_payload",
-    situations: { wallet_not_deployed: signAgain },
-  },
-  insufficient_funds: {
-    settleV1: "insufficient_funds",
-    situations: { balance_too_small: giveUp, balance_taken_up: { ...wait, retryAfterSeconds: 2 } },
-  },
-  invalid_transaction_state: {
-    settleV1: "invalid_transaction_state",
-    situations: {
-      used_here: { ...giveUp, ...unknown },
-      used_on_chain: { ...askOperator, ...unknown },
-      under_way: { ...wait, paymentState: "in_flight", retryAfterSeconds: 2 },
-      settled_before: { ...giveUp, paymentState: "taken" },
-      transaction_failed: { ...unknown, nextAction: "poll", retryAfterSeconds: 60, poll: true },
-      failed_for_good: signAgain,
-      asset_paused: { ...wait, retryAfterSeconds: 60 },
-      payer_blacklisted: giveUp,
-      recipient_blacklisted: askOperator,
-      contract_blacklisted: askOperator,
-      would_revert: { ...giveUp, ...unknown },
-    },
-  },
-} as const satisfies Record<
-  string,
-  { settleV1: SettleErrorReasonV1; situations: Readonly<Record<string, Step>> }
->;
+  invalid_payload: of("invalid_payload", { payload_malformed: fixRequest }),
+  invalid_x402_version: of("invalid_payload", { version_unknown: fixRequest }),
+  unsupported_scheme: of("invalid_payload", {
+    scheme_of_payload: fixRequest,
+    scheme_of_requirements: { ...fixRequest, settleV1: "invalid_payment_requirements" },
+  }),
+  invalid_network: of("invalid_payment_requirements", {
+    network_of_requirements: fixRequest,
+    network_of_payload: { ...fixRequest, settleV1: "invalid_payload" },
+    network_not_enabled: fixRequest,
+    networks_differ: fixRequest,
+  }),
+  invalid_payment_requirements: of("invalid_payment_requirements", {
+    requirements_malformed: fixRequest,
+    asset_not_accepted: fixRequest,
+    pay_to_is_not_the_contract: fixRequest,
+    amount_below_minimum: fixRequest,
+    amount_zero: fixRequest,
+  }),
+  invalid_exact_evm_payload_recipient_mismatch: of("invalid_payload", {
+    recipient_is_not_the_contract: signAgain,
+  }),
+  invalid_exact_evm_payload_authorization_value: of("invalid_payload", { value_differs: signAgain }),
+  invalid_exact_evm_payload_authorization_valid_after: of("invalid_payload", {
+    never_valid: signAgain,
+    not_valid_yet: wait,
+  }),
+  invalid_exact_evm_payload_authorization_valid_before: of("invalid_payload", {
+    expired: signAgain,
+    valid_too_long: signAgain,
+  }),
+  invalid_exact_evm_payload_signature: of("invalid_payload", {
+    signature_wrong: signAgain,
+    wallet_refuses: signAgain,
+    token_refuses_signature: giveUp,
+    payer_has_code: signAgain,
+  }),
+  invalid_exact_evm_payload_undeployed_smart_wallet: of("invalid_payload", {
+    wallet_not_deployed: signAgain,
+  }),
+  insufficient_funds: of("insufficient_funds", {
+    balance_too_small: giveUp,
+    balance_taken_up: { ...wait, retryAfterSeconds: 2 },
+  }),
+  invalid_transaction_state: of("invalid_transaction_state", {
+    used_here: { ...giveUp, ...unknown },
+    used_on_chain: { ...askOperator, ...unknown },
+    under_way: { ...wait, paymentState: "in_flight", retryAfterSeconds: 2 },
+    settled_before: { ...giveUp, paymentState: "taken" },
+    transaction_failed: { ...unknown, nextAction: "poll", retryAfterSeconds: 60, poll: true },
+    failed_for_good: signAgain,
+    asset_paused: { ...wait, retryAfterSeconds: 60 },
+    payer_blacklisted: giveUp,
+    recipient_blacklisted: askOperator,
+    contract_blacklisted: askOperator,
+    would_revert: { ...giveUp, ...unknown },
+  }),
+};
 
 export type InvalidReason = keyof typeof reasons;
 
@@ -212,7 +191,7 @@ export type Invalid = {
   /** The path of the member that is at fault, with which the message begins. */
   at?: string;
   /** When to try again, where that is known. */
-  retryAfterSeconds?: number | string;
+  retryAfterSeconds?: number | string | undefined;
   /** The chain's time that the payment's own was compared with, unix seconds; a placeholder in expected answers. */
   chainTime?: bigint | string;
 };
@@ -260,35 +239,9 @@ export type NextStep = {
 
 /** What follows from a refusal. `settlementId` is that of the payment, where it could be read. */
 export function nextStepOfRefusal(
-  { situation, retryAfterSeconds }: Pick<Invalid, "situation" | "retryAfterSeconds">,
-  settlementId: string | undefined,
+  { situation, retryAfterSeconds: seconds }: Pick<Invalid, "situation" | "retryAfterSeconds">,
+  settlementId?: string,
 ): NextStep {
-  return stepOf(situation, retryAfterSeconds, settlementId);
-}
-
-/**
- * What follows from a problem: with 4xx the request is wrong, otherwise nothing is known. A verify takes no money; before a
- * settle that was not processed, an earlier request may have.
- */
-export function nextStepOfProblem(
-  operation: "verify" | "settle",
-  status: number,
-  retryAfterSeconds?: number | string,
-): NextStep {
-  const isVerify = operation === "verify";
-  if (status === 403) return stepOf(isVerify ? "verify_not_allowed" : "not_allowed");
-  if (status === 409 && !isVerify) return stepOf("identifier_reused");
-  const isTransient = status >= 500 || status === 429 || status === 408;
-  if (isTransient) return stepOf("no_verdict", retryAfterSeconds);
-  return stepOf(isVerify ? "verify_refused" : "request_refused");
-}
-
-/** What follows from a settlement that is not decided in time. */
-export function nextStepOfPending(settlementId: string | undefined): NextStep {
-  return stepOf("pending", undefined, settlementId);
-}
-
-function stepOf(situation: Situation, seconds?: number | string, settlementId?: string): NextStep {
   const { nextAction, paymentState, retryAfterSeconds: usual, poll } = situations[situation];
   const retryAfterSeconds = seconds ?? usual;
   return {
@@ -298,4 +251,25 @@ function stepOf(situation: Situation, seconds?: number | string, settlementId?: 
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
     ...(poll && settlementId !== undefined && { poll: settlementPath(settlementId) }),
   };
+}
+
+/** What follows from a problem. */
+export function nextStepOfProblem(
+  operation: "verify" | "settle",
+  status: number,
+  retryAfterSeconds?: number | string,
+): NextStep {
+  return nextStepOfRefusal({ situation: situationOfProblem(operation, status), retryAfterSeconds });
+}
+
+/**
+ * With 4xx the request is wrong, otherwise nothing is known. A verify takes no money; before a settle that was not processed,
+ * an earlier request may have.
+ */
+export function situationOfProblem(operation: "verify" | "settle", status: number): Situation {
+  const isVerify = operation === "verify";
+  if (status === 403) return isVerify ? "verify_not_allowed" : "not_allowed";
+  if (status === 409 && !isVerify) return "identifier_reused";
+  if (status >= 500 || status === 429 || status === 408) return "no_verdict";
+  return isVerify ? "verify_refused" : "request_refused";
 }

@@ -1,11 +1,5 @@
 import type { AuthContext, ProblemDetails, SettleAnswer, VerifyAnswer, Written } from "./answers.ts";
-import {
-  type Invalid,
-  nextStepOfPending,
-  nextStepOfRefusal,
-  settleErrorReason,
-  situations,
-} from "./catalogue.ts";
+import { type Invalid, nextStepOfRefusal, settleErrorReason, situations } from "./catalogue.ts";
 import type { Envelope, PaymentRequest } from "./requests.ts";
 
 /** The verdict of a verify: valid when nothing refuses the payment. */
@@ -70,7 +64,7 @@ export function pendingProblem(
     transaction: isV2 ? transaction : "",
     network: envelope.network,
     ...payerMember(envelope),
-    ...nextStepOfPending(idOf(envelope)),
+    ...nextStepOfRefusal({ situation: "pending" }, idOf(envelope)),
   };
 }
 

@@ -8,7 +8,7 @@ import type { AuthorizationUse } from "../../observe/studio/payment-chain.ts";
 import type { PaymentDetail } from "../../observe/studio/payment-view.ts";
 import { createPaymentReader } from "../../observe/studio/read-payments.ts";
 import { explainUse, type SettledHere, settledHere } from "../../observe/studio/used-before.ts";
-import { situationTexts } from "../../protocol/catalogue-texts.ts";
+import { adviceOnReason } from "../../protocol/catalogue-texts.ts";
 import { sameAddress } from "../../protocol/hex.ts";
 import { isWireAddress } from "../../protocol/wire-values.ts";
 import { describeState, explainState } from "./explain-state.ts";
@@ -54,7 +54,7 @@ export async function askThere({
   const named = { network: network.name, asset, authorization, settlementId: idOf(payment, asset) };
   const use = settledHere(seen?.timeline ?? []) ?? (await askUse(url, named));
   const isSettlement = use ? isThrough(contracts[network.tier], use) : false;
-  const own = isSettlement ? situationTexts.settled_before.advice : undefined;
+  const own = isSettlement ? adviceOnReason("invalid_transaction_state", "settled_before") : undefined;
   const used = explainUse(use ?? undefined, seen?.token ?? null, own);
   const explanations = seen?.explanations ?? [];
   const isTold = explanations.some(({ at }) => at === "authorization.nonce");

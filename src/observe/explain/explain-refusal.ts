@@ -23,18 +23,14 @@ export type RefusalExplanation = {
   more: string;
 };
 
-/** Why a verify or settle was refused, as far as it is known. */
-export type Refused = {
+/** A refused verify or settle: why, and the payment, where it could be read. */
+export type RefusedRequest = {
   reason: string | undefined;
   message: string | undefined;
   /** One of the catalogue; undefined where only the reason is known. */
   situation?: string | undefined;
   /** The chain's time that the payment's own was compared with, unix seconds. */
   chainTime?: Invalid["chainTime"];
-};
-
-/** A refused verify or settle, and the payment, where it could be read. */
-export type RefusedRequest = Refused & {
   request: PaymentRequest | undefined;
   /** The body that it was read of, where that is known; otherwise one is made of it. */
   body?: string | undefined;
@@ -107,7 +103,7 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
 
 /** What is said of a refusal whose reason alone is known. `at` is what it is about, where that is one member. */
 export function explanationOfReason(
-  { reason, message, situation }: Refused & { reason: string },
+  { reason, message, situation }: Pick<RefusedRequest, "message" | "situation"> & { reason: string },
   at = "",
 ): RefusalExplanation {
   const { why, fix } = adviceOnReason(reason, situation) ?? { why: "", fix: "" };

@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
 import { channels } from "../../../observe/channels/channels.ts";
-import { nextStepOfProblem } from "../../../protocol/catalogue.ts";
+import { situationOfProblem } from "../../../protocol/catalogue.ts";
 import { problemBody, problemDetails, problemKinds, problemMediaType } from "../../../protocol/problems.ts";
 import { noSuchRoute, shortenPath } from "../../../protocol/routes.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
@@ -34,7 +34,7 @@ export const errorHandler = fp(async (app) => {
       outcome: status >= 500 ? "undetermined" : "refused",
       reason: name,
       message: detail,
-      ...(operation && { situation: nextStepOfProblem(operation, status).situation }),
+      ...(operation && { situation: situationOfProblem(operation, status) }),
     };
     if (status >= 500 && !(error instanceof ProblemError)) {
       // A node's failure is no bug of the service, and one that no caller waits for any more is no trouble.
