@@ -71,7 +71,7 @@ async function compileWith(reason: string): Promise<string[]> {
 }
 
 test("a new situation does not compile without its text, nor a new reason without its text, advice and scenarios", async () => {
-  const reason = '  too_heavy: { settleV1: "invalid_payload", situations: { weighs_too_much: giveUp } },\n';
+  const reason = '  too_heavy: of("invalid_payload", { weighs_too_much: giveUp }),\n';
   expect(await compileWith("")).toEqual([]);
   expect(await compileWith(reason)).toEqual([
     "src/fixtures/cases/refusal-cases.ts: too_heavy",

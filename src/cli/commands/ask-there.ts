@@ -3,7 +3,7 @@ import { askUse } from "../../harness/control/ask-use.ts";
 import type { ExplainContext } from "../../observe/explain/explain.ts";
 import type { RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
 import type { KnownOfChain } from "../../observe/explain/format-explanation.ts";
-import type { NamedPayment } from "../../observe/explain/named-payment.ts";
+import type { NamedPayment } from "../../observe/explain/read-input.ts";
 import type { AuthorizationUse } from "../../observe/studio/payment-chain.ts";
 import type { PaymentDetail } from "../../observe/studio/payment-view.ts";
 import { createPaymentReader } from "../../observe/studio/read-payments.ts";

@@ -1,6 +1,6 @@
 import type { PayerState } from "../../harness/control/ask-state.ts";
 import { explanationOfReason, type RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
-import type { NamedPayment } from "../../observe/explain/named-payment.ts";
+import type { NamedPayment } from "../../observe/explain/read-input.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { knownToken } from "../../protocol/known-token.ts";

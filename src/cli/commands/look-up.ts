@@ -1,4 +1,4 @@
-import type { NamedPayment } from "../../observe/explain/named-payment.ts";
+import type { NamedPayment } from "../../observe/explain/read-input.ts";
 import { mostListed, type PaymentDetail, type PaymentSummary } from "../../observe/studio/payment-view.ts";
 import type { PaymentReader } from "../../observe/studio/read-payments.ts";
 import { settlementId } from "../../protocol/authorization.ts";

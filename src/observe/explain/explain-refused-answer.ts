@@ -1,4 +1,5 @@
-import { adviceOnReason } from "../../protocol/catalogue-texts.ts";
+import { reasons } from "../../protocol/catalogue.ts";
+import { adviceOnReason, reasonTexts } from "../../protocol/catalogue-texts.ts";
 import { type Finding, finding, mistakes } from "../../protocol/mistakes.ts";
 import { showValue } from "../../util/show-value.ts";
 
@@ -17,13 +18,6 @@ export type AnswerMembers = {
   /** Of a problem: an answer without a verdict. */
   type?: unknown;
 };
-
-/** Reasons that say that nothing was decided. */
-const undetermined: readonly unknown[] = [
-  "settlement_pending",
-  "unexpected_settle_error",
-  "unexpected_verify_error",
-];
 
 /** Reasons that do not follow from the request, or whose advice says already how to find out what in it leads there. */
 const beyondRequest = [
@@ -44,7 +38,9 @@ export function explainRefusedAnswer(answer: AnswerMembers): Finding {
   const told = typeof message === "string" && message !== "" ? message : undefined;
   const at = "success" in answer || errorReason !== undefined ? "errorReason" : "invalidReason";
   const got = told === undefined ? showValue(given) : `${showValue(given)}: ${told}`;
-  const isUndetermined = undetermined.includes(given);
+  // Of the reasons that are known, those that refuse nothing.
+  const isUndetermined =
+    typeof given === "string" && Object.hasOwn(reasonTexts, given) && !Object.hasOwn(reasons, given);
   const mistake = isUndetermined ? "undetermined" : "refused";
   if (typeof given !== "string") {
     return finding(mistake, at, { got, why: "The answer names no reason." });

@@ -4,8 +4,7 @@ import type { PaymentRequest } from "../../protocol/requests.ts";
 import { type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";
 import type { ReceivedBody } from "../channels/channels.ts";
-import { namesIn } from "../explain/named-payment.ts";
-import { readInput } from "../explain/read-input.ts";
+import { namesIn, readInput } from "../explain/read-input.ts";
 
 /** The networks and tokens that payments name, where there are more than the built-in ones. */
 export type KnownNames = { networks?: NetworkRegistry | undefined; tokens?: KnownTokens | undefined };
