@@ -1,4 +1,8 @@
-import { type Authorization, type AuthorizationTerms, signAuthorization } from "../protocol/authorization.ts";
+import {
+  type Authorization,
+  type AuthorizationTerms,
+  signAuthorization,
+} from "../methods/exact-eip3009/authorization.ts";
 import { create2Deployer } from "../protocol/create2.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { wrapErc6492 } from "../protocol/signature.ts";

@@ -52,7 +52,12 @@ export async function askThere({
   const { network, authorization } = payment;
   const seen = await findPayment(reader, payment);
   const asset = isWireAddress(seen?.asset) ? seen.asset : payment.assets[0];
-  const named = { network: network.name, asset, authorization, settlementId: idOf(payment, asset) };
+  const named = {
+    network: network.name,
+    asset,
+    payment: { payer: authorization.from, nonce: authorization.nonce },
+    settlementId: idOf(payment, asset),
+  };
   const use = settledHere(seen?.timeline ?? []) ?? (await askUse(url, named));
   const isSettlement = use ? isThrough(contracts[network.tier], use) : false;
   const own = isSettlement ? stateAdvice(refusals.settledBefore("0x").message) : undefined;

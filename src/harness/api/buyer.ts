@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/head-time.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { authorizationJson } from "../../protocol/build-request.ts";
+import { authorizationJson } from "../../methods/exact-eip3009/payload.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
 import { signAs } from "../../published/sign-as.ts";
 import type { TestPayerName } from "../../published/test-payers.ts";

@@ -1,5 +1,6 @@
-import { authorizationStateOf, balanceOf, isBlacklisted, isPaused } from "../../chain/contract/views.ts";
 import type { ViewCall } from "../../chain/view-calls.ts";
+import { balanceOf, isBlacklisted, isPaused } from "../../chain/views.ts";
+import { authorizationStateOf } from "../../methods/exact-eip3009/on-chain/views.ts";
 import type { UsableAuthorization } from "./ask-use.ts";
 import { askHarness } from "./find-harness.ts";
 import { askNode } from "./readable-chain.ts";
@@ -23,7 +24,7 @@ export type PayerState = {
  */
 export async function askState(
   origin: string,
-  { network, asset, authorization: { from, nonce } }: Omit<UsableAuthorization, "settlementId">,
+  { network, asset, payment: { payer: from, nonce } }: Omit<UsableAuthorization, "settlementId">,
 ): Promise<PayerState | undefined> {
   try {
     const chain = (await askHarness(origin))?.networks[network];

@@ -4,8 +4,8 @@ import {
   type Authorization,
   type AuthorizationSigner,
   signAuthorization,
-} from "../../protocol/authorization.ts";
-import { buildPaymentRequest } from "../../protocol/build-request.ts";
+} from "../../methods/exact-eip3009/authorization.ts";
+import { buildPaymentRequest } from "../../methods/exact-eip3009/build-request.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";

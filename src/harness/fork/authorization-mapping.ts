@@ -1,6 +1,6 @@
-import { selector } from "../../chain/contract/calldata.ts";
 import type { LocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { readQuantity } from "../../chain/rpc/read-hex.ts";
+import { selector } from "../../chain/views.ts";
 import { type Address, addressWord, type Hex } from "../../protocol/hex.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { membersOf } from "../../util/json.ts";

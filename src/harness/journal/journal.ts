@@ -113,15 +113,15 @@ function termsOf(
   request: PaymentRequest,
   tokens: KnownTokens | undefined,
 ): Omit<PaymentJournal, "requests" | "open" | "rpcCalls" | "transactions" | "explanations"> {
-  const { settlementId, knownNetwork, requirements, authorization } = request;
+  const { settlementId, knownNetwork, requirements, payment } = request;
   return {
     id: settlementId,
     network: knownNetwork.name,
-    payer: authorization.from,
+    payer: payment.payer,
     asset: requirements.asset,
-    value: `${authorization.value}`,
+    value: `${payment.limit}`,
     token: unitsOfPayment(request, tokens),
-    authorizationNonce: authorization.nonce,
+    authorizationNonce: payment.nonce,
   };
 }
 

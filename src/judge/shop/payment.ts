@@ -2,8 +2,8 @@ import {
   type Authorization,
   type AuthorizationTerms,
   signAuthorization,
-} from "../../protocol/authorization.ts";
-import { authorizationJson } from "../../protocol/build-request.ts";
+} from "../../methods/exact-eip3009/authorization.ts";
+import { authorizationJson } from "../../methods/exact-eip3009/payload.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
 import { createPayerSigner } from "../../published/payer-signer.ts";

@@ -1,18 +1,18 @@
 import { createChainReader } from "../../chain/chain-reader.ts";
-import {
-  authorizationCanceledTopic,
-  authorizationUsedTopic,
-  decodeEvents,
-} from "../../chain/contract/events.ts";
 import { createLogReader, type MinedLog } from "../../chain/log-reader.ts";
 import { readReceiptsAt } from "../../chain/receipt-reader.ts";
 import { headCall, readHead } from "../../chain/rpc/calls.ts";
 import { quantity } from "../../chain/rpc/read-hex.ts";
 import type { Rpc } from "../../chain/rpc/rpc.ts";
-import type { Authorization } from "../../protocol/authorization.ts";
+import {
+  authorizationCanceledTopic,
+  authorizationUsedTopic,
+  decodeEvents,
+} from "../../methods/exact-eip3009/on-chain/events.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { addressWord, sameAddress } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import { withTimeout } from "../../util/with-timeout.ts";
@@ -36,15 +36,14 @@ const blocksAtOnce = 2_000n;
 export async function findAuthorizationUse(
   chain: Pick<ReadableChain, "network" | "asset" | "ask">,
   {
-    authorization,
+    payment: { payer, nonce },
     settlementId: about,
-  }: { authorization: Pick<Authorization, "from" | "nonce">; settlementId: Hex },
+  }: { payment: Pick<SignedPayment, "payer" | "nonce">; settlementId: Hex },
 ): Promise<AuthorizationUse | undefined> {
   const { asset, network } = chain;
   const rpc = boundedRpc(chain);
   const reader = createChainReader(rpc, network.name);
   const readLogs = createLogReader({ rpc, reader });
-  const { from: payer, nonce } = authorization;
 
   const state = { to: asset.address, data: `0xe94a0102${addressWord(payer)}${nonce.slice(2)}` };
   const [used, newest] = await rpc.ask([{ method: "eth_call", params: [state, "latest"], about }, headCall]);

@@ -1,11 +1,11 @@
-import { encodeIsValidSignature } from "../../chain/contract/calldata.ts";
+import { quantity, readQuantity } from "../../chain/rpc/read-hex.ts";
+import { encodeIsValidSignature } from "../../chain/views.ts";
 import {
   authorizationCanceledTopic,
   authorizationUsedTopic,
   transferTopic,
-} from "../../chain/contract/events.ts";
-import { quantity, readQuantity } from "../../chain/rpc/read-hex.ts";
-import { authorizationDigest, domainSeparator } from "../../protocol/authorization.ts";
+} from "../../methods/exact-eip3009/on-chain/events.ts";
+import { methodOf } from "../../methods/methods.ts";
 import { addressWord, type Hex, keccak256Text } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { membersOf } from "../../util/json.ts";
@@ -23,7 +23,7 @@ type StateReader = Pick<ReadableChain, "network" | "asset" | "ask">;
 /** Reads the state at a block; undefined where the node does not have it any more. */
 export async function readState(
   { network, asset, ask }: StateReader,
-  { authorization, signature }: PaymentRequest,
+  { payment }: PaymentRequest,
   block: bigint,
 ): Promise<CapturedState | undefined> {
   const tag = quantity(block);
@@ -34,8 +34,8 @@ export async function readState(
   };
   const isTrue = (answer: Hex | undefined) =>
     answer !== undefined && answer !== "0x" && BigInt(answer) === 1n;
-  const { from, nonce } = authorization;
-  const digest = authorizationDigest(domainSeparator(asset, network.chainId), authorization);
+  const { payer: from, nonce, signature } = payment;
+  const digest = methodOf(payment).digester(asset, network.chainId)(payment);
   const code = await ask("eth_getCode", from, tag);
   const payerHasCode = typeof code.result === "string" && code.result !== "0x";
   const [balance, used, blacklisted, paused, wallet] = await Promise.all([
@@ -70,7 +70,7 @@ const pauseTopics = ["Pause()", "Unpause()"].map(keccak256Text);
  */
 export async function rewindState(
   { asset, ask }: StateReader,
-  { authorization: { from, nonce } }: PaymentRequest,
+  { payment: { payer: from, nonce } }: PaymentRequest,
   { to: wanted, at: known, state }: { to: bigint; at: bigint; state: CapturedState },
 ): Promise<CapturedState | undefined> {
   if (known <= wanted) return state;

@@ -1,12 +1,11 @@
 import { recoverSigner } from "../../chain/signing/recover.ts";
-import { authorizationDigest, domainSeparator } from "../../protocol/authorization.ts";
+import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
 import { checkTerms, checkValidityWindow, type ServedNetwork } from "../../protocol/checks.ts";
 import { sameAddress } from "../../protocol/hex.ts";
 import { type Invalid, invalid, invalidReasons } from "../../protocol/reasons.ts";
 import { refusals } from "../../protocol/refusals.ts";
-import { type PaymentRequest, parsePaymentRequest } from "../../protocol/requests.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isErc6492 } from "../../protocol/signature.ts";
-import { describeWrongSignature } from "../../protocol/signature-mistakes.ts";
 import type { Capture, CapturedChain } from "./capture.ts";
 
 /** One repeated check of a payment; `refusal` is undefined when it passes. */
@@ -83,8 +82,7 @@ const stateChecks: readonly (readonly [string, StateCheck])[] = [
   ["signatureHolds", checkSignature],
   [
     "windowIsOpen",
-    ({ authorization }, chain) =>
-      checkValidityWindow(authorization, BigInt(chain.time), servedNetwork(chain)),
+    ({ payment }, chain) => checkValidityWindow(payment, BigInt(chain.time), servedNetwork(chain)),
   ],
   [
     "authorizationIsUnused",
@@ -97,32 +95,25 @@ const stateChecks: readonly (readonly [string, StateCheck])[] = [
   ],
   [
     "balanceSuffices",
-    ({ authorization: { value } }, { asset, payerBalance }) =>
+    ({ payment: { limit: value } }, { asset, payerBalance }) =>
       BigInt(payerBalance) < value ? refusals.balanceTooSmall(BigInt(payerBalance), value, asset) : undefined,
   ],
 ];
 
 async function checkSignature(
-  { authorization, signature }: PaymentRequest,
+  { payment }: PaymentRequest,
   { asset, chainId, network, payerHasCode, walletAccepts }: CapturedChain,
 ): Promise<Invalid | undefined> {
-  const signer = recoverSigner(
-    authorizationDigest(domainSeparator(asset, chainId), authorization),
-    signature,
-  );
-  if (signer !== undefined && sameAddress(signer, authorization.from)) {
+  const { payer, signature } = payment;
+  const method = methodOf(payment);
+  const signer = recoverSigner(method.digester(asset, chainId)(payment), signature);
+  if (signer !== undefined && sameAddress(signer, payer)) {
     // A delegated account (EIP-7702): its delegate decides.
-    return payerHasCode && walletAccepts === false
-      ? refusals.tokenRefusesSignature(authorization.from)
-      : undefined;
+    return payerHasCode && walletAccepts === false ? refusals.tokenRefusesSignature(payer) : undefined;
   }
   if (walletAccepts === true) return undefined;
-  if (payerHasCode) return refusals.walletRefuses(authorization.from);
-  if (isErc6492(signature)) return refusals.walletNotDeployed(authorization.from, network);
-  const mistake = await describeWrongSignature(
-    { authorization, signature },
-    { asset, chainId },
-    recoverSigner,
-  );
-  return refusals.notSignedByPayer(authorization.from, network, asset, mistake);
+  if (payerHasCode) return refusals.walletRefuses(payer);
+  if (isErc6492(signature)) return refusals.walletNotDeployed(payer, network);
+  const mistake = await method.describeWrongSignature(payment, { asset, chainId }, recoverSigner);
+  return refusals.notSignedByPayer(payer, network, asset, mistake);
 }

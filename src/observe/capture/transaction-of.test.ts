@@ -1,6 +1,11 @@
 import { expect, test } from "vitest";
-import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "../../chain/contract/calldata.ts";
-import type { SettleCall } from "../../chain/contract/calls.ts";
+import {
+  encodeForwardReceived,
+  encodeSettle,
+  encodeSettleBatch,
+} from "../../methods/exact-eip3009/on-chain/calldata.ts";
+import { paymentOf } from "../../methods/exact-eip3009/payload.ts";
+import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import { decodeCall } from "./transaction-of.ts";
 
 const [asset, payer, contract, recipient] = [1, 2, 3, 4].map(
@@ -9,8 +14,11 @@ const [asset, payer, contract, recipient] = [1, 2, 3, 4].map(
 const nonce = `0x${"5".repeat(64)}` as const;
 const signature = `0x${"67".repeat(65)}` as const;
 const call: SettleCall = {
-  ...{ asset, recipient, signature, id: nonce },
-  authorization: { from: payer, to: contract, value: 7n, validAfter: 1n, validBefore: 9n, nonce },
+  payment: paymentOf(asset, {
+    authorization: { from: payer, to: contract, value: 7n, validAfter: 1n, validBefore: 9n, nonce },
+    signature,
+  }),
+  ...{ recipient, id: nonce },
 };
 const payment = {
   ...{ payer, recipient, value: "7", authorizationNonce: nonce },

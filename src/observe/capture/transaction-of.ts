@@ -1,8 +1,8 @@
 import { decodeFunctionData } from "viem/utils";
-import { decodeEvents, type PaymentEvent } from "../../chain/contract/events.ts";
 import { readReceipt } from "../../chain/receipt.ts";
 import { isBytes, isWord, readQuantity } from "../../chain/rpc/read-hex.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
+import { decodeEvents, type PaymentEvent } from "../../methods/exact-eip3009/on-chain/events.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
+import { authorizationOf } from "../../methods/exact-eip3009/payload.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import { channels, type RequestResult, type SettlementStep } from "../channels/channels.ts";
 import { describePayment } from "./describe-payment.ts";
@@ -87,7 +88,7 @@ test.each<{ which: string; result: RequestResult; steps: readonly SettlementStep
 test("the chain's clock is compared with this machine's by the time of the refusal, however long ago that was", async () => {
   const store = createPaymentStore(serviceId);
   onTestFinished(() => store.close());
-  const { validBefore } = payment.authorization;
+  const { validBefore } = authorizationOf(payment.payment);
   const { reason, message } = refusals.tooLate(validBefore, validBefore + 5n);
   const about = { serviceId, requestId: "1", operation: "settle", settlementId, payment } as const;
   const result = { outcome: "invalid", reason, message } as const;

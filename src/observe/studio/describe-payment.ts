@@ -1,4 +1,4 @@
-import { authorizationJson } from "../../protocol/build-request.ts";
+import { authorizationJson, authorizationOf } from "../../methods/exact-eip3009/payload.ts";
 import { chainTimeIn } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import {
@@ -56,7 +56,7 @@ function detailOf(
   const { summary, request, body, received, answers, timeline, omitted } = payment;
   return {
     ...summary,
-    signed: request === undefined ? null : authorizationJson(request.authorization),
+    signed: request === undefined ? null : authorizationJson(authorizationOf(request.payment)),
     required: request === undefined ? null : termsOf(request),
     chainTime: chainTime === undefined ? null : `${chainTime}`,
     body: request === undefined ? null : shownBody({ request, body }, context, withoutSignature),

@@ -17,6 +17,7 @@ import { describeFaults } from "../../../src/harness/faults/describe-faults.ts";
 import { connectHarness } from "../../../src/harness/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { encodeCancellation, encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
+import { parsePaymentRequest } from "../../../src/methods/methods.ts";
 import { channels } from "../../../src/observe/channels/channels.ts";
 import { requestTimeOf } from "../../../src/observe/studio/page/request-time.ts";
 import { vitestOf } from "../../../src/observe/studio/page/snippets.ts";
@@ -29,7 +30,6 @@ import {
 import { transactionViewSchema } from "../../../src/observe/studio/transaction-view.ts";
 import { toHex } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
-import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { startBrowser } from "../../support/browser.ts";
 import { findFaintTexts } from "../../support/contrast.ts";
@@ -1216,7 +1216,7 @@ async function announcePayments(count: number): Promise<void> {
     const payment = {
       ...read.request,
       settlementId,
-      authorization: { ...read.request.authorization, nonce },
+      payment: { ...read.request.payment, nonce },
     };
     const requestId = `announced-${index}`;
     channels.request.publish(() => ({ serviceId, requestId, operation: "verify", settlementId, payment }));

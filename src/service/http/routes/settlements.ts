@@ -42,10 +42,10 @@ export const settlementRoutes: FastifyPluginAsync<{
 };
 
 function view(settlement: Settlement): SettlementView {
-  const { id, state, network, asset, payer, authorizationNonce, recipient, failure } = settlement;
+  const { id, state, network, asset, payer, nonce, recipient, failure } = settlement;
   return {
-    ...{ id, state, network, asset, payer, authorizationNonce },
-    value: settlement.value.toString(),
+    ...{ id, state, network, asset, payer, authorizationNonce: nonce },
+    value: settlement.amount.toString(),
     recipient,
     transaction: settlement.transactionHash,
     blockNumber: settlement.blockNumber?.toString() ?? null,
