@@ -30,7 +30,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ],
   fixtures: ["published"],
   "fixtures/mock-server": [...["config", "fixtures", "observe", "observe/channels", "published", "service"]],
-  judge: ["chain", "fixtures", "harness", "published"],
+  judge: ["chain", "fixtures", "harness", "methods/on-chain", "published"],
   cli: [
     ...["chain", "config", "fixtures", "fixtures/mock-server", "harness", "judge", "ledger"],
     ...["methods/on-chain", "observe", "published", "service"],

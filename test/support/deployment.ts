@@ -18,8 +18,11 @@ import { mockUsdcAbi, mockUsdcBytecode } from "../../src/contracts/mockUsdc.ts";
 import { mockUsdcProxyBytecode } from "../../src/contracts/mockUsdcProxy.ts";
 import { usdcSignaturesDeployedBytecode } from "../../src/contracts/usdcSignatures.ts";
 import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../../src/contracts/x402Facilitator.ts";
-import { encodeCancellation, encodeSubmission } from "../../src/judge/scene/token-calls.ts";
 import { signAuthorization } from "../../src/methods/exact-eip3009/authorization.ts";
+import {
+  encodeCancellation,
+  encodeSubmission,
+} from "../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { authorizationOf, paymentOf } from "../../src/methods/exact-eip3009/payload.ts";
 import type { SettleCall } from "../../src/methods/on-chain/settling.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";

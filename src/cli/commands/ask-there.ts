@@ -1,11 +1,11 @@
 import { askState } from "../../harness/control/ask-state.ts";
 import { askUse } from "../../harness/control/ask-use.ts";
+import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import type { ExplainContext } from "../../observe/explain/explain.ts";
 import type { RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
 import type { KnownOfChain } from "../../observe/explain/format-explanation.ts";
 import type { NamedPayment } from "../../observe/explain/named-payment.ts";
 import { stateAdvice } from "../../observe/explain/state-advice.ts";
-import type { AuthorizationUse } from "../../observe/studio/payment-chain.ts";
 import type { PaymentDetail } from "../../observe/studio/payment-view.ts";
 import { createPaymentReader } from "../../observe/studio/read-payments.ts";
 import { explainUse, type SettledHere, settledHere } from "../../observe/studio/used-before.ts";
@@ -87,7 +87,7 @@ export async function askThere({
 }
 
 /** Whether the facilitator contract used the authorization: by its ledger, or by the transaction. */
-function isThrough(contract: string, use: SettledHere | AuthorizationUse): boolean {
+function isThrough(contract: string, use: SettledHere | PaymentUse): boolean {
   return "settledAt" in use || (use.to !== null && sameAddress(use.to, contract));
 }
 

@@ -43,7 +43,7 @@ export function readCaptureOption(option: string | Capture, known: NetworkRegist
     settlementId: parsed.request.settlementId,
     slice: {
       payer,
-      authorizationNonce: nonce,
+      nonce,
       blockNumber: chain.blockNumber,
       time: chain.time,
       payerBalance: BigInt(chain.payerBalance),

@@ -1,5 +1,5 @@
-import { findAuthorizationUse } from "../../observe/capture/authorization-use.ts";
-import type { AuthorizationUse } from "../../observe/studio/payment-chain.ts";
+import type { PaymentUse } from "../../methods/on-chain/settling.ts";
+import { findPaymentUse } from "../../observe/capture/payment-use.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
@@ -23,7 +23,7 @@ export type UsableAuthorization = {
 export async function askUse(
   origin: string,
   { network, asset, payment, settlementId }: UsableAuthorization,
-): Promise<AuthorizationUse | null | undefined> {
+): Promise<PaymentUse | null | undefined> {
   try {
     const chain = (await askHarness(origin))?.networks[network];
     if (chain === undefined) return undefined;
@@ -33,7 +33,7 @@ export async function askUse(
       asset: { ...chain.asset, address: asset },
       ask: askNode(rpcUrl),
     };
-    return (await findAuthorizationUse(readable, { payment, settlementId })) ?? null;
+    return (await findPaymentUse(readable, { payment, settlementId })) ?? null;
   } catch {
     // Its nodes may listen on another machine than this, or the token is none.
     return undefined;

@@ -47,6 +47,20 @@ export type TransferPlace = {
 /** A transaction that paid a recipient: settled as a whole, or forwarded after a direct submission. */
 export type Payout = { kind: "settled" | "forwarded"; hash: Hex; blockNumber: bigint; blockHash: Hex };
 
+/** How an authorization came to be used, or cancelled, as the logs of its token say. */
+export type PaymentUse = {
+  readonly kind: "used" | "cancelled";
+  readonly transaction: string;
+  readonly blockNumber: bigint;
+  /** The time of its block, unix seconds. */
+  readonly timestamp: bigint;
+  /** Who sent the transaction, and to which contract; null where the node does not say. */
+  readonly sender: string | null;
+  readonly to: string | null;
+  /** Where the value went, and how much; undefined where it was cancelled. */
+  readonly moved: { readonly to: string; readonly value: bigint } | undefined;
+};
+
 /** In the asset's smallest unit. `available` may be forwarded now; it grows back to `limit` within 24 hours. */
 export type ForwardLimit = { limit: bigint; available: bigint };
 

@@ -1,4 +1,5 @@
 import { authorizationJson, authorizationOf } from "../../methods/exact-eip3009/payload.ts";
+import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import { chainTimeIn } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import {
@@ -9,7 +10,7 @@ import {
 } from "../explain/explain-refusal.ts";
 import { explainReceived, receivedView } from "./explain-received.ts";
 import { shownBody } from "./payment-body.ts";
-import type { AuthorizationUse, PaymentChain } from "./payment-chain.ts";
+import type { PaymentChain } from "./payment-chain.ts";
 import type { LoggedPayment } from "./payment-log.ts";
 import type { OperationView, PaymentDetail, PaymentSummary } from "./payment-view.ts";
 import { explainUse, settledHere, usedReason } from "./used-before.ts";
@@ -51,7 +52,7 @@ function chainTimeOf(
 function detailOf(
   payment: LoggedPayment,
   context: RefusalContext,
-  { use, chainTime }: { use: AuthorizationUse | undefined; chainTime: bigint | undefined },
+  { use, chainTime }: { use: PaymentUse | undefined; chainTime: bigint | undefined },
 ): PaymentDetail {
   const { summary, request, body, received, answers, timeline, omitted } = payment;
   return {
@@ -111,7 +112,7 @@ function isAbandoned({ outcome, reason }: OperationView): boolean {
 function explanationsOf(
   { summary, request, body, received, timeline }: LoggedPayment,
   context: RefusalContext,
-  use: AuthorizationUse | undefined,
+  use: PaymentUse | undefined,
 ): RefusalExplanation[] {
   const { unrouted } = summary;
   if (unrouted !== null) {

@@ -3,7 +3,7 @@ import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { pay, signPayment } from "../../../src/harness/control/pay.ts";
-import { encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
+import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { authorizationOf } from "../../../src/methods/exact-eip3009/payload.ts";
 import { captureSchema } from "../../../src/observe/capture/capture.ts";
 import type { PaymentLine } from "../../../src/observe/explain/payment-line.ts";

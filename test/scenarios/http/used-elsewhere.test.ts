@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ChainReader } from "../../../src/chain/chain-reader.ts";
 import { strangerAddress } from "../../../src/fixtures/cases/payment-spec.ts";
-import { encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
+import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
 import { type Composition, compose, type Running } from "../../support/composition.ts";
 import type { Body } from "../../support/service.ts";

@@ -16,7 +16,10 @@ import { type PaymentSpec, pay, postPayment, signPayment } from "../../../src/ha
 import { describeFaults } from "../../../src/harness/faults/describe-faults.ts";
 import { connectHarness } from "../../../src/harness/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { encodeCancellation, encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
+import {
+  encodeCancellation,
+  encodeSubmission,
+} from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { parsePaymentRequest } from "../../../src/methods/methods.ts";
 import { channels } from "../../../src/observe/channels/channels.ts";
 import { requestTimeOf } from "../../../src/observe/studio/page/request-time.ts";

@@ -9,7 +9,7 @@ import { createFaultSetters } from "../../../src/harness/faults/faults.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { ArrangedFault } from "../../../src/judge/conformance/run-scenario.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
-import { encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
+import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { authorizationOf } from "../../../src/methods/exact-eip3009/payload.ts";
 import { parsePaymentRequest } from "../../../src/methods/methods.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";

@@ -1,24 +1,18 @@
 import type { Chain, ChainQueries } from "../../../chain/chain.ts";
 import { askViews, expectWord } from "../../../chain/chain-reader.ts";
 import { describeRevert, type Revert } from "../../../chain/revert.ts";
-import { balanceOf, hasOperatorRole, isBlacklisted, isPaused, viewGas } from "../../../chain/views.ts";
-import type { Hex } from "../../../protocol/hex.ts";
+import { hasOperatorRole, isBlacklisted, isPaused, viewGas } from "../../../chain/views.ts";
 import { type Asset, findAsset } from "../../../protocol/networks.ts";
 import { type Invalid, type InvalidReason, invalid } from "../../../protocol/reasons.ts";
 import { refusals } from "../../../protocol/refusals.ts";
 import { OperatorError, UndeterminedError } from "../../../util/errors.ts";
 import type { PaymentState, SettleCall } from "../../on-chain/settling.ts";
-import { authorizationStateOf } from "./views.ts";
+import { isTrue, type PayerState, payerStateOf, payerViews } from "./payer-state.ts";
 
 /** The state that can keep a correctly signed payment from settling. */
-export type Diagnosis = {
-  /** Used or cancelled: the token does not tell these two apart. */
-  used: boolean;
-  balance: bigint;
-  payerBlacklisted: boolean;
+export type Diagnosis = PayerState & {
   recipientBlacklisted: boolean;
   contractBlacklisted: boolean;
-  tokenPaused: boolean;
   contractPaused: boolean;
   operatorAuthorized: boolean;
 };
@@ -26,26 +20,23 @@ export type Diagnosis = {
 /** Reads whatever may explain a failed simulation. */
 export async function diagnose(
   { reader, operator, network: { facilitatorContract } }: ChainQueries,
-  { payment: { asset, payer, nonce }, recipient, id }: SettleCall,
+  { payment, recipient, id }: SettleCall,
 ): Promise<Diagnosis> {
   const [
     used,
     balance,
     payerBlacklisted,
+    tokenPaused,
     recipientBlacklisted,
     contractBlacklisted,
-    tokenPaused,
     contractPaused,
     operatorAuthorized,
   ] = await askViews(
     reader,
     [
-      authorizationStateOf(asset, payer, nonce),
-      balanceOf(asset, payer),
-      isBlacklisted(asset, payer),
-      isBlacklisted(asset, recipient),
-      isBlacklisted(asset, facilitatorContract),
-      isPaused(asset),
+      ...payerViews(payment),
+      isBlacklisted(payment.asset, recipient),
+      isBlacklisted(payment.asset, facilitatorContract),
       isPaused(facilitatorContract),
       hasOperatorRole(facilitatorContract, operator),
     ],
@@ -53,12 +44,14 @@ export async function diagnose(
     id,
   );
   return {
-    used: isTrue(expectWord(reader, "authorizationState of the asset", used)),
-    balance: BigInt(expectWord(reader, "balanceOf of the asset", balance)),
-    payerBlacklisted: isTrue(payerBlacklisted?.word),
+    ...payerStateOf(
+      expectWord(reader, "authorizationState of the asset", used),
+      expectWord(reader, "balanceOf of the asset", balance),
+      payerBlacklisted?.word,
+      tokenPaused?.word,
+    ),
     recipientBlacklisted: isTrue(recipientBlacklisted?.word),
     contractBlacklisted: isTrue(contractBlacklisted?.word),
-    tokenPaused: isTrue(tokenPaused?.word),
     contractPaused: isTrue(expectWord(reader, "paused of the facilitator contract", contractPaused)),
     operatorAuthorized: isTrue(expectWord(reader, "hasRole of the facilitator contract", operatorAuthorized)),
   };
@@ -77,10 +70,6 @@ function findObstacle(state: Diagnosis): string | undefined {
   if (state.contractBlacklisted) return "the facilitator contract is blacklisted by the token's issuer";
   if (state.recipientBlacklisted) return "the recipient is blacklisted by the token's issuer";
   return undefined;
-}
-
-function isTrue(word: Hex | undefined): boolean {
-  return word !== undefined && BigInt(word) !== 0n;
 }
 
 /** FiatTokenV2_2's own words where state alone cannot tell; compared whole, as part of the token's interface. */

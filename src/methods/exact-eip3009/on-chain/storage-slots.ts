@@ -1,8 +1,8 @@
-import { type Address, addressWord, type Hex, keccak256, uintWord } from "../../protocol/hex.ts";
+import { type Address, addressWord, type Hex, keccak256, uintWord } from "../../../protocol/hex.ts";
 
 /**
  * Which storage slots of a token say whether an authorization is used, found from the calls that were seen. A recording
- * cannot hold those: their keys come from random authorizationNonces, which every payment chooses anew. What was
+ * cannot hold those: their keys come from random nonces, which every payment chooses anew. What was
  * signed after the recording cannot be used on the recorded chain, so the answer is known all the same.
  */
 export type AuthorizationSlots = {
@@ -34,8 +34,8 @@ export function createAuthorizationSlots(mappingSlot: bigint): AuthorizationSlot
 }
 
 /** Where a token keeps the state of an authorization, in Solidity's layout of mappings. */
-export function authorizationSlot(authorizer: Address, authorizationNonce: Hex, mappingSlot: bigint): bigint {
-  return slotWithin(accountSlot(authorizer, mappingSlot), authorizationNonce.slice(2));
+export function authorizationSlot(authorizer: Address, nonce: Hex, mappingSlot: bigint): bigint {
+  return slotWithin(accountSlot(authorizer, mappingSlot), nonce.slice(2));
 }
 
 function addSlotsOf(calldata: Hex, mappingSlot: bigint, slots: Set<bigint>): void {
@@ -43,7 +43,7 @@ function addSlotsOf(calldata: Hex, mappingSlot: bigint, slots: Set<bigint>): voi
   for (const word of words) {
     if (!isAddressWord(word)) continue;
     const outer = accountSlot(`0x${word.slice(24)}`, mappingSlot);
-    for (const authorizationNonce of words) slots.add(slotWithin(outer, authorizationNonce));
+    for (const nonce of words) slots.add(slotWithin(outer, nonce));
   }
 }
 

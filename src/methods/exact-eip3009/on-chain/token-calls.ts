@@ -1,7 +1,7 @@
 import { encodeFunctionData, parseAbi } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import type { Address, Hex } from "../../protocol/hex.ts";
-import type { Asset } from "../../protocol/networks.ts";
+import type { Address, Hex } from "../../../protocol/hex.ts";
+import type { Asset } from "../../../protocol/networks.ts";
 
 const abi = parseAbi([
   "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",

@@ -8,7 +8,7 @@ import { UndeterminedError } from "../../util/errors.ts";
 import { channels } from "../channels/channels.ts";
 import { createPaymentLog } from "../studio/payment-log.ts";
 import { createPaymentStore } from "../studio/payment-store.ts";
-import { createUseFinder } from "./authorization-use.ts";
+import { createUseFinder } from "./payment-use.ts";
 
 const { base } = networks;
 const contract = `0x${"f0".repeat(20)}` as const;
