@@ -20,9 +20,9 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   config: ["published"],
   "observe/channels": [],
   chain: ["config", "contracts", "observe/channels"],
-  "methods/on-chain": ["chain", "config"],
+  "methods/on-chain": ["chain", "config", "contracts"],
   ledger: ["observe/channels"],
-  observe: ["chain", "contracts", "methods/on-chain", "observe/channels", "published"],
+  observe: ["chain", "methods/on-chain", "observe/channels", "published"],
   service: ["chain", "config", "ledger", "methods/on-chain", "observe", "observe/channels", "published"],
   harness: [
     ...["chain", "config", "contracts", "ledger", "methods/on-chain", "observe", "observe/channels"],

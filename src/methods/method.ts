@@ -9,6 +9,14 @@ export type SignedDomain = { asset: Pick<Asset, "name" | "version" | "address">;
 /** Recovers the signer of a digest; undefined when the signature is none that a token could accept. */
 export type Recover = (digest: Hex, signature: Hex) => Address | undefined | Promise<Address | undefined>;
 
+/** A member of what was signed, as text. An amount is in the asset's smallest unit, a time in unix seconds. */
+export type SignedMember = {
+  readonly label: string;
+  readonly value: string;
+  /** What it is compared with, and how it is shown. */
+  readonly kind: "recipient" | "amount" | "time" | "other";
+};
+
 /** What one way to pay signs and sends: the half of it that needs no chain, and runs in a browser. */
 export type Method = PayloadReader & {
   /** `SignedPayment.method` of its payments. */
@@ -22,4 +30,6 @@ export type Method = PayloadReader & {
   describeWrongSignature(payment: SignedPayment, right: SignedDomain, recover: Recover): Promise<string>;
   /** `paymentPayload.payload` of a payment, as public clients write it. */
   write(payment: SignedPayment): object;
+  /** What was signed, member by member, for a person. */
+  describe(payment: SignedPayment): Promise<readonly SignedMember[]>;
 };

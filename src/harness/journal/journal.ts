@@ -1,3 +1,4 @@
+import { nonceMember } from "../../methods/nonce-member.ts";
 import { checksOf } from "../../observe/channels/checks-of.ts";
 import { isAbout, marksOf } from "../../observe/studio/payment-marks.ts";
 import type { PaymentStore } from "../../observe/studio/payment-store.ts";
@@ -121,7 +122,7 @@ function termsOf(
     asset: requirements.asset,
     value: `${payment.limit}`,
     token: unitsOfPayment(request, tokens),
-    authorizationNonce: payment.nonce,
+    [nonceMember]: payment.nonce,
   };
 }
 

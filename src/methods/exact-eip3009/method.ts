@@ -22,5 +22,11 @@ export const exactEip3009Method: Method = {
     return describeWrongSignature(signed, right, recover);
   },
 
+  async describe(payment) {
+    // Only people's eyes need it.
+    const { describeAuthorization } = await import("./describe.ts");
+    return describeAuthorization(authorizationOf(payment));
+  },
+
   write: (payment) => writePayload(authorizationOf(payment), payment.signature),
 };

@@ -1,4 +1,4 @@
-import { authorizationJson, authorizationOf } from "../../methods/exact-eip3009/payload.ts";
+import { methods } from "../../methods/methods.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import { chainTimeIn } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
@@ -25,7 +25,10 @@ export async function describePayment(
   chain: Pick<PaymentChain, "authorizationUse" | "timeAt"> | undefined,
 ): Promise<PaymentDetail> {
   const use = mayBeUsedElsewhere(payment) ? await chain?.authorizationUse(payment) : undefined;
-  return detailOf(payment, context, { use, chainTime: chainTimeOf(payment, chain) });
+  const { request } = payment;
+  const method = methods.find(({ name }) => name === request?.payment.method);
+  const signedMembers = request && (await method?.describe(request.payment));
+  return detailOf(payment, context, { use, chainTime: chainTimeOf(payment, chain), signedMembers });
 }
 
 /** The chain's time when the newest settle, or else verify, was judged: as its message says, or as blocks were seen. */
@@ -47,17 +50,29 @@ function chainTimeOf(
 /**
  * All that is known of a payment, with what is wrong with it.
  *
- * @param known what the chain said: how its authorization was used before, where {@link mayBeUsedElsewhere}, and its time
+ * @param known what was signed, and what the chain said: how its authorization was used before, where
+ * {@link mayBeUsedElsewhere}, and its time
  */
 function detailOf(
   payment: LoggedPayment,
   context: RefusalContext,
-  { use, chainTime }: { use: PaymentUse | undefined; chainTime: bigint | undefined },
+  {
+    use,
+    chainTime,
+    signedMembers,
+  }: {
+    use: PaymentUse | undefined;
+    chainTime: bigint | undefined;
+    signedMembers: PaymentDetail["signedMembers"] | undefined;
+  },
 ): PaymentDetail {
   const { summary, request, body, received, answers, timeline, omitted } = payment;
   return {
     ...summary,
-    signed: request === undefined ? null : authorizationJson(authorizationOf(request.payment)),
+    signed: signedMembers
+      ? Object.fromEntries(signedMembers.map(({ label, value }) => [label, value]))
+      : null,
+    signedMembers: signedMembers ?? [],
     required: request === undefined ? null : termsOf(request),
     chainTime: chainTime === undefined ? null : `${chainTime}`,
     body: request === undefined ? null : shownBody({ request, body }, context, withoutSignature),

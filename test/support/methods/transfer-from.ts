@@ -52,6 +52,10 @@ export const transferFrom: Method = {
       keccak256(
         `0x${uintWord(BigInt(chainId))}${addressWord(payer)}${uintWord(limit)}${uintWord(window.last)}${nonce.slice(2)}`,
       ),
+  describe: async ({ payer, limit }) => [
+    { label: "payer", value: payer, kind: "other" },
+    { label: "value", value: `${limit}`, kind: "amount" },
+  ],
   describeWrongSignature: async () => "Sign the hash of chain, payer, value, end and nonce.",
   write: ({ payer, payTo, limit, nonce, window, signature }) => ({
     signature,

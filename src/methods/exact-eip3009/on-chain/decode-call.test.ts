@@ -1,12 +1,8 @@
 import { expect, test } from "vitest";
-import {
-  encodeForwardReceived,
-  encodeSettle,
-  encodeSettleBatch,
-} from "../../methods/exact-eip3009/on-chain/calldata.ts";
-import { paymentOf } from "../../methods/exact-eip3009/payload.ts";
-import type { SettleCall } from "../../methods/on-chain/settling.ts";
-import { decodeCall } from "./transaction-of.ts";
+import type { SettleCall } from "../../on-chain/settling.ts";
+import { paymentOf } from "../payload.ts";
+import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "./calldata.ts";
+import { decodeCall } from "./decode-call.ts";
 
 const [asset, payer, contract, recipient] = [1, 2, 3, 4].map(
   (digit): `0x${string}` => `0x${`${digit}`.repeat(40)}`,
