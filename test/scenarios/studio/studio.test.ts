@@ -707,6 +707,13 @@ describe("in a browser", { timeout: 60_000 }, () => {
     await rows().nth(1).click();
     await page.getByText("Answer to settle: 200").click();
     await expect.poll(article, { timeout }).toContain('"success": true');
+    const compared = page.getByRole("table", { name: "Signed and required" });
+    expect(await compared.getByRole("rowheader").allTextContents()).toEqual([
+      ...["from", "to / payTo", "value / amount", "validAfter", "validBefore", "nonce", "asset"],
+    ]);
+    const [amount, after] = [compared.getByRole("row").nth(3), compared.getByRole("row").nth(4)];
+    expect(await amount.textContent()).toMatch(/^value \/ amount(\d+ \([\d.]+ USDC\))\1$/);
+    expect(await after.textContent()).toBe("validAfter0 (always)");
     await page.getByText("Transaction, decoded").click();
     for (const decoded of ["settle of 0x", "AuthorizationUsed", "Settled", "fee"]) {
       await expect.poll(article, { timeout }).toContain(decoded);
