@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 const src = join(import.meta.dirname, "../src");
 
 /** The rooms that everything may use. Each uses at most those before it. */
-const ground = ["util", "protocol"];
+const ground = ["util", "protocol", "methods"];
 
 /**
  * What each room of `src/` may import, itself and the {@link ground} aside. Data flows one way, so no room can name one that
@@ -14,25 +14,33 @@ const ground = ["util", "protocol"];
 const allowed: Readonly<Record<string, readonly string[]>> = {
   util: [],
   protocol: [],
+  methods: [],
   contracts: [],
   published: ["contracts"],
   config: ["published"],
   "observe/channels": [],
   chain: ["config", "contracts", "observe/channels"],
+  "methods/on-chain": ["chain", "config", "contracts"],
   ledger: ["observe/channels"],
-  observe: ["chain", "contracts", "observe/channels", "published"],
-  service: ["chain", "config", "ledger", "observe", "observe/channels", "published"],
-  harness: ["chain", "config", "contracts", "ledger", "observe", "observe/channels", "published", "service"],
+  observe: ["chain", "methods/on-chain", "observe/channels", "published"],
+  service: ["chain", "config", "ledger", "methods/on-chain", "observe", "observe/channels", "published"],
+  harness: [
+    ...["chain", "config", "contracts", "ledger", "methods/on-chain", "observe", "observe/channels"],
+    ...["published", "service"],
+  ],
   fixtures: ["published"],
   "fixtures/mock-server": [...["config", "fixtures", "observe", "observe/channels", "published", "service"]],
-  judge: ["chain", "fixtures", "harness", "published"],
+  judge: ["chain", "fixtures", "harness", "methods/on-chain", "published"],
   cli: [
-    ...["chain", "config", "fixtures", "fixtures/mock-server", "harness", "judge", "ledger", "observe"],
-    ...["published", "service"],
+    ...["chain", "config", "fixtures", "fixtures/mock-server", "harness", "judge", "ledger"],
+    ...["methods/on-chain", "observe", "published", "service"],
   ],
 };
 
-/** Parts of a room that stand apart: what publishes may name the channels, and what runs in a browser no server. */
+/**
+ * Parts of a room that stand apart: what publishes may name the channels, what runs in a browser no server, and how money
+ * moves by a chain (`methods/on-chain`, and the folder of that name of each way to pay) is more than what a payer signs.
+ */
 const apart = ["observe/channels", "fixtures/mock-server"];
 
 type Import = { file: string; from: string; to: string; specifier: string };
@@ -107,6 +115,7 @@ function readImports(): Import[] {
 
 /** A folder of `src/`, or a part of one that stands apart. */
 function roomOf(path: string): string {
+  if (path.startsWith("methods/") && path.includes("/on-chain/")) return "methods/on-chain";
   const [first = ""] = path.split("/");
   return apart.find((part) => path.startsWith(`${part}/`)) ?? first;
 }

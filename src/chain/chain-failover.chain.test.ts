@@ -3,16 +3,18 @@ import { type Anvil, startAnvil } from "../../test/support/anvil.ts";
 import { deployContracts, type TestDeployment } from "../../test/support/deployment.ts";
 import { altering, misbehaviours } from "../../test/support/misbehaviour.ts";
 import { createRandom } from "../../test/support/random.ts";
+import { simulateSettle } from "../../test/support/simulate-settle.ts";
 import { forwardingTo, type StubNode, startStubNode } from "../../test/support/stub-node.ts";
+import { exactEip3009Settling } from "../methods/exact-eip3009/on-chain/settling.ts";
+import { diagnose } from "../methods/exact-eip3009/on-chain/state.ts";
+import { settleTransaction } from "../methods/exact-eip3009/on-chain/transaction.ts";
+import type { SettleCall } from "../methods/on-chain/settling.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import type { Chain } from "./chain.ts";
-import type { SettleCall } from "./contract/calls.ts";
-import { readSettlements } from "./contract/receipt-proof.ts";
 import { createChain } from "./create-chain.ts";
 import { estimateFees } from "./fees.ts";
 import { createLocalSigner } from "./signing/local-signer.ts";
-import { settleTransaction } from "./signing/transaction.ts";
 
 /*
  * A chain behind two endpoints: what a payment meets when one of them goes wrong.
@@ -69,21 +71,14 @@ async function sign(call: SettleCall) {
 
 /** Pays through the chain from the check to the proof. */
 async function settle(call: SettleCall): Promise<boolean | undefined> {
-  const { revert } = await chain.simulateSettle(call, { withFunds: true });
+  const { revert } = await simulateSettle(chain, call, { withFunds: true });
   expect(revert).toBeUndefined();
   const { raw, hash } = await sign(call);
   await chain.broadcast([raw]);
   await eventually(async () => (await chain.receipts([hash]))[0]).toBeTruthy();
   const [receipt] = await chain.receipts([hash]);
   if (!receipt) return undefined;
-  const { asset, authorization, recipient } = call;
-  return readSettlements(receipt, deployment.network.facilitatorContract).find({
-    asset,
-    payer: authorization.from,
-    authorizationNonce: authorization.nonce,
-    value: authorization.value,
-    recipient,
-  })?.settled;
+  return exactEip3009Settling.prove(receipt, deployment.network).find(call)?.settled;
 }
 
 test.each(random.shuffle(Object.entries(misbehaviours)))(
@@ -132,8 +127,8 @@ test("a payment costs a verify one request, and a settle two before its receipt,
   const call = await deployment.pay();
   const { raw } = await sign(call);
   preferred.batches.length = 0;
-  await chain.simulateSettle(call, { withFunds: false });
-  await chain.simulateSettle(call, { withFunds: true });
+  await simulateSettle(chain, call, { withFunds: false });
+  await simulateSettle(chain, call, { withFunds: true });
   await chain.broadcast([raw]);
   const isProbe = (methods: string) =>
     methods.split(",").sort().join() === "eth_chainId,eth_getBlockByNumber";
@@ -167,7 +162,7 @@ describe("a node that stands still", () => {
     const alone = connect([still.url]);
     const live = connect([deployment.url]);
     // It reads what it needs of the state while the other node still has it.
-    await alone.simulateSettle(call, { withFunds: false });
+    await simulateSettle(alone, call, { withFunds: false });
     chain.close();
     chain = connect([still.url, deployment.url]);
     await chain.head();
@@ -181,13 +176,13 @@ describe("a node that stands still", () => {
     await deployment.mine(10);
     await eventually(healths).toEqual(["lagging", "healthy"]);
 
-    expect((await alone.simulateSettle(call, { withFunds: false })).revert).toBeUndefined();
+    expect((await simulateSettle(alone, call, { withFunds: false })).revert).toBeUndefined();
     const { number: newest } = await live.head();
     for (let time = 0; time < 20; time++) {
-      const { head, revert } = await chain.simulateSettle(call, { withFunds: true });
+      const { head, revert } = await simulateSettle(chain, call, { withFunds: true });
       expect(revert).toEqual({ kind: "error", message: "FiatTokenV2: authorization is used or canceled" });
       expect(head.number).toBe(newest);
-      expect((await chain.diagnose(call)).authorizationUsed).toBe(true);
+      expect((await diagnose(chain, call)).used).toBe(true);
     }
     for (const each of [alone, live]) each.close();
   });
@@ -198,14 +193,14 @@ describe("a node that stands still", () => {
     chain = connect([proxy.url, still.url]);
     await settle(call);
     await deployment.mine(10);
-    expect((await chain.simulateSettle(call, { withFunds: false })).revert).toBeDefined();
+    expect((await simulateSettle(chain, call, { withFunds: false })).revert).toBeDefined();
     await proxy.stop();
     for (const ask of [
-      () => chain.simulateSettle(call, { withFunds: false }),
-      () => chain.diagnose(call),
-      () => chain.isAuthorizationUsed(call),
+      () => simulateSettle(chain, call, { withFunds: false }),
+      () => diagnose(chain, call),
+      () => exactEip3009Settling.isUsed(chain, call.payment),
       () => chain.transactionCount(deployment.operator),
-      () => chain.askWallet(call.authorization.from, `0x${"12".repeat(32)}`, call.signature),
+      () => chain.askWallet(call.payment.payer, `0x${"12".repeat(32)}`, call.payment.signature),
       () => chain.head(),
     ]) {
       await expect(ask()).rejects.toThrow(UndeterminedError);
@@ -225,7 +220,7 @@ describe("endpoints of other chains", () => {
       { health: "wrong_chain", chainId: 10 },
       { health: "wrong_chain", chainId: 137 },
     ]);
-    await expect(chain.simulateSettle(await deployment.pay(), { withFunds: false })).rejects.toThrow(
+    await expect(simulateSettle(chain, await deployment.pay(), { withFunds: false })).rejects.toThrow(
       UndeterminedError,
     );
   });

@@ -1,8 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { Hex } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";
-import { readRevertData } from "./contract/revert-data.ts";
+import { readRevertData } from "./revert-data.ts";
 import { describeError } from "./rpc/json-rpc.ts";
 import type { EndpointAnswer, Rpc, RpcAnswer, RpcCall } from "./rpc/rpc.ts";
+import { callViews, readViews, type ViewCall, type ViewResult } from "./view-calls.ts";
 
 /** Asks a chain, and reads what comes back, for all that a {@link Chain} does. */
 export type ChainReader = {
@@ -64,4 +66,21 @@ export function createChainReader(rpc: Pick<Rpc, "ask">, network: string): Chain
       return value;
     },
   };
+}
+
+/** Calls view functions, each with at most `gasEach` gas, at one block. `about` is as in {@link RpcCall}. */
+export async function askViews(
+  { ask, expect }: ChainReader,
+  views: readonly ViewCall[],
+  gasEach: number,
+  about: Hex | undefined,
+): Promise<readonly ViewResult[]> {
+  const [answer] = await ask([{ ...callViews(views, gasEach), about }]);
+  return expect("eth_call", answer, (result) => readViews(result, views.length)).results;
+}
+
+/** @throws UndeterminedError when a view that every such contract has gave nothing. */
+export function expectWord({ undetermined }: ChainReader, what: string, view: ViewResult | undefined): Hex {
+  if (view?.word === undefined) throw undetermined(`${what}: no such contract, or it has no such function`);
+  return view.word;
 }

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { deployContracts, type TestDeployment } from "../../test/support/deployment.ts";
 import { accountOf } from "../../test/support/key-accounts.ts";
+import { simulateSettle } from "../../test/support/simulate-settle.ts";
 import {
   answering,
   forwardingTo,
@@ -9,17 +10,20 @@ import {
   startStubNode,
 } from "../../test/support/stub-node.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
-import { authorizationDigest, domainSeparator } from "../protocol/authorization.ts";
+import { authorizationDigest, domainSeparator } from "../methods/exact-eip3009/authorization.ts";
+import { readSettlements } from "../methods/exact-eip3009/on-chain/receipt-proof.ts";
+import { receivedOf } from "../methods/exact-eip3009/on-chain/received-payment.ts";
+import { diagnose } from "../methods/exact-eip3009/on-chain/state.ts";
+import { settleTransaction } from "../methods/exact-eip3009/on-chain/transaction.ts";
+import { authorizationOf } from "../methods/exact-eip3009/payload.ts";
+import type { SettleCall } from "../methods/on-chain/settling.ts";
 import { type Hex, keccak256 } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import type { Chain } from "./chain.ts";
-import type { SettleCall } from "./contract/calls.ts";
-import { readSettlements } from "./contract/receipt-proof.ts";
 import { createChain } from "./create-chain.ts";
 import { estimateFees } from "./fees.ts";
 import { createLocalSigner } from "./signing/local-signer.ts";
 import { normaliseSignature } from "./signing/recover.ts";
-import { settleTransaction } from "./signing/transaction.ts";
 
 let deployment: TestDeployment;
 /** Stands before the node and counts. */
@@ -46,9 +50,9 @@ beforeEach(async () => {
 afterEach(() => deployment.revert(snapshot));
 
 const digestOf = (call: SettleCall) =>
-  authorizationDigest(domainSeparator(network.usdc, network.chainId), call.authorization);
+  authorizationDigest(domainSeparator(network.usdc, network.chainId), authorizationOf(call.payment));
 
-const simulate = (call: SettleCall) => chain.simulateSettle(call, { withFunds: true });
+const simulate = (call: SettleCall) => simulateSettle(chain, call, { withFunds: true });
 
 /** A payment from a contract wallet, signed by its owner. */
 async function payFromWallet() {
@@ -59,7 +63,7 @@ async function payFromWallet() {
 /** A payment from an account with delegated code (EIP-7702). */
 async function payFromDelegatedAccount() {
   const call = await deployment.pay({ payer: "delegator" });
-  await deployment.delegate(call.authorization.from);
+  await deployment.delegate(call.payment.payer);
   return call;
 }
 
@@ -80,12 +84,10 @@ async function settle(calls: readonly SettleCall[]) {
   return receipt;
 }
 
-const expectedOf = ({ asset, authorization, recipient }: SettleCall) => ({
-  asset,
-  payer: authorization.from,
-  authorizationNonce: authorization.nonce,
-  value: authorization.value,
-  recipient,
+/** The same payment with another signature. */
+const signedBy = (call: SettleCall, signature: Hex): SettleCall => ({
+  ...call,
+  payment: { ...call.payment, signature },
 });
 
 describe("simulating settle", () => {
@@ -98,7 +100,7 @@ describe("simulating settle", () => {
       payerCode: null,
       revert: undefined,
     });
-    expect(await chain.simulateSettle(call, { withFunds: false })).toMatchObject({ funds: undefined });
+    expect(await simulateSettle(chain, call, { withFunds: false })).toMatchObject({ funds: undefined });
     expect(proxy.batches.map((batch) => batch.map(({ method }) => method))).toEqual([
       ["eth_getBlockByNumber", "eth_call", "eth_call", "eth_getBalance", "eth_maxPriorityFeePerGas"],
       ["eth_getBlockByNumber", "eth_call"],
@@ -121,7 +123,7 @@ describe("simulating settle", () => {
 
   test("tells which code is at the payer's address, of a delegated account by its delegate", async () => {
     for (const call of [await payFromWallet(), await payFromDelegatedAccount()]) {
-      const code = await deployment.codeAt(call.authorization.from);
+      const code = await deployment.codeAt(call.payment.payer);
       expect(await simulate(call)).toMatchObject({ payerCode: keccak256(code ?? "0x") });
     }
   });
@@ -163,8 +165,8 @@ describe("simulating settle", () => {
         "v 0 or 1",
         async () => {
           const call = await deployment.pay();
-          const v = call.signature.endsWith("1b") ? "00" : "01";
-          return { ...call, signature: `${call.signature.slice(0, -2)}${v}` as Hex };
+          const v = call.payment.signature.endsWith("1b") ? "00" : "01";
+          return signedBy(call, `${call.payment.signature.slice(0, -2)}${v}` as Hex);
         },
         tokenSays("ECRecover: invalid signature 'v' value"),
       ],
@@ -172,7 +174,7 @@ describe("simulating settle", () => {
         "a blacklisted payer",
         async () => {
           const call = await deployment.pay();
-          await deployment.blacklist(call.authorization.from);
+          await deployment.blacklist(call.payment.payer);
           return call;
         },
         tokenSays("Blacklistable: account is blacklisted"),
@@ -199,7 +201,7 @@ describe("simulating settle", () => {
         "a wallet that burns all its gas",
         async () => {
           const call = await deployment.pay();
-          await deployment.makeGasBurner(call.authorization.from);
+          await deployment.makeGasBurner(call.payment.payer);
           return call;
         },
         { kind: expect.stringMatching(/error|custom/) },
@@ -216,15 +218,15 @@ describe("simulating settle", () => {
 
   test("from an account that is no operator is refused", async () => {
     const stranger = createChain({ network, operator: accountOf("stranger").address });
-    const { revert } = await stranger.simulateSettle(await deployment.pay(), { withFunds: false });
+    const { revert } = await simulateSettle(stranger, await deployment.pay(), { withFunds: false });
     expect(revert).toMatchObject({ kind: "custom", name: "AccessControlUnauthorizedAccount" });
   });
 
   test("goes through with v 0 or 1, once it is normalised", async () => {
     const call = await deployment.pay();
-    const v = call.signature.endsWith("1b") ? "00" : "01";
-    const signature = normaliseSignature(`${call.signature.slice(0, -2)}${v}` as Hex);
-    expect(await simulate({ ...call, signature })).toMatchObject({ revert: undefined });
+    const v = call.payment.signature.endsWith("1b") ? "00" : "01";
+    const signature = normaliseSignature(`${call.payment.signature.slice(0, -2)}${v}` as Hex);
+    expect(await simulate(signedBy(call, signature))).toMatchObject({ revert: undefined });
   });
 });
 
@@ -255,7 +257,7 @@ describe("a node that answers strangely", () => {
   test("in the words of other software is understood", async () => {
     const data = `${"20".padStart(64, "0")}${"2".padStart(64, "0")}${"6e6f".padEnd(64, "0")}`;
     behave({ error: { code: -32015, message: "VM execution error.", data: `Reverted 0x08c379a0${data}` } });
-    expect(await strange.simulateSettle(call, { withFunds: false })).toEqual({
+    expect(await simulateSettle(strange, call, { withFunds: false })).toEqual({
       head: { number: 16n, timestamp: 32n, baseFeePerGas: 48n },
       funds: undefined,
       payerCode: undefined,
@@ -271,7 +273,7 @@ describe("a node that answers strangely", () => {
     ["an error", { error: { code: -32000, message: "header not found" } }],
   ])("with %s for the head gives no verdict", async (_, head) => {
     behave({ result: "0x" }, head);
-    await expect(strange.simulateSettle(call, { withFunds: false })).rejects.toThrow(UndeterminedError);
+    await expect(simulateSettle(strange, call, { withFunds: false })).rejects.toThrow(UndeterminedError);
     await expect(strange.head()).rejects.toThrow(UndeterminedError);
   });
 
@@ -285,14 +287,14 @@ describe("a node that answers strangely", () => {
     ["null", { result: null }],
   ])("with %s for a call gives no verdict", async (_, answer) => {
     behave(answer);
-    await expect(strange.simulateSettle(call, { withFunds: true })).rejects.toThrow(UndeterminedError);
+    await expect(simulateSettle(strange, call, { withFunds: true })).rejects.toThrow(UndeterminedError);
     await expect(strange.askWallet(call.recipient, digestOf(call), "0x")).rejects.toThrow(UndeterminedError);
-    await expect(strange.diagnose(call)).rejects.toThrow(UndeterminedError);
+    await expect(diagnose(strange, call)).rejects.toThrow(UndeterminedError);
   });
 
   test("with an empty answer to balanceOf gives no balance", async () => {
     behave({ result: "0x" });
-    await expect(strange.simulateSettle(call, { withFunds: true })).rejects.toThrow(UndeterminedError);
+    await expect(simulateSettle(strange, call, { withFunds: true })).rejects.toThrow(UndeterminedError);
   });
 
   test("with a balance older than its head is taken at its older word", async () => {
@@ -306,7 +308,7 @@ describe("a node that answers strangely", () => {
         return isSettle ? "0x" : `0x${word(15)}${word(0)}${word(1)}${word(0)}${word(1)}${word(1)}${word(7)}`;
       }),
     );
-    expect(await strange.simulateSettle(call, { withFunds: true })).toEqual({
+    expect(await simulateSettle(strange, call, { withFunds: true })).toEqual({
       head: { number: 15n, timestamp: 32n, baseFeePerGas: 48n },
       funds: { payer: 7n, operator: 5n, tip: 2_000_000n },
       payerCode: null,
@@ -326,7 +328,7 @@ describe("a node that answers strangely", () => {
         ),
       ),
     );
-    expect(await strange.simulateSettle(call, { withFunds: false })).toMatchObject({ revert: undefined });
+    expect(await simulateSettle(strange, call, { withFunds: false })).toMatchObject({ revert: undefined });
     expect(node.batches).toHaveLength(3);
   });
 
@@ -367,8 +369,8 @@ describe("a node that answers strangely", () => {
 const sayYes = `7f1626ba7e${"00".repeat(28)}5f5260205ff3`;
 
 describe("asking a wallet", () => {
-  const ask = (call: SettleCall, signature = call.signature) =>
-    chain.askWallet(call.authorization.from, digestOf(call), signature);
+  const ask = (call: SettleCall, signature = call.payment.signature) =>
+    chain.askWallet(call.payment.payer, digestOf(call), signature);
 
   test("an account without code has no say", async () => {
     expect(await ask(await deployment.pay())).toBe("no_code");
@@ -409,20 +411,20 @@ describe("asking a wallet", () => {
     ["delegates to an account without code", `0xef0100${"12".repeat(20)}`],
   ])("code that %s refuses", async (_, bytecode) => {
     const call = await deployment.pay();
-    await deployment.setCode(call.authorization.from, bytecode);
+    await deployment.setCode(call.payment.payer, bytecode);
     expect(await ask(call)).toBe("refused");
   });
 
   test("code that says yes to everything accepts", async () => {
     const call = await deployment.pay();
-    await deployment.setCode(call.authorization.from, `0x${sayYes}`);
+    await deployment.setCode(call.payment.payer, `0x${sayYes}`);
     expect(await ask(call, `0x${"ab".repeat(5_000)}`)).toBe("accepted");
   });
 });
 
 describe("the diagnosis of a failed simulation", () => {
   const healthy = {
-    authorizationUsed: false,
+    used: false,
     balance: 10_000n,
     payerBlacklisted: false,
     recipientBlacklisted: false,
@@ -434,8 +436,8 @@ describe("the diagnosis of a failed simulation", () => {
 
   test.each<[keyof typeof healthy, (call: SettleCall) => Promise<unknown>, Partial<typeof healthy>]>([
     ["balance", async () => {}, {}],
-    ["authorizationUsed", (call) => settle([call]), { authorizationUsed: true, balance: 0n }],
-    ["payerBlacklisted", (call) => deployment.blacklist(call.authorization.from), { payerBlacklisted: true }],
+    ["used", (call) => settle([call]), { used: true, balance: 0n }],
+    ["payerBlacklisted", (call) => deployment.blacklist(call.payment.payer), { payerBlacklisted: true }],
     ["recipientBlacklisted", (call) => deployment.blacklist(call.recipient), { recipientBlacklisted: true }],
     [
       "contractBlacklisted",
@@ -448,13 +450,13 @@ describe("the diagnosis of a failed simulation", () => {
     const call = await deployment.pay();
     await happen(call);
     proxy.batches.length = 0;
-    expect(await chain.diagnose(call)).toEqual({ ...healthy, ...found });
+    expect(await diagnose(chain, call)).toEqual({ ...healthy, ...found });
     expect(proxy.batches).toHaveLength(1);
   });
 
   test("finds that the operator has no role", async () => {
     const stranger = createChain({ network, operator: accountOf("stranger").address });
-    expect(await stranger.diagnose(await deployment.pay())).toEqual({
+    expect(await diagnose(stranger, await deployment.pay())).toEqual({
       ...healthy,
       operatorAuthorized: false,
     });
@@ -465,13 +467,13 @@ describe("the diagnosis of a failed simulation", () => {
     // Answers 7 to balanceOf and to authorizationState, and reverts on everything else.
     const bytecode = "0x5f3560e01c806370a0823114601c578063e94a010214601c575f5ffd5b60075f5260205ff3";
     await deployment.setCode(deployment.usdc, bytecode);
-    expect(await chain.diagnose(call)).toEqual({ ...healthy, balance: 7n, authorizationUsed: true });
+    expect(await diagnose(chain, call)).toEqual({ ...healthy, balance: 7n, used: true });
   });
 
   test("gives none where there is no token", async () => {
     const call = await deployment.pay();
     await deployment.setCode(deployment.usdc, "0x");
-    await expect(chain.diagnose(call)).rejects.toThrow(UndeterminedError);
+    await expect(diagnose(chain, call)).rejects.toThrow(UndeterminedError);
   });
 });
 
@@ -481,17 +483,17 @@ describe("transactions", () => {
     const receipt = await settle([call]);
     const proofs = readSettlements(receipt, network.facilitatorContract);
     expect(receipt.succeeded).toBe(true);
-    expect(proofs.find(expectedOf(call))).toEqual({ settled: true });
-    expect(proofs.find({ ...expectedOf(call), value: 1n })).toBeUndefined();
-    expect(proofs.find({ ...expectedOf(call), recipient: accountOf("mallory").address })).toBeUndefined();
-    expect(readSettlements(receipt, deployment.usdc).find(expectedOf(call))).toBeUndefined();
+    expect(proofs.find(receivedOf(call))).toEqual({ settled: true });
+    expect(proofs.find({ ...receivedOf(call), value: 1n })).toBeUndefined();
+    expect(proofs.find({ ...receivedOf(call), recipient: accountOf("mallory").address })).toBeUndefined();
+    expect(readSettlements(receipt, deployment.usdc).find(receivedOf(call))).toBeUndefined();
   });
 
   test("settle a batch, and the receipt tells the payments that failed from those that did not", async () => {
     const other = accountOf("other recipient").address;
     const poor = await deployment.pay({ funds: 1n });
     const burner = await deployment.pay();
-    await deployment.makeGasBurner(burner.authorization.from);
+    await deployment.makeGasBurner(burner.payment.payer);
     const good = [
       await deployment.pay(),
       await deployment.pay({ recipient: other }),
@@ -500,12 +502,12 @@ describe("transactions", () => {
     ];
     const receipt = await settle([...good, poor, burner]);
     const proofs = readSettlements(receipt, network.facilitatorContract);
-    expect(good.map((call) => proofs.find(expectedOf(call)))).toEqual(good.map(() => ({ settled: true })));
-    expect(proofs.find(expectedOf(poor))).toEqual({
+    expect(good.map((call) => proofs.find(receivedOf(call)))).toEqual(good.map(() => ({ settled: true })));
+    expect(proofs.find(receivedOf(poor))).toEqual({
       settled: false,
       failure: "ERC20: transfer amount exceeds balance",
     });
-    expect(proofs.find(expectedOf(burner))).toMatchObject({ settled: false });
+    expect(proofs.find(receivedOf(burner))).toMatchObject({ settled: false });
   });
 
   test("a batch to a recipient that cannot be paid fails for that recipient alone", async () => {
@@ -514,8 +516,8 @@ describe("transactions", () => {
     const good = await deployment.pay();
     const bad = await deployment.pay({ recipient: blocked });
     const proofs = readSettlements(await settle([good, bad]), network.facilitatorContract);
-    expect(proofs.find(expectedOf(good))).toEqual({ settled: true });
-    expect(proofs.find(expectedOf(bad))).toEqual({
+    expect(proofs.find(receivedOf(good))).toEqual({ settled: true });
+    expect(proofs.find(receivedOf(bad))).toEqual({
       settled: false,
       failure: "Blacklistable: account is blacklisted",
     });
@@ -526,19 +528,19 @@ describe("transactions", () => {
     const burners: SettleCall[] = [];
     for (let count = 0; count < 49; count++) {
       const burner = await deployment.pay();
-      await deployment.makeGasBurner(burner.authorization.from);
+      await deployment.makeGasBurner(burner.payment.payer);
       burners.push(burner);
     }
     const proofs = readSettlements(await settle([...burners, good]), network.facilitatorContract);
-    expect(proofs.find(expectedOf(good))).toEqual({ settled: true });
-    expect(burners.filter((call) => proofs.find(expectedOf(call))?.settled !== false)).toEqual([]);
+    expect(proofs.find(receivedOf(good))).toEqual({ settled: true });
+    expect(burners.filter((call) => proofs.find(receivedOf(call))?.settled !== false)).toEqual([]);
   });
 
   test("that are reverted prove nothing of single payments", async () => {
     const call = await deployment.pay({ funds: 1n });
     const receipt = await settle([call]);
     expect(receipt.succeeded).toBe(false);
-    expect(readSettlements(receipt, network.facilitatorContract).find(expectedOf(call))).toBeUndefined();
+    expect(readSettlements(receipt, network.facilitatorContract).find(receivedOf(call))).toBeUndefined();
   });
 
   test("are broadcast in order in one request, whatever the node thinks of them", async () => {

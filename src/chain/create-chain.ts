@@ -2,37 +2,21 @@ import type { NetworkConfig } from "../config/network-config.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { membersOf } from "../util/json.ts";
 import type { Chain, ChainView } from "./chain.ts";
-import { createChainReader } from "./chain-reader.ts";
-import { encodeIsValidSignature, isValidSignatureSelector } from "./contract/calldata.ts";
-import type { SettleCall } from "./contract/calls.ts";
-import { createDirectSubmissionFinder } from "./contract/direct-submission.ts";
-import { createPayoutFinder } from "./contract/payout.ts";
-import { decodeRevert, type Revert } from "./contract/revert.ts";
-import { readRevertData } from "./contract/revert-data.ts";
-import { createStrandedTransfersReader } from "./contract/stranded-transfers.ts";
-import {
-  authorizationStateOf,
-  balanceOf,
-  codeOf,
-  forwardLimitOf,
-  hasOperatorRole,
-  isBlacklisted,
-  isPaused,
-  viewGas,
-} from "./contract/views.ts";
+import { askViews, createChainReader, expectWord } from "./chain-reader.ts";
 import { dataFeeCall, readDataFee } from "./data-fee.ts";
-import { readTip, tipCall, usualSettleCost } from "./fees.ts";
+import { readTip, tipCall, usualCost } from "./fees.ts";
 import { createLogReader } from "./log-reader.ts";
 import { createReceiptReader, transactionCall } from "./receipt-reader.ts";
+import { decodeRevert, type Revert } from "./revert.ts";
+import { readRevertData } from "./revert-data.ts";
 import { headCall, readHead } from "./rpc/calls.ts";
 import type { FailoverPace } from "./rpc/failover.ts";
 import { createHttpRpc } from "./rpc/http-rpc.ts";
 import { isBytes, isWord, quantity, readQuantity } from "./rpc/read-hex.ts";
 import type { Rpc, RpcAnswer, RpcCall, RpcEndpoint } from "./rpc/rpc.ts";
 import type { RpcObserver } from "./rpc/rpc-status.ts";
-import { forwardTransaction, settleTransaction, usualSettleBytes } from "./signing/transaction.ts";
-import { createUseReader } from "./used-authorizations.ts";
-import { callViews, readViews, type ViewCall, type ViewResult } from "./view-calls.ts";
+import { callViews, readViews } from "./view-calls.ts";
+import { balanceOf, codeOf, encodeIsValidSignature, isValidSignatureSelector, viewGas } from "./views.ts";
 
 export type ChainOptions = {
   network: NetworkConfig;
@@ -78,32 +62,11 @@ export function connect(options: Omit<ChainOptions, "operator" | "rpc">): Rpc {
  */
 export function createChain(options: ChainOptions): Chain {
   const { network, operator, rpc = connect(options) } = options;
-  const { facilitatorContract } = network;
   const reader = createChainReader(rpc, network.name);
   const { ask, expect, undetermined } = reader;
   const readLogs = createLogReader({ rpc, reader });
 
   const gasMoneyCall: RpcCall = { method: "eth_getBalance", params: [operator, "latest"] };
-
-  function expectWord(what: string, view: ViewResult | undefined): Hex {
-    if (view?.word === undefined) throw undetermined(`${what}: no such contract, or it has no such function`);
-    return view.word;
-  }
-
-  /** Asks for the payer's code and balance, and for the block that they are of. */
-  function payerCall({ asset, authorization, id }: SettleCall): RpcCall {
-    const { from: payer } = authorization;
-    return { ...callViews([codeOf(payer), balanceOf(asset, payer)], viewGas), about: id };
-  }
-
-  async function call(
-    views: readonly ViewCall[],
-    gasEach: number,
-    about: Hex | undefined,
-  ): Promise<readonly ViewResult[]> {
-    const [answer] = await ask([{ ...callViews(views, gasEach), about }]);
-    return expect("eth_call", answer, (result) => readViews(result, views.length)).results;
-  }
 
   async function countTransactions(account: Address, block: "latest" | "pending"): Promise<number> {
     const [count] = await ask([{ method: "eth_getTransactionCount", params: [account, block] }]);
@@ -130,22 +93,26 @@ export function createChain(options: ChainOptions): Chain {
 
   return {
     network,
+    operator,
+    reader,
+    readLogs,
 
-    async simulateSettle(call, { withFunds, withPayerCode = withFunds }) {
-      const { data, gas } = settleTransaction([call]);
-      const transaction = { from: operator, to: facilitatorContract, data, gas: quantity(gas) };
-      const simulate: RpcCall = { method: "eth_call", params: [transaction, "latest"], about: call.id };
+    async simulate({ to, data, gas }, { payer, asset, withFunds, withPayerCode = withFunds, id }) {
+      const transaction = { from: operator, to, data, gas: quantity(gas) };
+      const simulate: RpcCall = { method: "eth_call", params: [transaction, "latest"], about: id };
       const calls = [headCall, simulate];
-      if (withPayerCode) calls.push(payerCall(call));
+      if (withPayerCode) {
+        calls.push({ ...callViews([codeOf(payer), balanceOf(asset, payer)], viewGas), about: id });
+      }
       if (withFunds) calls.push(gasMoneyCall, tipCall);
-      const [block, simulation, payer, operatorBalance, tip] = await ask(calls, {
+      const [block, simulation, ofPayer, operatorBalance, tip] = await ask(calls, {
         optional: tipCall,
       });
       const head = expect("the newest block", block, readHead);
       const revert = readSimulation("simulating settle", simulation);
       if (!withPayerCode) return { head, funds: undefined, payerCode: undefined, revert };
 
-      const { blockNumber, results } = expect("the payer's code and balance", payer, (result) =>
+      const { blockNumber, results } = expect("the payer's code and balance", ofPayer, (result) =>
         readViews(result, 2),
       );
       const payerCode = results[0]?.codeHash;
@@ -154,7 +121,7 @@ export function createChain(options: ChainOptions): Chain {
         // The calls of a batch may see different blocks, and those behind a balancer different nodes.
         head: blockNumber < head.number ? { ...head, number: blockNumber } : head,
         funds: {
-          payer: BigInt(expectWord("balanceOf of the asset", results[1])),
+          payer: BigInt(expectWord(reader, "balanceOf of the asset", results[1])),
           operator: expect("the operator's balance", operatorBalance, readQuantity),
           tip: readTip(tip, network),
         },
@@ -163,68 +130,18 @@ export function createChain(options: ChainOptions): Chain {
       };
     },
 
-    async simulateForward(call, from) {
-      const { data, gas } = forwardTransaction(call);
-      const transaction = { from, to: facilitatorContract, data, gas: quantity(gas) };
-      const [simulation] = await ask([
-        { method: "eth_call", params: [transaction, "latest"], about: call.id },
-      ]);
-      return readSimulation("simulating forwardReceived", simulation);
-    },
-
-    async forwardLimit(asset) {
-      const [limit, available] = await call(forwardLimitOf(facilitatorContract, asset), viewGas, undefined);
-      return {
-        limit: BigInt(expectWord("forwardLimit of the facilitator contract", limit)),
-        available: BigInt(expectWord("availableToForward of the facilitator contract", available)),
-      };
+    async simulateFrom(from, { to, data, gas }, id) {
+      const transaction = { from, to, data, gas: quantity(gas) };
+      const [simulation] = await ask([{ method: "eth_call", params: [transaction, "latest"], about: id }]);
+      return readSimulation("simulating a transaction", simulation);
     },
 
     async askWallet(payer, digest, signature, id) {
       const data = encodeIsValidSignature(digest, signature);
-      const [wallet] = await call([{ target: payer, data }], walletGas, id);
+      const [wallet] = await askViews(reader, [{ target: payer, data }], walletGas, id);
       if (wallet?.codeHash == null) return "no_code";
       return wallet.word === walletYes ? "accepted" : "refused";
     },
-
-    async diagnose({ asset, authorization, recipient, id }) {
-      const { from: payer, nonce } = authorization;
-      const [
-        authorizationUsed,
-        balance,
-        payerBlacklisted,
-        recipientBlacklisted,
-        contractBlacklisted,
-        tokenPaused,
-        contractPaused,
-        operatorAuthorized,
-      ] = await call(
-        [
-          authorizationStateOf(asset, payer, nonce),
-          balanceOf(asset, payer),
-          isBlacklisted(asset, payer),
-          isBlacklisted(asset, recipient),
-          isBlacklisted(asset, facilitatorContract),
-          isPaused(asset),
-          isPaused(facilitatorContract),
-          hasOperatorRole(facilitatorContract, operator),
-        ],
-        viewGas,
-        id,
-      );
-      return {
-        authorizationUsed: isTrue(expectWord("authorizationState of the asset", authorizationUsed)),
-        balance: BigInt(expectWord("balanceOf of the asset", balance)),
-        payerBlacklisted: isTrue(payerBlacklisted?.word),
-        recipientBlacklisted: isTrue(recipientBlacklisted?.word),
-        contractBlacklisted: isTrue(contractBlacklisted?.word),
-        tokenPaused: isTrue(tokenPaused?.word),
-        contractPaused: isTrue(expectWord("paused of the facilitator contract", contractPaused)),
-        operatorAuthorized: isTrue(expectWord("hasRole of the facilitator contract", operatorAuthorized)),
-      };
-    },
-
-    isAuthorizationUsed: createUseReader(call),
 
     async head() {
       const [block] = await ask([headCall]);
@@ -245,10 +162,10 @@ export function createChain(options: ChainOptions): Chain {
       return expect("the balance of an account", balance, readQuantity);
     },
 
-    async gasMoney(accounts) {
+    async gasMoney(accounts, usual) {
       const calls = [
         headCall,
-        dataFeeCall(usualSettleBytes),
+        dataFeeCall(usual.bytes),
         tipCall,
         ...accounts.map((account) => ({ method: "eth_getBalance", params: [account, "latest"] })),
       ];
@@ -256,7 +173,7 @@ export function createChain(options: ChainOptions): Chain {
       const head = expect("the newest block", block, readHead);
       return {
         settleCost:
-          usualSettleCost(head, network, readTip(tip, network)) +
+          usualCost(usual.gas, head, network, readTip(tip, network)) +
           expect("the data fee", dataFee, readDataFee),
         balances: balances.map((balance) => expect("an account's balance", balance, readQuantity)),
       };
@@ -299,10 +216,6 @@ export function createChain(options: ChainOptions): Chain {
 
     receipts: createReceiptReader(reader),
 
-    findDirectSubmission: createDirectSubmissionFinder({ reader, readLogs, facilitatorContract }),
-    findPayout: createPayoutFinder({ reader, readLogs, facilitatorContract }),
-    strandedTransfers: createStrandedTransfersReader({ reader, readLogs, facilitatorContract }),
-
     endpoints: () => rpc.endpoints().map(viewOf),
 
     status: () => rpc.status(),
@@ -321,8 +234,4 @@ function readBlockHash(result: unknown, number: bigint): Hex | null | undefined 
   if (result === null) return null;
   const { number: named, hash } = membersOf(result);
   return readQuantity(named) === number && isWord(hash) ? hash : undefined;
-}
-
-function isTrue(word: Hex | undefined): boolean {
-  return word !== undefined && BigInt(word) !== 0n;
 }

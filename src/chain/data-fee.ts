@@ -1,7 +1,7 @@
 import { type Address, uintWord } from "../protocol/hex.ts";
-import { selector } from "./contract/calldata.ts";
 import type { RpcCall } from "./rpc/rpc.ts";
 import { callViews, readViews } from "./view-calls.ts";
+import { selector } from "./views.ts";
 
 /*
  * What rollups charge for the data of a transaction on top of its gas: base and optimism write it to Ethereum.

@@ -2,7 +2,6 @@ import type { NetworkConfig } from "../config/network-config.ts";
 import type { Head } from "./rpc/calls.ts";
 import { readQuantity } from "./rpc/read-hex.ts";
 import type { RpcAnswer, RpcCall } from "./rpc/rpc.ts";
-import { usualSettleGas } from "./signing/transaction.ts";
 
 /*
  * What operators offer per gas: first with {@link estimateFees}, then, after {@link isReplacementDue}, an eighth more
@@ -74,9 +73,9 @@ export function pricePerGas(head: Head, { maxFeePerGas, maxPriorityFeePerGas }: 
   return smaller(head.baseFeePerGas + maxPriorityFeePerGas, maxFeePerGas);
 }
 
-/** What the gas of one payment costs when it is settled alone, in wei. */
-export function usualSettleCost(head: Head, network: NetworkConfig, tip = usualTip(network)): bigint {
-  return usualSettleGas * pricePerGas(head, estimateFees(head, network, tip));
+/** What so much gas costs at the moment, in wei. */
+export function usualCost(gas: bigint, head: Head, network: NetworkConfig, tip = usualTip(network)): bigint {
+  return gas * pricePerGas(head, estimateFees(head, network, tip));
 }
 
 function smaller(a: bigint, b: bigint): bigint {

@@ -20,8 +20,8 @@ export function createChainPublisher(network: NetworkName, serviceId: string): (
   return (chain) => ({
     ...chain,
 
-    async simulateSettle(call, options) {
-      const simulation = await chain.simulateSettle(call, options);
+    async simulate(transaction, options) {
+      const simulation = await chain.simulate(transaction, options);
       publishBlock(simulation.head);
       return simulation;
     },

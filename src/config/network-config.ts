@@ -29,7 +29,7 @@ export type NetworkConfig = Network & {
   dailyGasBudget?: bigint | null | undefined;
   /** Operators that can pay for fewer settlements than this cause a warning; 500 by default. */
   gasHorizonPayments?: bigint;
-  /** How far ahead of the chain's time `validBefore` of a payment may be, in seconds; a day by default. */
+  /** How long from the chain's time a payment may be valid, in seconds; a day by default. */
   maxValiditySeconds?: bigint;
   /** Whether payments of 0 are settled; refused by default. */
   allowZeroValue?: boolean;

@@ -226,7 +226,7 @@ export const variables = {
   },
   MAX_VALIDITY_SECONDS: {
     summary:
-      "how far ahead `validBefore` of a payment may be, in seconds; until then a payment is watched and its value reserved",
+      "how long a payment may be valid from now, in seconds; until it expires it is watched and its value reserved",
     read: readWholeNumber(60, 31_536_000),
     default: "86400",
     example: "3600",

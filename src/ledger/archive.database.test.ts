@@ -12,6 +12,7 @@ import {
   settled,
   type TestClock,
   type TestLedger,
+  until,
 } from "../../test/support/ledger/test-ledger.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { createLedgerArchive, type LedgerArchive, serializeRow } from "./archive.ts";
@@ -38,7 +39,7 @@ describe.each(backends)("on $name", (backend) => {
   });
 
   const payment = (name: string, changes: Parameters<typeof paymentOf>[1] = {}) =>
-    paymentOf(name, { validBefore, value: 1n, ...changes });
+    paymentOf(name, { window: until(validBefore), amount: 1n, ...changes });
 
   async function claim(claims: readonly ClaimRequest[]): Promise<number> {
     const { attempt } = await ledger.claimAll(claims);
@@ -108,8 +109,8 @@ describe.each(backends)("on $name", (backend) => {
   test("an authorization that has not expired before the moment stays, however far in the future its end is", async () => {
     await settle(
       payment("short"),
-      payment("month", { validBefore: validBefore + 30n * 86_400n }),
-      payment("for ever", { validBefore: 2n ** 256n - 1n }),
+      payment("month", { window: until(validBefore + 30n * 86_400n) }),
+      payment("for ever", { window: until(2n ** 256n - 1n) }),
     );
     const claimed = clock.now();
     clock.advance(40 * dayMs);
@@ -119,7 +120,7 @@ describe.each(backends)("on $name", (backend) => {
   });
 
   test("removal takes the settlements, and their transactions once no settlement needs them", async () => {
-    const lasting = payment("lasting", { validBefore: validBefore + 90n * 86_400n });
+    const lasting = payment("lasting", { window: until(validBefore + 90n * 86_400n) });
     await settle(payment("a"), payment("b"), lasting);
     clock.advance(30 * dayMs);
     expect(await removeAll()).toBe(2);

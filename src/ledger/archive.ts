@@ -64,7 +64,7 @@ export function createLedgerArchive(database: Database): LedgerArchive {
       const last = page.at(-1);
       return {
         // It is text of any length up to 78 digits, which databases do not compare as numbers.
-        rows: page.filter(({ valid_before }) => BigInt(valid_before) * 1_000n < BigInt(before)),
+        rows: page.filter(({ valid_last }) => BigInt(valid_last) * 1_000n < BigInt(before)),
         next: page.length < limit || last === undefined ? null : { claimedAt: last.claimed_at, id: last.id },
       };
     },

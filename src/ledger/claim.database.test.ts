@@ -30,7 +30,7 @@ describe.each(backends)("on $name", (backend) => {
 
   describe("a claimed payment", () => {
     test("is found with all that was said of it", async () => {
-      const payment = paymentOf("a", { value: 2n ** 256n - 1n, balance: 2n ** 256n - 1n });
+      const payment = paymentOf("a", { amount: 2n ** 256n - 1n, balance: 2n ** 256n - 1n });
       const { outcomes, attempt } = await ledger.claimAll([payment]);
       expect(outcomes).toEqual(["claimed"]);
       expect(attempt).toEqual({
@@ -45,6 +45,7 @@ describe.each(backends)("on $name", (backend) => {
       expect(await ledger.find(payment.id)).toEqual({
         ...claim,
         asset: asset.toLowerCase(),
+        nonceSpace: asset.toLowerCase(),
         state: "submitted",
         operator: operator.toLowerCase(),
         txNonce: 7,
@@ -107,7 +108,7 @@ describe.each(backends)("on $name", (backend) => {
 
   describe("the signer", () => {
     test("gets only what may be claimed, as it was given", async () => {
-      const payments = [paymentOf("a"), paymentOf("b", { value: 95n }), paymentOf("c")];
+      const payments = [paymentOf("a"), paymentOf("b", { amount: 95n }), paymentOf("c")];
       const seen: unknown[] = [];
       await ledger.claimAll(payments, (txNonce, claimable) => {
         seen.push(txNonce, ...claimable);
@@ -118,7 +119,7 @@ describe.each(backends)("on $name", (backend) => {
 
     test("is not asked, and no txNonce taken, when nothing may be claimed", async () => {
       const never = () => Promise.reject(new Error("asked to sign"));
-      const over = paymentOf("a", { value: 101n });
+      const over = paymentOf("a", { amount: 101n });
       expect(await ledger.claimAll([over], never)).toEqual({ outcomes: ["over_balance"], attempt: null });
       expect(await ledger.claimAll([], never)).toEqual({ outcomes: [], attempt: null });
       const { attempt } = await ledger.claimAll([paymentOf("b")]);
@@ -197,7 +198,7 @@ describe.each(backends)("on $name", (backend) => {
   describe("a balance", () => {
     test("backs no more than it holds, however many claim at once", async () => {
       const claims = await Promise.all(
-        Array.from({ length: 200 }, (_, index) => ledger.claimAll([paymentOf(index, { value: 3n })])),
+        Array.from({ length: 200 }, (_, index) => ledger.claimAll([paymentOf(index, { amount: 3n })])),
       );
       const outcomes = claims.flatMap((claim) => claim.outcomes);
       expect(outcomes.filter((outcome) => outcome === "claimed")).toHaveLength(33);
@@ -212,7 +213,7 @@ describe.each(backends)("on $name", (backend) => {
       const claims = await Promise.all(
         Array.from({ length: 200 }, (_, index) =>
           // Each payment is sent to both: one of them may have it.
-          [ledger, other].map((one) => one.claimAll([paymentOf(index, { value: 3n })])),
+          [ledger, other].map((one) => one.claimAll([paymentOf(index, { amount: 3n })])),
         ).flat(),
       );
       const outcomes = claims.flatMap((claim) => claim.outcomes);
@@ -225,23 +226,23 @@ describe.each(backends)("on $name", (backend) => {
     test("is counted per payer and asset, whatever their casing", async () => {
       const otherAsset = addressOf(0xa55e7);
       const { outcomes } = await ledger.claimAll([
-        paymentOf("a", { value: 60n }),
-        paymentOf("b", { value: 60n, payer: 2 }),
-        paymentOf("c", { value: 60n, asset: otherAsset }),
-        paymentOf("d", { value: 60n, asset: asset.toLowerCase() as `0x${string}` }),
+        paymentOf("a", { amount: 60n }),
+        paymentOf("b", { amount: 60n, payer: 2 }),
+        paymentOf("c", { amount: 60n, asset: otherAsset }),
+        paymentOf("d", { amount: 60n, asset: asset.toLowerCase() as `0x${string}` }),
       ]);
       expect(outcomes).toEqual(["claimed", "claimed", "claimed", "over_balance"]);
     });
 
     test("is free again when a settlement failed", async () => {
-      await ledger.claimAll([paymentOf("a", { value: 100n })]);
+      await ledger.claimAll([paymentOf("a", { amount: 100n })]);
       expect((await ledger.claimAll([paymentOf("b")])).outcomes).toEqual(["over_balance"]);
       await ledger.mine(7, [failed(paymentOf("a"))]);
       expect((await ledger.claimAll([paymentOf("b")])).outcomes).toEqual(["claimed"]);
     });
 
     test("that was read before a settlement was mined must be read again", async () => {
-      await ledger.claimAll([paymentOf("a", { value: 100n })]);
+      await ledger.claimAll([paymentOf("a", { amount: 100n })]);
       await ledger.mine(7, [settled(paymentOf("a"))], 60n);
       const outcomeAt = async (balanceBlock: bigint, balance: bigint) =>
         (await ledger.claimAll([paymentOf("b", { balanceBlock, balance })])).outcomes[0];

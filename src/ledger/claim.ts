@@ -37,10 +37,10 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger
       const outcomes = decideClaims(
         requests,
         new Set(known.map(({ id }) => id)),
-        reserved.map(({ asset, payer, value, block_number }) => ({
+        reserved.map(({ asset, payer, amount, block_number }) => ({
           asset,
           payer,
-          value: BigInt(value),
+          amount: BigInt(amount),
           minedIn: block_number === null ? null : BigInt(block_number),
         })),
       );
@@ -106,7 +106,7 @@ function readingReserved(
   // Pairs of (asset, payer) that were not asked about may come along; they are never looked at.
   const ofPayers = transaction
     .selectFrom("settlements")
-    .select(["asset", "payer", "value", "block_number"])
+    .select(["asset", "payer", "amount", "block_number"])
     .where("chain_id", "=", chainId)
     .where("asset", "in", distinct(requests.map(({ asset }) => lowerCase(asset))))
     .where("payer", "in", distinct(requests.map(({ payer }) => lowerCase(payer))));

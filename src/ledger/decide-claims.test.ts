@@ -9,7 +9,7 @@ import { lowerCase } from "./rows.ts";
 const reservedOf = (value: bigint, minedIn: bigint | null = null, payer = 1): Reserved => ({
   asset: lowerCase(asset),
   payer: addressOf(payer),
-  value,
+  amount: value,
   minedIn,
 });
 
@@ -40,10 +40,10 @@ describe("a payment of 10 out of a balance of 100, read at block 50", () => {
 
 test("earlier requests of the call count, but only those that were let through", () => {
   const requests = [
-    paymentOf("a", { value: 60n }),
-    paymentOf("b", { value: 50n }),
-    paymentOf("c", { value: 40n }),
-    paymentOf("d", { value: 1n }),
+    paymentOf("a", { amount: 60n }),
+    paymentOf("b", { amount: 50n }),
+    paymentOf("c", { amount: 40n }),
+    paymentOf("d", { amount: 1n }),
   ];
   expect(decideClaims(requests, new Set(), [])).toEqual([
     "claimed",
@@ -55,15 +55,15 @@ test("earlier requests of the call count, but only those that were let through",
 
 test("each request is judged by the balance it brings", () => {
   const requests = [
-    paymentOf("a", { value: 60n, balance: 60n }),
-    paymentOf("b", { value: 50n, balance: 110n }),
-    paymentOf("c", { value: 1n, balance: 110n }),
+    paymentOf("a", { amount: 60n, balance: 60n }),
+    paymentOf("b", { amount: 50n, balance: 110n }),
+    paymentOf("c", { amount: 1n, balance: 110n }),
   ];
   expect(decideClaims(requests, new Set(), [])).toEqual(["claimed", "claimed", "over_balance"]);
 });
 
 test("what is taken stays taken, and takes nothing from the balance", () => {
-  const taken = paymentOf("a", { value: 100n });
+  const taken = paymentOf("a", { amount: 100n });
   expect(decideClaims([taken, paymentOf("b")], new Set([taken.id]), [])).toEqual(["taken", "claimed"]);
 });
 
@@ -94,8 +94,8 @@ test("what is let through is the most the order allows, and never over any balan
           const before = requests.filter((_, at) => at < index && outcomes[at] === "claimed");
           const sum = (values: readonly bigint[]) => values.reduce((a, b) => a + b, 0n);
           const unfinished =
-            request.value +
-            sum(before.filter(({ payer }) => payer === request.payer).map(({ value }) => value)) +
+            request.amount +
+            sum(before.filter(({ payer }) => payer === request.payer).map(({ amount }) => amount)) +
             sum(
               others.flatMap(([value, minedIn, payer]) =>
                 minedIn === null && addressOf(payer) === request.payer ? [value] : [],

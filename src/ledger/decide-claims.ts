@@ -5,14 +5,14 @@ import { lowerCase } from "./rows.ts";
 export type Reserved = {
   asset: string;
   payer: string;
-  value: bigint;
-  /** The block that took the value from the balance, as far as is known; null before. */
+  amount: bigint;
+  /** The block that took it from the balance, as far as is known; null before. */
   minedIn: bigint | null;
 };
 
 type Account = {
   unmined: bigint;
-  mined: { value: bigint; block: bigint }[];
+  mined: { amount: bigint; block: bigint }[];
   /** What was mined after a block, once it was asked for: payments that are claimed together mostly share theirs. */
   minedAfter: Map<bigint, bigint>;
 };
@@ -21,9 +21,9 @@ type Account = {
  * Decides which payments may be claimed, in the given order, each against the balance it brings:
  *
  * - `taken`: its id is in the ledger, or an earlier request of the same call got it;
- * - `over_balance`: value + unmined > balance, where *unmined* are the payer's settlements that no block is known to
+ * - `over_balance`: amount + unmined > balance, where *unmined* are the payer's settlements that no block is known to
  *   hold, and the earlier requests of the same call that were let through;
- * - `stale_balance`: not over, but value + unmined + just mined > balance, where *just mined* are settlements in
+ * - `stale_balance`: not over, but amount + unmined + just mined > balance, where *just mined* are settlements in
  *   blocks after `balanceBlock`. The balance may include what they took, so that nothing can be said before it is
  *   read again;
  * - `claimed` otherwise.
@@ -44,16 +44,16 @@ export function decideClaims(
     }
     return account;
   };
-  for (const { asset, payer, value, minedIn } of reserved) {
+  for (const { asset, payer, amount, minedIn } of reserved) {
     const account = accountOf(asset, payer);
-    if (minedIn === null) account.unmined += value;
-    else account.mined.push({ value, block: minedIn });
+    if (minedIn === null) account.unmined += amount;
+    else account.mined.push({ amount, block: minedIn });
   }
 
-  return requests.map(({ id, asset, payer, value, balance, balanceBlock }) => {
+  return requests.map(({ id, asset, payer, amount, balance, balanceBlock }) => {
     if (taken.has(lowerCase(id))) return "taken";
     const account = accountOf(lowerCase(asset), lowerCase(payer));
-    const needed = account.unmined + value;
+    const needed = account.unmined + amount;
     if (needed > balance) return "over_balance";
     if (needed + minedAfter(account, balanceBlock) > balance) return "stale_balance";
     account.unmined = needed;
@@ -66,7 +66,7 @@ function minedAfter({ mined, minedAfter }: Account, balanceBlock: bigint): bigin
   let sum = minedAfter.get(balanceBlock);
   if (sum === undefined) {
     sum = 0n;
-    for (const { value, block } of mined) if (block > balanceBlock) sum += value;
+    for (const { amount, block } of mined) if (block > balanceBlock) sum += amount;
     minedAfter.set(balanceBlock, sum);
   }
   return sum;

@@ -119,7 +119,7 @@ describe.each(backends)("on $name", (backend) => {
           if (ledger === undefined) throw new Error(`no ${instanceId}`);
           return ledger;
         };
-        const payment = (nonce: number) => paymentOf(nonce, { value: 40n });
+        const payment = (nonce: number) => paymentOf(nonce, { amount: 40n });
         await of("instance-1").introduce();
 
         for (const one of steps) {

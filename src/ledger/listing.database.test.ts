@@ -35,7 +35,7 @@ describe.each(backends)("on $name", (backend) => {
       paymentOf(index, {
         payer: index % 3,
         organizationId: index % 2 === 0 ? "shop" : "bakery",
-        value: 1n,
+        amount: 1n,
       }),
     );
     for (const [index, claim] of claims.entries()) {

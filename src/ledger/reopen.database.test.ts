@@ -61,7 +61,7 @@ describe.each(backends)("on $name", (backend) => {
   });
 
   test("its value counts against the payer's balance again, and its gas is charged once", async () => {
-    const a = paymentOf("a", { value: 95n });
+    const a = paymentOf("a", { amount: 95n });
     await ledger.claimAll([a]);
     await ledger.mine(0, [settled(a)], 60n, 5_000_000_000n);
     await vanish(0, 60);

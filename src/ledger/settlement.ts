@@ -1,6 +1,7 @@
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { settlementStates } from "../protocol/settlement-states.ts";
+import type { SignedPayment } from "../protocol/signed-payment.ts";
 
 /**
  * | State | Meaning | Authority |
@@ -14,21 +15,25 @@ export type SettlementState = (typeof settlementStates)[number];
 
 /** What is written of a payment when it is claimed for an organization. Times of the payer in unix seconds. */
 export type Claim = {
-  /** keccak256 of (chainId, asset, payer, authorizationNonce): see `settlementId`. */
+  /** keccak256 of (chainId, nonce space, payer, nonce): see `settlementId`. */
   id: Hex;
   organizationId: string;
   network: NetworkName;
   chainId: number;
+  /** The way to pay; with `payload`, nonce and window it is the payer's own message: see `SignedPayment`. */
+  method: string;
   asset: Address;
   payer: Address;
   /** The hash of the code at the payer's address, or of its delegation (EIP-7702); null for a plain account. */
   payerCode: Hex | null;
-  authorizationNonce: Hex;
+  nonce: Hex;
+  nonceSpace: Address;
   /** The EIP-712 digest: two requests are the same payment when their digests are. */
   digest: Hex;
-  value: bigint;
-  validAfter: bigint;
-  validBefore: bigint;
+  /** What is settled, in the asset's smallest unit. */
+  amount: bigint;
+  window: SignedPayment["window"];
+  payload: string | null;
   signature: Hex;
   recipient: Address;
   /** What the payer's client calls it; bound to it for 24 h when it is claimed. */

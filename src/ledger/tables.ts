@@ -9,13 +9,17 @@ export type SettlementsTable = {
   organization_id: string;
   network: NetworkName;
   chain_id: number;
+  method: string;
   asset: Address;
   payer: Address;
-  authorization_nonce: Hex;
+  nonce: Hex;
+  nonce_space: Address;
   digest: Hex;
-  value: string;
-  valid_after: string;
-  valid_before: string;
+  amount: string;
+  /** Unix seconds, both included. */
+  valid_first: string;
+  valid_last: string;
+  payload: string | null;
   signature: Hex;
   recipient: Address;
   state: SettlementState;

@@ -1,16 +1,15 @@
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { recoverSigner } from "../chain/signing/recover.ts";
+import { type AuthorizationTerms, signAuthorization } from "../methods/exact-eip3009/authorization.ts";
+import { buildPaymentRequest } from "../methods/exact-eip3009/build-request.ts";
+import { methodOf, parsePaymentRequest } from "../methods/methods.ts";
 import { testPayers } from "../published/test-payers.ts";
-import { type AuthorizationTerms, signAuthorization } from "./authorization.ts";
-import { buildPaymentRequest } from "./build-request.ts";
 import { longestMessage } from "./catalogue.ts";
 import { checkTerms, checkValidityWindow, type ServedNetwork } from "./checks.ts";
 import type { Address } from "./hex.ts";
 import { type Asset, type Network, networks } from "./networks.ts";
 import { refusals } from "./refusals.ts";
-import { parsePaymentRequest } from "./requests.ts";
-import { describeWrongSignature } from "./signature-mistakes.ts";
 
 /*
  * Shops and payers as developers break them, and what the one message in the answer tells them to change.
@@ -60,10 +59,14 @@ async function messageOf(shop: Shop): Promise<string> {
   const refusal =
     request.knownNetwork.name !== served.name
       ? refusals.networkNotEnabled(request.network, [served.name])
-      : (checkTerms(request, served) ?? checkValidityWindow(request.authorization, now, served));
+      : (checkTerms(request, served) ?? checkValidityWindow(request.payment, now, served));
   if (refusal !== undefined) return refusal.message;
   const domain = { asset: networks.base.usdc, chainId: 8453 };
-  const mistake = await describeWrongSignature(request, domain, recoverSigner);
+  const mistake = await methodOf(request.payment).describeWrongSignature(
+    request.payment,
+    domain,
+    recoverSigner,
+  );
   return refusals.notSignedByPayer(payer.address, "base", domain.asset, mistake).message;
 }
 

@@ -1,9 +1,9 @@
-import type { Authorization } from "./authorization.ts";
 import type { Invalid } from "./catalogue.ts";
 import { type Address, sameAddress } from "./hex.ts";
 import { type Asset, findAsset } from "./networks.ts";
 import { expiryMarginSeconds, refusals, usualMaxValiditySeconds } from "./refusals.ts";
 import type { PaymentRequest } from "./requests.ts";
+import type { SignedPayment } from "./signed-payment.ts";
 
 /** A network as one deployment serves it: what payments are checked against. */
 export type ServedNetwork = {
@@ -12,7 +12,7 @@ export type ServedNetwork = {
   facilitatorContract: Address;
   /** The assets that may be paid with. */
   assets: readonly Asset[];
-  /** How far ahead of the chain's time `validBefore` may be, in seconds; {@link usualMaxValiditySeconds} by default. */
+  /** How far ahead of the chain's time a payment may be valid, in seconds; {@link usualMaxValiditySeconds} by default. */
   maxValiditySeconds?: bigint;
   /** Whether payments of 0 are settled; they are refused by default. */
   allowZeroValue?: boolean;
@@ -56,16 +56,16 @@ const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
       ? undefined
       : refusals.payToIsNotContract(requirements.payTo, facilitatorContract),
 
-  recipientIsContract: ({ authorization }, { facilitatorContract }) =>
-    sameAddress(authorization.to, facilitatorContract)
+  recipientIsContract: ({ payment: { payTo } }, { facilitatorContract }) =>
+    sameAddress(payTo, facilitatorContract)
       ? undefined
-      : refusals.recipientIsNotContract(authorization.to, facilitatorContract),
+      : refusals.recipientIsNotContract(payTo, facilitatorContract),
 
-  valueIsExact: ({ authorization: { value }, requirements: { amount, asset } }, { assets }) =>
-    value === amount ? undefined : refusals.valueDiffers(value, amount, findAsset(assets, asset)),
+  valueIsExact: ({ payment: { limit }, requirements: { amount, asset } }, { assets }) =>
+    limit === amount ? undefined : refusals.valueDiffers(limit, amount, findAsset(assets, asset)),
 
-  valueIsPositive: ({ authorization }, { allowZeroValue = false }) =>
-    authorization.value > 0n || allowZeroValue ? undefined : refusals.valueIsZero(),
+  valueIsPositive: ({ payment }, { allowZeroValue = false }) =>
+    payment.limit > 0n || allowZeroValue ? undefined : refusals.valueIsZero(),
 };
 
 /** The first refusal that follows from the request alone; undefined without one. `onCheck` is called for each check. */
@@ -83,21 +83,22 @@ export function checkTerms(
 }
 
 /**
- * Whether the chain's clock is inside the payer's window. Both bounds are exclusive, as in EIP-3009, and
- * `validBefore` must be at least {@link expiryMarginSeconds} away, and not further than the network allows: until then the
- * settlement is watched, and its value reserved.
+ * Whether the chain's clock is inside the payer's window. Its end must be at least {@link expiryMarginSeconds} away, and not
+ * further than the network allows: until then the settlement is watched, and its value reserved.
  *
  * @param chainTime in unix seconds
  */
 export function checkValidityWindow(
-  { validAfter, validBefore }: Pick<Authorization, "validAfter" | "validBefore">,
+  { window: { first, last } }: Pick<SignedPayment, "window">,
   chainTime: bigint,
   { maxValiditySeconds = usualMaxValiditySeconds }: ServedNetwork,
 ): Invalid | undefined {
-  if (chainTime <= validAfter) return refusals.tooEarly(validAfter, chainTime);
-  if (validBefore < chainTime + expiryMarginSeconds) return refusals.tooLate(validBefore, chainTime);
-  if (validBefore > chainTime + maxValiditySeconds) {
-    return refusals.tooFarAhead(validBefore, chainTime, maxValiditySeconds);
+  // The sentences name the bounds of EIP-3009, which are outside of the window.
+  const [after, before] = [first - 1n, last + 1n];
+  if (chainTime < first) return refusals.tooEarly(after, chainTime);
+  if (before < chainTime + expiryMarginSeconds) return refusals.tooLate(before, chainTime);
+  if (before > chainTime + maxValiditySeconds) {
+    return refusals.tooFarAhead(before, chainTime, maxValiditySeconds);
   }
   return undefined;
 }

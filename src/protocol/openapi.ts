@@ -32,8 +32,13 @@ export type ApiBeside = {
   example?: { apiKey: string; payment?: object | undefined } | undefined;
 };
 
-/** The OpenAPI 3.1 document of the service, from the schemas that it reads and writes with. */
+/**
+ * The OpenAPI 3.1 document of the service, from the schemas that it reads and writes with.
+ *
+ * @param payload `paymentPayload.payload` of the ways to pay
+ */
 export function describeService(
+  payload: z.ZodType,
   known: NetworkRegistry = builtInNetworks,
   beside: ApiBeside = { paths: {}, schemas: {} },
 ): object {
@@ -190,7 +195,7 @@ export function describeService(
         },
       },
       schemas: {
-        PaymentRequest: schemaOf(createPaymentRequestSchema(known)),
+        PaymentRequest: schemaOf(createPaymentRequestSchema(known, payload)),
         VerifyAnswer: schemaOf(verifyAnswerDocument),
         SettleAnswer: schemaOf(settleAnswerDocument),
         Settlement: schemaOf(settlementViewSchema),

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { generatedBodies, wellFormedBodies } from "../../test/support/generated-bodies.ts";
-import { paymentRequestSchema } from "./request-schemas.ts";
-import { parsePaymentRequest } from "./requests.ts";
+import { parsePaymentRequest } from "../methods/methods.ts";
+import { paymentRequestSchema } from "../methods/payment-request-schema.ts";
 
 test("what OpenAPI shows is what parses: random bodies are accepted by both or refused by both", () => {
   let accepted = 0;

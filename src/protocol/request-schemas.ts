@@ -1,35 +1,14 @@
 import { z } from "zod";
 import { sameAddress } from "./hex.ts";
-import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
+import type { NetworkRegistry } from "./networks.ts";
 import { paymentIdentifierExtension } from "./payment-identifier.ts";
-import { address, bytes32, signature, uint256String } from "./primitives.ts";
+import { address, uint256String } from "./primitives.ts";
 import { faults } from "./wire-values.ts";
 
 /*
- * Whole requests as schemas: what OpenAPI shows. `parsePaymentRequest` reads the same requests part by part, because
+ * Whole requests as schemas: what OpenAPI shows. `createRequestParser` reads the same requests part by part, because
  * each part that is wrong has a reason of its own; a test holds that both accept and refuse the same bodies.
  */
-
-/** `paymentPayload.payload` of scheme "exact" on EVM networks, the same in both versions. */
-export const exactPayloadSchema = z
-  .object(
-    {
-      signature,
-      authorization: z.object(
-        {
-          from: address,
-          to: address,
-          value: uint256String,
-          validAfter: uint256String,
-          validBefore: uint256String,
-          nonce: bytes32,
-        },
-        faults.object,
-      ),
-    },
-    faults.object,
-  )
-  .meta({ description: "A signed EIP-3009 TransferWithAuthorization; times are unix seconds" });
 
 const text = z.string(faults.text);
 const seconds = z.int(faults.seconds).nonnegative(faults.negative);
@@ -47,8 +26,12 @@ const scheme = z.literal("exact");
 /** Any value: it does not decide the verdict. */
 const anything = z.unknown().optional();
 
-/** The body of verify and of settle, in either version. Unknown keys are ignored everywhere. */
-export function createPaymentRequestSchema(known: NetworkRegistry) {
+/**
+ * The body of verify and of settle, in either version. Unknown keys are ignored everywhere.
+ *
+ * @param payload `paymentPayload.payload` of the ways to pay
+ */
+export function createPaymentRequestSchema(known: NetworkRegistry, payload: z.ZodType) {
   const networkV1 = z.enum(known.names).meta({ example: "base" });
   const networkV2 = z.enum(known.all.map(({ caip2 }) => caip2)).meta({ example: "eip155:8453" });
 
@@ -57,7 +40,7 @@ export function createPaymentRequestSchema(known: NetworkRegistry) {
     x402Version: z.literal(1),
     scheme,
     network: networkV1,
-    payload: exactPayloadSchema,
+    payload,
   });
 
   const requirementsV1 = { network: networkV1, asset: address, ...requirementDetails };
@@ -97,7 +80,7 @@ export function createPaymentRequestSchema(known: NetworkRegistry) {
   const paymentPayloadV2 = z.object({
     x402Version: z.literal(2),
     accepted: z.object({ scheme, network: networkV2 }),
-    payload: exactPayloadSchema,
+    payload,
     resource: anything.meta({
       description: "What is paid for: an object with url",
       example: { url: "https://…" },
@@ -135,6 +118,3 @@ export function createPaymentRequestSchema(known: NetworkRegistry) {
       ),
   ]);
 }
-
-/** {@link createPaymentRequestSchema} of the built-in networks. */
-export const paymentRequestSchema = createPaymentRequestSchema(builtInNetworks);

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { exampleBody } from "../../test/support/example-payment.ts";
+import { parsePaymentRequest } from "../methods/methods.ts";
 import { testPayers } from "../published/test-payers.ts";
-import { settlementId } from "./authorization.ts";
 import {
   invalidReasons,
   type Situation,
@@ -11,7 +11,7 @@ import {
   situations,
 } from "./catalogue.ts";
 import { networks } from "./networks.ts";
-import { parsePaymentRequest } from "./requests.ts";
+import { settlementId } from "./signed-payment.ts";
 
 const contract = "0x00000000000000000000000000000000000000F0";
 
@@ -44,7 +44,7 @@ describe.each([1, 2] as const)("version %i", (version) => {
         network: version === 1 ? "base" : "eip155:8453",
         knownNetwork: { name: "base" },
         payer: testPayers.funded.address,
-        authorization: { value: 10_000n, validAfter: 0n, validBefore: 2_000_000_000n },
+        payment: { limit: 10_000n, window: { first: 1n, last: 1_999_999_999n } },
         requirements: { amount: 10_000n, payTo: contract, asset: networks.base.usdc.address },
       },
     });

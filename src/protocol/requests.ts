@@ -1,4 +1,3 @@
-import { type Authorization, settlementId } from "./authorization.ts";
 import { type Invalid, type InvalidPart, invalidAt } from "./catalogue.ts";
 import { type Address, type Hex, sameAddress } from "./hex.ts";
 import { builtInNetworks, type Network, type NetworkRegistry } from "./networks.ts";
@@ -8,14 +7,15 @@ import {
   readPaymentIdentifier,
 } from "./payment-identifier.ts";
 import { refusals } from "./refusals.ts";
+import { type SignedPayment, settlementId } from "./signed-payment.ts";
 import {
   inObject,
   isWireAddress,
   MalformedError,
   optional,
-  readBytes32,
+  type Place,
+  propertyOf,
   readSeconds,
-  readSignature,
   readText,
   readUint256,
   readWireAddress,
@@ -27,7 +27,7 @@ export type X402Version = 1 | 2;
 export type Envelope = {
   /** The version to answer in; 1 when the request's own could not be read. */
   x402Version: X402Version;
-  /** `authorization.from` as the caller spelled it; undefined when unreadable. */
+  /** As the caller spelled it; undefined when unreadable. */
   payer: string | undefined;
   /** The network as the caller spelled it; empty when unreadable. */
   network: string;
@@ -38,8 +38,7 @@ export type PaymentRequest = Envelope & {
   /** The id of its settlement: computed once, since a hash takes longer than most checks. */
   settlementId: Hex;
   knownNetwork: Network;
-  authorization: Authorization;
-  signature: Hex;
+  payment: SignedPayment;
   /** What the seller asks for; `amount` in the asset's smallest unit. */
   requirements: { amount: bigint; asset: Address; payTo: Address | undefined };
   /** What the payer's client calls the payment, in version 2. */
@@ -51,44 +50,69 @@ export type ParsedRequest =
   | { ok: true; request: PaymentRequest; identifierProblem?: string }
   | { ok: false; envelope: Envelope; invalid: Invalid };
 
+/** How one way to pay reads `paymentPayload.payload`. */
+export type PayloadReader = {
+  /** Whether a payload is of this way to pay, well formed or not. */
+  owns(payload: unknown): boolean;
+  /** Its payer, whatever the rest of it is like; not checked. */
+  payerOf(payload: unknown): unknown;
+  /** @throws MalformedError where a member is missing or malformed. */
+  read(payload: Place, asset: Address): SignedPayment;
+};
+
+/** See {@link createRequestParser}. */
+export type RequestParser = (body: unknown, known?: NetworkRegistry) => ParsedRequest;
+
 /**
- * Reads the JSON body of a verify or settle call of either version. Whatever the body is, the outcome is a request
- * or a refusal with its reason; this never throws. Types are not coerced.
+ * Makes what reads the JSON body of a verify or settle call of either version. Whatever the body is, the outcome is a
+ * request or a refusal with its reason; the parser never throws. Types are not coerced.
  *
- * @param known the networks that exist at all; the built-in ones by default
+ * `known` are the networks that exist at all; the built-in ones by default.
+ *
+ * @param readers one for each way to pay; a payload is read by the first that owns it, and by the last if none does
  */
-export function parsePaymentRequest(body: unknown, known: NetworkRegistry = builtInNetworks): ParsedRequest {
-  const envelope = readEnvelope(body);
+export function createRequestParser(readers: readonly [PayloadReader, ...PayloadReader[]]): RequestParser {
+  const readerOf = (payload: unknown) =>
+    readers.find((reader) => reader.owns(payload)) ?? readers.at(-1) ?? readers[0];
+  return (body, known = builtInNetworks) => parse(body, known, readerOf);
+}
+
+function parse(
+  body: unknown,
+  known: NetworkRegistry,
+  readerOf: (payload: unknown) => PayloadReader,
+): ParsedRequest {
+  const envelope = readEnvelope(body, readerOf);
   const refuse = (refusal: Invalid): ParsedRequest => ({ ok: false, envelope, invalid: refusal });
 
-  const payload = member(body, "paymentPayload");
+  const payload = propertyOf(body, "paymentPayload");
   if (!isRecord(payload))
     return refuse(invalidAt("payload_malformed", "paymentPayload", " must be an object"));
-  const version = member(payload, "x402Version");
+  const version = propertyOf(payload, "x402Version");
   if (version !== 1 && version !== 2) {
     const form = typeof version === "string" ? "the number 1 or 2, not text" : "1 or 2";
     return refuse(invalidAt("version_unknown", "paymentPayload.x402Version", ` must be ${form}`));
   }
-  const accepted = version === 1 ? payload : member(payload, "accepted");
+  const accepted = version === 1 ? payload : propertyOf(payload, "accepted");
   const acceptedAt = version === 1 ? "paymentPayload" : "paymentPayload.accepted";
-  const namesScheme = member(payload, "scheme") !== undefined;
+  const namesScheme = propertyOf(payload, "scheme") !== undefined;
   const otherVersion = `, or x402Version ${3 - version}: this looks like a payment of version ${3 - version}`;
   if (!isRecord(accepted)) {
     const hint = namesScheme ? otherVersion : "";
     return refuse(invalidAt("payload_malformed", acceptedAt, ` must be an object${hint}`));
   }
-  if (version === 1 && !namesScheme && isRecord(member(payload, "accepted"))) {
+  if (version === 1 && !namesScheme && isRecord(propertyOf(payload, "accepted"))) {
     return refuse(invalidAt("payload_malformed", `${acceptedAt}.scheme`, ` must be a string${otherVersion}`));
   }
 
   const named = readSchemeAndNetwork(known, accepted, acceptedAt, version, "payload", true);
   if ("reason" in named) return refuse(named);
 
-  const requirements = member(body, "paymentRequirements");
+  const requirements = propertyOf(body, "paymentRequirements");
   if (!isRecord(requirements)) {
     return refuse(malformedRequirements("paymentRequirements", " must be an object"));
   }
-  const schemeRequired = version === 2 || member(requirements, "amount") === undefined;
+  const schemeRequired = version === 2 || propertyOf(requirements, "amount") === undefined;
   const asked = readSchemeAndNetwork(
     known,
     requirements,
@@ -105,22 +129,21 @@ export function parsePaymentRequest(body: unknown, known: NetworkRegistry = buil
   const terms = version === 1 ? readRequirementsV1(requirements) : readRequirementsV2(requirements);
   if ("reason" in terms) return refuse(terms);
 
-  const exact = unlessMalformed(
-    () => readExactPayload(member(payload, "payload")),
+  const given = propertyOf(payload, "payload");
+  const payment = unlessMalformed(
+    () => readerOf(given).read({ value: given, path: "paymentPayload.payload" }, terms.asset),
     (at, problem) => invalidAt("payload_malformed", at, problem),
   );
-  if ("reason" in exact) return refuse(exact);
-  const { authorization, signature } = exact;
+  if ("reason" in payment) return refuse(payment);
   const identifier = version === 1 ? undefined : readIdentifier(payload);
   return {
     ok: true,
     ...(typeof identifier === "string" && { identifierProblem: identifier }),
     request: {
       ...envelope,
-      settlementId: settlementId(named.chainId, terms.asset, authorization.from, authorization.nonce),
+      settlementId: settlementId(named.chainId, payment.nonceSpace, payment.payer, payment.nonce),
       knownNetwork: named,
-      authorization,
-      signature,
+      payment,
       requirements: terms,
       ...(typeof identifier === "object" && { identifier }),
     },
@@ -128,22 +151,23 @@ export function parsePaymentRequest(body: unknown, known: NetworkRegistry = buil
 }
 
 function readIdentifier(payload: object): PaymentIdentifier | string | undefined {
-  const extension = member(member(payload, "extensions"), paymentIdentifierExtension);
-  return readPaymentIdentifier(extension, member(member(payload, "resource"), "url"));
+  const extension = propertyOf(propertyOf(payload, "extensions"), paymentIdentifierExtension);
+  return readPaymentIdentifier(extension, propertyOf(propertyOf(payload, "resource"), "url"));
 }
 
-function readEnvelope(body: unknown): Envelope {
-  const payload = member(body, "paymentPayload");
-  const requirements = member(body, "paymentRequirements");
-  const x402Version = member(payload, "x402Version") === 2 ? 2 : 1;
+function readEnvelope(body: unknown, readerOf: (payload: unknown) => PayloadReader): Envelope {
+  const payload = propertyOf(body, "paymentPayload");
+  const requirements = propertyOf(body, "paymentRequirements");
+  const x402Version = propertyOf(payload, "x402Version") === 2 ? 2 : 1;
   const candidates = [
-    member(x402Version === 1 ? payload : member(payload, "accepted"), "network"),
-    member(requirements, "network"),
+    propertyOf(x402Version === 1 ? payload : propertyOf(payload, "accepted"), "network"),
+    propertyOf(requirements, "network"),
   ];
-  const from = member(member(member(payload, "payload"), "authorization"), "from");
+  const signed = propertyOf(payload, "payload");
+  const payer = readerOf(signed).payerOf(signed);
   return {
     x402Version,
-    payer: isWireAddress(from) ? from : undefined,
+    payer: isWireAddress(payer) ? payer : undefined,
     network: candidates.find((candidate) => typeof candidate === "string") ?? "",
   };
 }
@@ -158,37 +182,19 @@ function readSchemeAndNetwork(
 ): Network | Invalid {
   const malformed = (at: string): Invalid => invalidAt(`${fault}_malformed`, at, " must be a string");
 
-  const schemeName = member(part, "scheme");
+  const schemeName = propertyOf(part, "scheme");
   if (schemeName === undefined ? schemeRequired : typeof schemeName !== "string") {
     return malformed(`${path}.scheme`);
   }
   if (schemeName !== undefined && schemeName !== "exact") {
     return invalidAt(`scheme_of_${fault}`, `${path}.scheme`, ' must be "exact"');
   }
-  const spelling = member(part, "network");
+  const spelling = propertyOf(part, "network");
   if (typeof spelling !== "string") return malformed(`${path}.network`);
   return (
     known.find(spelling, version) ??
     refusals.networkUnknown(path, spelling, { x402Version: version, fault }, known)
   );
-}
-
-/** `paymentPayload.payload` of scheme "exact" on EVM networks, the same in both versions. */
-function readExactPayload(value: unknown): Pick<PaymentRequest, "authorization" | "signature"> {
-  const payload = inObject({ value, path: "paymentPayload.payload" });
-  const signature = readSignature(payload("signature"));
-  const authorization = inObject(payload("authorization"));
-  return {
-    signature,
-    authorization: {
-      from: readWireAddress(authorization("from")),
-      to: readWireAddress(authorization("to")),
-      value: readUint256(authorization("value")),
-      validAfter: readUint256(authorization("validAfter")),
-      validBefore: readUint256(authorization("validBefore")),
-      nonce: readBytes32(authorization("nonce")),
-    },
-  };
 }
 
 function readRequirementsV1(value: object): PaymentRequest["requirements"] | Invalid {
@@ -253,10 +259,4 @@ function malformedRequirements(at: string, problem: string): Invalid {
 
 function isRecord(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** A property of parsed JSON, and never one that an object inherits. */
-function member(value: unknown, key: string): unknown {
-  if (!isRecord(value) || !Object.hasOwn(value, key)) return undefined;
-  return Reflect.get(value, key);
 }

@@ -2,10 +2,11 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { generatedBodies } from "../../test/support/generated-bodies.ts";
+import { authorizationOf } from "../methods/exact-eip3009/payload.ts";
+import { exactPayloadSchema } from "../methods/exact-eip3009/payload-schema.ts";
+import { parsePaymentRequest } from "../methods/methods.ts";
 import { sameAddress } from "./hex.ts";
 import { address, bytes32, signature, uint256String } from "./primitives.ts";
-import { exactPayloadSchema } from "./request-schemas.ts";
-import { parsePaymentRequest } from "./requests.ts";
 import {
   faults,
   inObject,
@@ -115,8 +116,9 @@ test("random bodies are refused with the same sentences as by the schemas", { ti
       );
       if (read.ok) {
         accepted++;
-        const { authorization, signature: signed } = read.request;
-        expect(payload).toEqual({ value: { authorization, signature: signed } });
+        const { payment } = read.request;
+        const authorization = authorizationOf(payment);
+        expect(payload).toEqual({ value: { authorization, signature: payment.signature } });
         const { value } = requirements;
         expect(read.request.requirements).toMatchObject({
           amount: value?.maxAmountRequired ?? value?.amount,

@@ -132,3 +132,9 @@ export function readSeconds({ value, path }: Place): number {
   if (value < 0) throw new MalformedError(path, faults.negative);
   return value;
 }
+
+/** A property of parsed JSON, and never one that an object inherits; undefined of what is no object. */
+export function propertyOf(value: unknown, key: string): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  return Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined;
+}

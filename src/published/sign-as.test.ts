@@ -1,7 +1,7 @@
 import { isErc6492Signature, parseErc6492Signature, recoverTypedDataAddress, size, slice } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
-import { signAuthorization, transferWithAuthorizationTypes } from "../protocol/authorization.ts";
+import { signAuthorization, transferWithAuthorizationTypes } from "../methods/exact-eip3009/authorization.ts";
 import { create2Deployer } from "../protocol/create2.ts";
 import { networks } from "../protocol/networks.ts";
 import { walletInitCode } from "./init-code.ts";

@@ -1,4 +1,8 @@
-import { type Authorization, type AuthorizationTerms, signAuthorization } from "../protocol/authorization.ts";
+import {
+  type Authorization,
+  type AuthorizationTerms,
+  signAuthorization,
+} from "../methods/exact-eip3009/authorization.ts";
 import { create2Deployer } from "../protocol/create2.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { wrapErc6492 } from "../protocol/signature.ts";
@@ -12,13 +16,10 @@ export const undeployedWalletSalt: Hex = `0x${"00".repeat(32)}`;
 /**
  * Signs a payment as one of the test payers, in the way its kind of account signs: a plain signature for an account
  * with a key, delegated or not, the owner's signature for a contract wallet, and the owner's signature wrapped with
- * the wallet's deployment (ERC-6492) for the undeployed one.
+ * the wallet's deployment (ERC-6492) for the undeployed one. The terms are those of {@link signAuthorization}.
  *
  * @example
- * const { authorization, signature } = await signAs("smartWallet", {
- *   asset: chain.asset, chainId: chain.network.chainId, to: chain.facilitatorContract,
- *   value: 10_000n, validBefore: (await chain.now()) + 60n,
- * });
+ * const { authorization, signature } = await signAs("smartWallet", terms);
  */
 export async function signAs(
   payer: TestPayerName,

@@ -11,6 +11,7 @@ import { createLedger } from "../ledger/create-ledger.ts";
 import type { Database } from "../ledger/database/database.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { publishLedger } from "../ledger/publish-ledger.ts";
+import type { WaysToPay } from "../methods/on-chain/ways-to-pay.ts";
 import { channels } from "../observe/channels/channels.ts";
 import { noMetrics } from "../observe/metrics/metrics.ts";
 import type { NetworkName } from "../protocol/networks.ts";
@@ -41,6 +42,8 @@ export type ServiceOptions = {
   leaseMs?: number;
   /** How far a chain's newest block may be from the clock before the network is called not ready. */
   clock?: ClockTolerance | undefined;
+  /** The ways to pay that are taken: all by default. */
+  ways?: WaysToPay | undefined;
   /** How often the networks are inspected again while they are served, in milliseconds; never by default. */
   inspectEveryMs?: number;
   /** Whether an inspection has the signers sign, which are somewhere else. */

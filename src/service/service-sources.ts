@@ -1,5 +1,6 @@
 import type { Ledger } from "../ledger/ledger.ts";
 import { recoveryStates } from "../ledger/recoveries.ts";
+import type { Settling } from "../methods/on-chain/settling.ts";
 import type { MetricSources, OperatorFunds } from "../observe/metrics/metrics.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { withTimeout } from "../util/with-timeout.ts";
@@ -13,13 +14,15 @@ export function createMetricSources(options: {
   networks: ReadonlyMap<NetworkName, Lanes>;
   ledger: Pick<Ledger, "unfinished" | "recoveryCounts">;
   health: MetricSources["health"];
+  /** What a payment uses that is settled alone. */
+  usual: Settling["usual"];
 }): Omit<MetricSources, "underWay"> {
-  const { networks, ledger, health } = options;
+  const { networks, ledger, health, usual } = options;
 
   async function fundsOn(network: NetworkName, lanes: Lanes): Promise<readonly OperatorFunds[]> {
     const [{ chain }] = lanes;
     const operators = lanes.map(({ relayer }) => relayer.operator);
-    const { balances, settleCost } = await withTimeout(chain.gasMoney(operators), timeoutMs);
+    const { balances, settleCost } = await withTimeout(chain.gasMoney(operators, usual), timeoutMs);
     return operators.flatMap((operator, index) => {
       const balance = balances[index];
       return balance === undefined ? [] : [{ network, operator, balance, transactionCost: settleCost }];

@@ -3,6 +3,8 @@ import type { FastifyInstance } from "fastify";
 import type { Chain } from "../chain/chain.ts";
 import type { Signer } from "../chain/signing/signer.ts";
 import { settleWaitDefaultsMs } from "../config/settle-wait.ts";
+import { exactEip3009Settling } from "../methods/exact-eip3009/on-chain/settling.ts";
+import { waysToPay } from "../methods/on-chain/ways-to-pay.ts";
 import { noMetrics } from "../observe/metrics/metrics.ts";
 import type { NetworkHealth } from "../protocol/answers.ts";
 import { loadFastKeccak } from "../protocol/fast-keccak.ts";
@@ -106,6 +108,7 @@ export async function composeService(options: ServiceOptions, parts: ServicePart
   const creation = createApp({
     facilitator,
     knownNetworks: addToBuiltIn(options.networks),
+    parse: options.ways?.parse,
     organizations,
     catalog,
     checkHealth,
@@ -153,7 +156,7 @@ export function createCore(options: ServiceOptions): ServiceCore {
 function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore {
   const { serviceId, ledger, chains, endpoints } = parts;
   const { logger, apiKeyPepper, settleWaitMs, leaseMs = usualLeaseMs } = options;
-  const { database: db, signers, clock = usualClockTolerance } = options;
+  const { database: db, signers, ways = waysToPay, clock = usualClockTolerance } = options;
   const now = () => Date.now();
   const organizations = createOrganizations({
     db,
@@ -170,7 +173,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     [...chains].map(([name, [first, ...others]]) => {
       const createLane = (chain: Chain, signer: Signer): Lane => ({
         chain,
-        relayer: createRelayer({ chain, signer, ledger, outcomes, now, log: logger }),
+        relayer: createRelayer({ chain, signer, ledger, ways, outcomes, now, log: logger }),
         canSend: () => supervision.canSend(name, signer.address),
         isLow: () => supervision.isLow(name, signer.address),
       });
@@ -186,7 +189,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   const supervision = createSupervision({ inspect, log: logger });
   const recoveries = new Map<NetworkName, RecoveryLoop>(
     [...networks].map(([name, [{ chain }]]) => {
-      const collaborators = { chain, ledger, outcomes, now, log: logger };
+      const collaborators = { chain, ledger, ways, outcomes, now, log: logger };
       const recoverer = options.recoverer && createRecoverer({ ...collaborators, signer: options.recoverer });
       return [name, createRecovery({ ...collaborators, recoverer })];
     }),
@@ -207,6 +210,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       releaseLease: recordings.track(ledger.releaseLease),
       abandonIdempotent: recordings.track(ledger.abandonIdempotent),
     },
+    ways,
     outcomes,
     now,
     settleWaitMs: settleWaitMs === undefined ? settleWaitDefaultsMs : { 1: settleWaitMs, 2: settleWaitMs },
@@ -222,7 +226,9 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       return refused.has(name) ? "not what was configured; the log says more" : "not reached yet";
     },
   });
-  metrics.observe(createMetricSources({ networks, ledger, health: checkHealth }));
+  metrics.observe(
+    createMetricSources({ networks, ledger, health: checkHealth, usual: exactEip3009Settling.usual }),
+  );
 
   let renewing: Promise<void> | undefined;
   const renewal = setInterval(() => {

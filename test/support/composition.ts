@@ -10,8 +10,9 @@ import { resolveFacilitatorContracts } from "../../src/harness/setup/addresses.t
 import type { HarnessChain } from "../../src/harness/setup/chain.ts";
 import { startChains } from "../../src/harness/setup/chains.ts";
 import { openMigrated } from "../../src/ledger/database/open-migrated.ts";
+import { buildPaymentRequest } from "../../src/methods/exact-eip3009/build-request.ts";
+import type { WaysToPay } from "../../src/methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
-import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import type { X402Version } from "../../src/protocol/requests.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
@@ -48,6 +49,8 @@ export type Composition = {
     /** More operators, by their keys. */
     otherOperators?: readonly Hex[];
     wrap?: Wrap;
+    ways?: WaysToPay;
+    serviceId?: string;
   }): Promise<Running>;
   stop(running: Running): Promise<void>;
   stopAll(): Promise<void>;
@@ -101,6 +104,8 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
       signer = createLocalSigner(harnessAccounts.operator.privateKey),
       otherOperators = [],
       wrap,
+      ways,
+      serviceId,
     } = {}) {
       const service = await createWrappedService(wrap, {
         networks: [network],
@@ -108,6 +113,8 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
         database: await openMigrated(composition.databaseUrl()),
         apiKeyPepper: "test",
         settleWaitMs,
+        ways,
+        ...(serviceId !== undefined && { serviceId }),
         ...(leaseMs !== undefined && { leaseMs }),
         ...(inspectEveryMs !== undefined && { inspectEveryMs }),
         logger:

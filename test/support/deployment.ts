@@ -10,7 +10,6 @@ import {
   TransactionReceiptNotFoundError,
   walletActions,
 } from "viem";
-import type { SettleCall } from "../../src/chain/contract/calls.ts";
 import type { NetworkConfig } from "../../src/config/network-config.ts";
 import { mock1271WalletBytecode } from "../../src/contracts/mock1271Wallet.ts";
 import { mock7702DelegateDeployedBytecode } from "../../src/contracts/mock7702Delegate.ts";
@@ -19,8 +18,13 @@ import { mockUsdcAbi, mockUsdcBytecode } from "../../src/contracts/mockUsdc.ts";
 import { mockUsdcProxyBytecode } from "../../src/contracts/mockUsdcProxy.ts";
 import { usdcSignaturesDeployedBytecode } from "../../src/contracts/usdcSignatures.ts";
 import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../../src/contracts/x402Facilitator.ts";
-import { encodeCancellation, encodeSubmission } from "../../src/judge/scene/token-calls.ts";
-import { signAuthorization } from "../../src/protocol/authorization.ts";
+import { signAuthorization } from "../../src/methods/exact-eip3009/authorization.ts";
+import {
+  encodeCancellation,
+  encodeSubmission,
+} from "../../src/methods/exact-eip3009/on-chain/token-calls.ts";
+import { authorizationOf, paymentOf } from "../../src/methods/exact-eip3009/payload.ts";
+import type { SettleCall } from "../../src/methods/on-chain/settling.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import { networks } from "../../src/protocol/networks.ts";
 import { usdcProxyAdmin, usdcSignaturesAddress } from "../../src/published/accounts.ts";
@@ -178,10 +182,10 @@ export async function deployContracts(): Promise<TestDeployment> {
     send,
     // An estimate would be too low, because the transaction succeeds even if its calls run out of gas.
     sendTogether: (calls) => send(null, callAll(calls), 2_000_000n),
-    submitDirectly: ({ authorization, signature }) => send(usdc, encodeSubmission(authorization, signature)),
-    encodeDirectSubmission: ({ authorization, signature }) => encodeSubmission(authorization, signature),
+    submitDirectly: (call) => send(usdc, submissionOf(call)),
+    encodeDirectSubmission: submissionOf,
 
-    encodeCancellation: (payer, { authorization: { nonce } }) =>
+    encodeCancellation: (payer, { payment: { nonce } }) =>
       encodeCancellation(keyOf(payer), { asset: { ...asset, address: usdc }, chainId }, nonce),
 
     async pay(options = {}) {
@@ -189,7 +193,7 @@ export async function deployContracts(): Promise<TestDeployment> {
       const from = options.from ?? signer.address;
       const value = options.value ?? 10_000n;
       await callToken("mint", [from, options.funds ?? value]);
-      const { authorization, signature } = await signAuthorization(signer, {
+      const signed = await signAuthorization(signer, {
         asset,
         chainId,
         to: facilitatorContract,
@@ -200,9 +204,7 @@ export async function deployContracts(): Promise<TestDeployment> {
         ...(options.authorizationNonce !== undefined && { nonce: options.authorizationNonce }),
       });
       return {
-        asset: usdc,
-        authorization,
-        signature,
+        payment: paymentOf(usdc, signed),
         recipient: options.recipient ?? accountOf("recipient").address,
       };
     },
@@ -249,4 +251,9 @@ function callAll(calls: readonly { to: Address; data: Hex }[]): Hex {
     return step;
   });
   return `0x${steps.join("")}00${calls.map(({ data }) => data.slice(2)).join("")}`;
+}
+
+/** The call of the token that uses a payment's authorization. */
+function submissionOf({ payment }: SettleCall): Hex {
+  return encodeSubmission(authorizationOf(payment), payment.signature);
 }

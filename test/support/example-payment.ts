@@ -1,7 +1,8 @@
-import { buildPaymentRequest, type PaymentParts } from "../../src/protocol/build-request.ts";
+import { buildPaymentRequest, type PaymentParts } from "../../src/methods/exact-eip3009/build-request.ts";
+import { parsePaymentRequest } from "../../src/methods/methods.ts";
 import type { Hex } from "../../src/protocol/hex.ts";
 import { networks } from "../../src/protocol/networks.ts";
-import { type PaymentRequest, parsePaymentRequest } from "../../src/protocol/requests.ts";
+import type { PaymentRequest } from "../../src/protocol/requests.ts";
 import { testPayers } from "../../src/published/test-payers.ts";
 
 type Changes = Partial<Omit<PaymentParts, "authorization">> & { nonce?: Hex };

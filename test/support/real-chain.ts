@@ -1,4 +1,4 @@
-import { selector } from "../../src/chain/contract/calldata.ts";
+import { selector } from "../../src/chain/views.ts";
 import { mockUsdcDeployedBytecode } from "../../src/contracts/mockUsdc.ts";
 import { type LocalNode, startNode } from "../../src/harness/nodes/nodes.ts";
 import { planLocalDeployment, resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";

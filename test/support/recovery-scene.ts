@@ -7,15 +7,19 @@ import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../src/config/network-config.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
-import { encodeCancellation, encodeSubmission } from "../../src/judge/scene/token-calls.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";
 import { openDatabase } from "../../src/ledger/database/open-database.ts";
 import { openMigrated } from "../../src/ledger/database/open-migrated.ts";
 import type { Recovery } from "../../src/ledger/recoveries.ts";
+import type { Authorization } from "../../src/methods/exact-eip3009/authorization.ts";
+import { buildPaymentRequest } from "../../src/methods/exact-eip3009/build-request.ts";
+import {
+  encodeCancellation,
+  encodeSubmission,
+} from "../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
-import { type Authorization, settlementId } from "../../src/protocol/authorization.ts";
-import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
+import { settlementId } from "../../src/protocol/signed-payment.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
 import { signAs } from "../../src/published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../src/published/test-payers.ts";

@@ -42,6 +42,7 @@ export async function startServiceProcess(
     takesBytes,
     leaseMs = 600,
     blockTimeMs = 200,
+    transferFrom,
   }: {
     dieAt?: Boundary;
     operators?: readonly Hex[];
@@ -53,11 +54,13 @@ export async function startServiceProcess(
     leaseMs?: number;
     /** The block time in the service's configuration; short by default, so that it polls often. */
     blockTimeMs?: number;
+    /** Whether payments are made in the way that only tests have. */
+    transferFrom?: boolean;
   } = {},
 ): Promise<ServiceProcess> {
   const { facilitatorContract } = chain;
   const script = programFile("test/support/crash/service-child.ts");
-  const wrapping = { dieAt, takesBytes, leaseMs, blockTimeMs };
+  const wrapping = { dieAt, takesBytes, leaseMs, blockTimeMs, transferFrom };
   const service = { rpcUrl, facilitatorContract, databaseUrl, apiKey, operators, drainDelayMs };
   const options = JSON.stringify({ ...service, ...wrapping });
   const child = spawn(process.execPath, [script, options], { stdio: ["ignore", "pipe", "inherit"] });

@@ -1,5 +1,5 @@
 import { type Address, addressWord, type Hex, keccak256Text } from "../../protocol/hex.ts";
-import { selector } from "../contract/calldata.ts";
+import { selector } from "../views.ts";
 
 /** The roles of the facilitator contract besides its admin. */
 export const roles = {

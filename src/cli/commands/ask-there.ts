@@ -1,10 +1,10 @@
 import { askState } from "../../harness/control/ask-state.ts";
 import { askUse } from "../../harness/control/ask-use.ts";
+import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import type { ExplainContext } from "../../observe/explain/explain.ts";
 import type { RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
 import type { KnownOfChain } from "../../observe/explain/format-explanation.ts";
 import type { NamedPayment } from "../../observe/explain/read-input.ts";
-import type { AuthorizationUse } from "../../observe/studio/payment-chain.ts";
 import type { PaymentDetail } from "../../observe/studio/payment-view.ts";
 import { createPaymentReader } from "../../observe/studio/read-payments.ts";
 import { explainUse, type SettledHere, settledHere } from "../../observe/studio/used-before.ts";
@@ -51,7 +51,12 @@ export async function askThere({
   const { network, authorization } = payment;
   const seen = await findPayment(reader, payment);
   const asset = isWireAddress(seen?.asset) ? seen.asset : payment.assets[0];
-  const named = { network: network.name, asset, authorization, settlementId: idOf(payment, asset) };
+  const named = {
+    network: network.name,
+    asset,
+    payment: { payer: authorization.from, nonce: authorization.nonce },
+    settlementId: idOf(payment, asset),
+  };
   const use = settledHere(seen?.timeline ?? []) ?? (await askUse(url, named));
   const isSettlement = use ? isThrough(contracts[network.tier], use) : false;
   const own = isSettlement ? adviceOnReason("invalid_transaction_state", "settled_before") : undefined;
@@ -81,7 +86,7 @@ export async function askThere({
 }
 
 /** Whether the facilitator contract used the authorization: by its ledger, or by the transaction. */
-function isThrough(contract: string, use: SettledHere | AuthorizationUse): boolean {
+function isThrough(contract: string, use: SettledHere | PaymentUse): boolean {
   return "settledAt" in use || (use.to !== null && sameAddress(use.to, contract));
 }
 

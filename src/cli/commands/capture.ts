@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { requestJson } from "../../harness/control/http-json.ts";
+import { parsePaymentRequest } from "../../methods/methods.ts";
 import { type Capture, captureSchema, readCapture } from "../../observe/capture/capture.ts";
 import { replayCapture } from "../../observe/capture/replay.ts";
 import { createPaymentReader } from "../../observe/studio/read-payments.ts";
-import { parsePaymentRequest } from "../../protocol/requests.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { escapeControls } from "../../util/escape-controls.ts";
@@ -77,7 +77,7 @@ function describeSignature({ signature, request, chain }: Capture, wasAskedFor: 
     ];
   }
   const parsed = parsePaymentRequest(request);
-  if (parsed.ok && nameOfTestPayer(parsed.request.authorization.from) !== undefined) return [];
+  if (parsed.ok && nameOfTestPayer(parsed.request.payment.payer) !== undefined) return [];
   return [
     `Warning: the file has the payer's signature. It is valid on the real ${chain.network} too: until the payment expires, whoever has the file can submit the payment to the token there.`,
   ];

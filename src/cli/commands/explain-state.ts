@@ -1,4 +1,4 @@
-import type { PayerState } from "../../harness/control/ask-state.ts";
+import type { PayerState } from "../../methods/exact-eip3009/on-chain/payer-state.ts";
 import { explanationOfReason, type RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
 import type { NamedPayment } from "../../observe/explain/read-input.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
@@ -9,16 +9,16 @@ import { formatAmount, type TokenUnits, unitsOf } from "../../protocol/token-uni
 
 /** What stands in the way of a payment by the state of its chain, in the words of the refusals that it would lead to. */
 export function explainState(
-  { balance, isBlacklisted, isPaused, isUsed }: PayerState,
+  { balance, payerBlacklisted, tokenPaused, used }: PayerState,
   { network, value }: NamedPayment,
   asset: Address,
 ): RefusalExplanation[] {
   const token = knownToken(network, asset);
   const of = (at: string, refusal: Invalid) => explanationOfReason(refusal, at);
   return [
-    ...(isUsed ? [of("authorization.nonce", refusals.usedOnChain())] : []),
-    ...(isPaused ? [of("", refusals.assetPaused())] : []),
-    ...(isBlacklisted ? [of("authorization.from", refusals.payerBlacklisted())] : []),
+    ...(used ? [of("authorization.nonce", refusals.usedOnChain())] : []),
+    ...(tokenPaused ? [of("", refusals.assetPaused())] : []),
+    ...(payerBlacklisted ? [of("authorization.from", refusals.payerBlacklisted())] : []),
     ...(value !== undefined && balance < value
       ? [of("authorization.value", refusals.balanceTooSmall(balance, value, token))]
       : []),
@@ -27,7 +27,7 @@ export function explainState(
 
 /** The state of a chain as the end of a sentence about a payment. */
 export function describeState(
-  { balance, isUsed }: PayerState,
+  { balance, used: isUsed }: PayerState,
   { network }: NamedPayment,
   { asset, units }: { asset: Address; units: TokenUnits | null },
 ): string {

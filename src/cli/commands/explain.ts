@@ -44,7 +44,7 @@ export const explainCommand = defineCommand({
     token: tokenOption,
     at: option(
       "TIME",
-      "the time that validAfter and validBefore are compared with (default: that of the chain at --url, else this machine's)",
+      "the time that those of the payment are compared with (default: that of the chain at --url, else this machine's)",
       { read: readMoment, example: "2026-11-20T10:00:00Z" },
     ),
     json: flag("print one line of JSON"),

@@ -4,7 +4,8 @@ import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases
 import { type MockServer, startMockServer } from "../../fixtures/mock-server/start-mock-server.ts";
 import { signForScenario } from "../../fixtures/sign.ts";
 import { curlOf } from "../../harness/control/curl.ts";
-import { buildPaymentRequest } from "../../protocol/build-request.ts";
+import { buildPaymentRequest } from "../../methods/exact-eip3009/build-request.ts";
+import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { renderRows, renderTable } from "../../util/table.ts";
 import { contractsOf, defineCommand, flag, localOptions, option } from "../kit/command.ts";
 import { curlValidSeconds, describePayers } from "../up/start-report.ts";
@@ -149,7 +150,7 @@ async function paymentCurl({ environment, description }: MockServer): Promise<st
     chainId,
     to: payTo,
     value: usualAmount,
-    validBefore: (await environment.now()) + BigInt(curlValidSeconds),
+    ...timesFrom(await environment.now(), { until: curlValidSeconds }),
   });
   const body = buildPaymentRequest({
     x402Version: 1,

@@ -6,6 +6,7 @@ import { readBytes32, readList } from "../../config/values.ts";
 import { variablesOf } from "../../config/variables.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { lowerCase } from "../../ledger/rows.ts";
+import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../observe/log/logger.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { createOutcomes } from "../../service/relayer/outcomes.ts";
@@ -69,13 +70,14 @@ async function recoverOn(
   const chain = createChain({ network, operator: signer?.address ?? network.facilitatorContract });
   const log = createLogger("silent");
   const outcomes = createOutcomes();
-  const recoverer = signer && createRecoverer({ chain, signer, ledger, outcomes, now: Date.now, log });
-  const recovery = recoverer && createRecovery({ chain, ledger, recoverer, confirmed, now: Date.now, log });
+  const collaborators = { chain, ledger, ways: waysToPay, now: Date.now, log };
+  const recoverer = signer && createRecoverer({ ...collaborators, signer, outcomes });
+  const recovery = recoverer && createRecovery({ ...collaborators, recoverer, confirmed });
   try {
     await recoverer?.start();
     const results: RecoverResult[] = [];
     const work = recoverNetwork({
-      ...{ chain, ledger, confirmed, recovery, interrupted },
+      ...{ chain, ledger, ways: waysToPay, confirmed, recovery, interrupted },
       recoverer: signer?.address,
     });
     for await (const result of work) results.push(result);

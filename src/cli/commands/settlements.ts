@@ -1,5 +1,6 @@
 import { InvalidValue, readBytes32, readMoment, readOneOf, readWholeNumber } from "../../config/values.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
+import { nonceMember } from "../../methods/nonce-member.ts";
 import { type Cursor, readCursor, writeCursor } from "../../protocol/cursor.ts";
 import { settlementStates } from "../../protocol/settlement-states.ts";
 import { KitError } from "../../util/errors.ts";
@@ -145,8 +146,8 @@ function settlementAsRecord(settlement: Settlement) {
     network: settlement.network,
     asset: settlement.asset,
     payer: settlement.payer,
-    authorizationNonce: settlement.authorizationNonce,
-    value: settlement.value.toString(),
+    [nonceMember]: settlement.nonce,
+    value: settlement.amount.toString(),
     recipient: settlement.recipient,
     operator: settlement.operator,
     txNonce: settlement.txNonce.toString(),
@@ -162,7 +163,7 @@ function settlementAsRecord(settlement: Settlement) {
 
 /** The columns of the CSV. */
 const settlementColumns = [
-  ...(["id", "organizationId", "state", "network", "asset", "payer", "authorizationNonce", "value"] as const),
+  ...(["id", "organizationId", "state", "network", "asset", "payer", nonceMember, "value"] as const),
   ...(["recipient", "operator", "txNonce", "transaction", "blockNumber", "blockHash"] as const),
   ...(["failure", "claimedAt", "concludedAt", "deliveredAt"] as const),
 ] satisfies readonly (keyof ReturnType<typeof settlementAsRecord>)[];

@@ -1,11 +1,17 @@
-import type { Chain, StrandedTransfer } from "../../chain/chain.ts";
+import type { Chain } from "../../chain/chain.ts";
+import { askViews, expectWord } from "../../chain/chain-reader.ts";
 import { createChain } from "../../chain/create-chain.ts";
+import { balanceOf as balanceView, viewGas } from "../../chain/views.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import { chainVariables, readRecoverEnvironment } from "../../config/recover-environment.ts";
 import { readMoment } from "../../config/values.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import { settlementId } from "../../protocol/authorization.ts";
+import {
+  findStrandedTransfers,
+  type StrandedTransfer,
+} from "../../methods/exact-eip3009/on-chain/stranded-transfers.ts";
 import type { Asset, NetworkName } from "../../protocol/networks.ts";
+import { settlementId } from "../../protocol/signed-payment.ts";
 import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/table.ts";
 import { defineCommand, jsonFlag, onlyNetworkOptions, option } from "../kit/command.ts";
@@ -79,7 +85,8 @@ async function findAsset(chain: Chain, ledger: Ledger, asset: Asset, since: numb
   const fromBlock = blocksBack < head.number ? head.number - blocksBack : 0n;
   const deep = head.number - BigInt(chain.network.confirmations) + 1n;
   let recoverable = 0n;
-  for (const transfer of await chain.strandedTransfers(asset.address, fromBlock, deep)) {
+  const transfers = await findStrandedTransfers(chain, asset.address, fromBlock, deep);
+  for (const transfer of transfers) {
     const reason = await explain(transfer);
     if (reason === "recoverable") {
       recoverable += transfer.value;
@@ -96,38 +103,23 @@ async function findAsset(chain: Chain, ledger: Ledger, asset: Asset, since: numb
   }
   return { ...found, recoverable: recoverable.toString() };
 
-  async function explain({
-    from,
-    authorizationNonce,
-    blockNumber,
-    value,
-  }: StrandedTransfer): Promise<string> {
-    if (authorizationNonce === undefined) return "sent without an authorization";
-    const settlement = await ledger.find(settlementId(chainId, asset.address, from, authorizationNonce));
+  async function explain({ from, nonce, blockNumber, value }: StrandedTransfer): Promise<string> {
+    if (nonce === undefined) return "sent without an authorization";
+    const settlement = await ledger.find(settlementId(chainId, asset.address, from, nonce));
     if (settlement === null) return "no organization claimed it";
-    if (settlement.value !== value) return `an organization claimed ${settlement.value} instead`;
+    if (settlement.amount !== value) return `an organization claimed ${settlement.amount} instead`;
     if (settlement.claimedBlock >= blockNumber) return `claimed by ${settlement.organizationId} afterwards`;
     return "recoverable";
   }
 }
 
-/** How much of an asset the facilitator contract holds: a diagnosis of it as if it were a payer tells. */
-async function balanceOf(chain: Chain, { address }: Asset): Promise<bigint> {
-  const { facilitatorContract } = chain.network;
-  const { balance } = await chain.diagnose({
-    asset: address,
-    authorization: {
-      from: facilitatorContract,
-      to: facilitatorContract,
-      value: 0n,
-      validAfter: 0n,
-      validBefore: 0n,
-      nonce: `0x${"0".repeat(64)}`,
-    },
-    signature: "0x",
-    recipient: facilitatorContract,
-  });
-  return balance;
+/** How much of an asset the facilitator contract holds. */
+async function balanceOf(
+  { reader, network: { facilitatorContract } }: Chain,
+  { address }: Asset,
+): Promise<bigint> {
+  const [held] = await askViews(reader, [balanceView(address, facilitatorContract)], viewGas, undefined);
+  return BigInt(expectWord(reader, "balanceOf of the asset", held));
 }
 
 function describeFound(found: readonly StrandedAsset[], since: number): string {

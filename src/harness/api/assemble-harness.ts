@@ -4,10 +4,10 @@ import { isWord } from "../../chain/rpc/read-hex.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import { problemSchema, settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
-import { settlementId } from "../../protocol/authorization.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
+import { settlementId } from "../../protocol/signed-payment.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import {

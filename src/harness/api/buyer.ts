@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/head-time.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { authorizationJson } from "../../protocol/build-request.ts";
+import { authorizationJson } from "../../methods/exact-eip3009/payload.ts";
+import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
 import { signAs } from "../../published/sign-as.ts";
 import type { TestPayerName } from "../../published/test-payers.ts";
@@ -72,7 +73,7 @@ async function pay(
       chainId: running.chainId,
       to: payTo,
       value,
-      validBefore: now + BigInt(maxTimeoutSeconds),
+      ...timesFrom(now, { until: maxTimeoutSeconds }),
     });
     const payload = { signature, authorization: authorizationJson(authorization) };
     return x402Version === 1

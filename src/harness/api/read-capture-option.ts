@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
+import { parsePaymentRequest } from "../../methods/methods.ts";
 import { type Capture, readCapture } from "../../observe/capture/capture.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
-import { parsePaymentRequest } from "../../protocol/requests.ts";
 import { KitError } from "../../util/errors.ts";
 import { jsonObject, requireArgument } from "../../util/given.ts";
 import type { CapturedSlice } from "../setup/captured-slice.ts";
@@ -36,14 +36,14 @@ export function readCaptureOption(option: string | Capture, known: NetworkRegist
   }
   const parsed = parsePaymentRequest(body, known);
   if (!parsed.ok) throw new KitError(`The captured payment cannot be read: ${parsed.invalid.message}`);
-  const { from, nonce } = parsed.request.authorization;
+  const { payer, nonce } = parsed.request.payment;
   return {
     capture,
     contracts: { [network.tier]: chain.facilitatorContract },
     settlementId: parsed.request.settlementId,
     slice: {
-      payer: from,
-      authorizationNonce: nonce,
+      payer,
+      nonce,
       blockNumber: chain.blockNumber,
       time: chain.time,
       payerBalance: BigInt(chain.payerBalance),

@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import type { Logger } from "pino";
-import { selector } from "../../chain/contract/calldata.ts";
 import { RpcRefusal } from "../../chain/rpc/local-rpc.ts";
+import { selector } from "../../chain/views.ts";
 import type { NetworkName, NetworkRegistry } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";

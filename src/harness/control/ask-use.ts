@@ -1,8 +1,8 @@
-import { findAuthorizationUse } from "../../observe/capture/authorization-use.ts";
-import type { AuthorizationUse } from "../../observe/studio/payment-chain.ts";
-import type { Authorization } from "../../protocol/authorization.ts";
+import type { PaymentUse } from "../../methods/on-chain/settling.ts";
+import { findPaymentUse } from "../../observe/capture/payment-use.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { askHarness } from "./find-harness.ts";
 import { askNode } from "./readable-chain.ts";
 
@@ -10,7 +10,7 @@ import { askNode } from "./readable-chain.ts";
 export type UsableAuthorization = {
   network: NetworkName;
   asset: Address;
-  authorization: Pick<Authorization, "from" | "nonce">;
+  payment: Pick<SignedPayment, "payer" | "nonce">;
   settlementId: Hex;
 };
 
@@ -22,8 +22,8 @@ export type UsableAuthorization = {
  */
 export async function askUse(
   origin: string,
-  { network, asset, authorization, settlementId }: UsableAuthorization,
-): Promise<AuthorizationUse | null | undefined> {
+  { network, asset, payment, settlementId }: UsableAuthorization,
+): Promise<PaymentUse | null | undefined> {
   try {
     const chain = (await askHarness(origin))?.networks[network];
     if (chain === undefined) return undefined;
@@ -33,7 +33,7 @@ export async function askUse(
       asset: { ...chain.asset, address: asset },
       ask: askNode(rpcUrl),
     };
-    return (await findAuthorizationUse(readable, { authorization, settlementId })) ?? null;
+    return (await findPaymentUse(readable, { payment, settlementId })) ?? null;
   } catch {
     // Its nodes may listen on another machine than this, or the token is none.
     return undefined;

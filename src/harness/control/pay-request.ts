@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { forTimes, type PaymentTimes, timeFields } from "../../methods/exact-eip3009/payment-times.ts";
 import { uint256String } from "../../protocol/primitives.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
@@ -16,9 +17,8 @@ export const payRequest = z.object({
   x402Version: z.union([z.literal(1), z.literal(2)]).default(1),
   /** From the chain's time; below zero it has expired. */
   validForSeconds: z.int().default(600),
-  /** Unix seconds, or `now-60` and `now+600`: from the chain's time. `validBefore` goes before `validForSeconds`. */
-  validAfter: time.optional(),
-  validBefore: time.optional(),
+  /** Unix seconds, or `now-60` and `now+600`: from the chain's time. When it ends goes before `validForSeconds`. */
+  ...forTimes(() => time.optional()),
 });
 
 /**
@@ -28,7 +28,7 @@ export const payRequest = z.object({
  * @throws {KitError} for a time before 1970
  */
 export async function readPayment(
-  { validAfter, validBefore, ...payment }: z.infer<typeof payRequest>,
+  { network, payer, amount, x402Version, validForSeconds, ...times }: z.infer<typeof payRequest>,
   readNow: () => Promise<bigint>,
 ): Promise<PaymentSpec> {
   async function read(name: string, text: string): Promise<bigint> {
@@ -38,11 +38,10 @@ export async function readPayment(
     if (seconds < 0n) throw new KitError(`${name}: ${text} is before 1970, where unix time begins`);
     return seconds;
   }
-  return {
-    ...payment,
-    authorization: {
-      ...(validAfter !== undefined && { validAfter: await read("validAfter", validAfter) }),
-      ...(validBefore !== undefined && { validBefore: await read("validBefore", validBefore) }),
-    },
-  };
+  const authorization: Partial<PaymentTimes> = {};
+  for (const { name } of timeFields) {
+    const text = times[name];
+    if (text !== undefined) authorization[name] = await read(name, text);
+  }
+  return { network, payer, amount, x402Version, validForSeconds, authorization };
 }

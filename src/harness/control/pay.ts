@@ -4,8 +4,9 @@ import {
   type Authorization,
   type AuthorizationSigner,
   signAuthorization,
-} from "../../protocol/authorization.ts";
-import { buildPaymentRequest } from "../../protocol/build-request.ts";
+} from "../../methods/exact-eip3009/authorization.ts";
+import { buildPaymentRequest } from "../../methods/exact-eip3009/build-request.ts";
+import { forTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
@@ -66,8 +67,7 @@ export const paymentSpec: Readonly<Record<keyof PaymentSpec, Wanted>> = {
 const signedMembers: Readonly<Record<keyof Omit<Authorization, "from">, Wanted>> = {
   to: aText,
   value: aUint256,
-  validAfter: aUint256,
-  validBefore: aUint256,
+  ...forTimes(() => aUint256),
   nonce: aText,
 };
 
@@ -86,7 +86,7 @@ export type PaymentReport = { verify: JsonResponse; settle: JsonResponse; tookMs
 export async function signPayment(
   harness: Pick<HarnessDescription, "networks">,
   spec: PaymentSpec,
-  authorizationNonce?: Hex,
+  nonce?: Hex,
 ): Promise<SignedPayment> {
   requireGiven(spec, paymentSpec);
   if (spec.authorization !== undefined) requireGiven(spec.authorization, signedMembers, "authorization");
@@ -106,13 +106,14 @@ export async function signPayment(
     );
   }
   const { asset, chainId, facilitatorContract, rpcUrl } = running;
+  const now = await readHeadTime(createLocalRpc(rpcUrl), network);
   const { authorization, signature } = await signWith(payer, {
     asset,
     chainId,
     to: facilitatorContract,
     value: amount,
-    validBefore: (await readHeadTime(createLocalRpc(rpcUrl), network)) + BigInt(validForSeconds),
-    ...(authorizationNonce !== undefined && { nonce: authorizationNonce }),
+    ...timesFrom(now, { until: validForSeconds }),
+    ...(nonce !== undefined && { nonce }),
     ...spec.authorization,
   });
   const request = buildPaymentRequest({

@@ -1,4 +1,4 @@
-import { createUseFinder } from "../../observe/capture/authorization-use.ts";
+import { createUseFinder } from "../../observe/capture/payment-use.ts";
 import { transactionOf } from "../../observe/capture/transaction-of.ts";
 import type { PaymentChain } from "../../observe/studio/payment-chain.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";

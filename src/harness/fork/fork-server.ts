@@ -1,10 +1,13 @@
 import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
+import {
+  type AuthorizationSlots,
+  createAuthorizationSlots,
+} from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import type { ForkFailures } from "../nodes/nodes.ts";
-import { type AuthorizationSlots, createAuthorizationSlots } from "./authorization-slots.ts";
 import { createBlankAccounts } from "./blank-accounts.ts";
 import { callKey } from "./call-key.ts";
 import type { ForkSource } from "./fork-source.ts";

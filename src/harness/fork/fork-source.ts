@@ -1,7 +1,7 @@
+import type { AuthorizationSlots } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
 import type { NodeFork } from "../nodes/nodes.ts";
-import type { AuthorizationSlots } from "./authorization-slots.ts";
 import type { ForkSpec } from "./fork-options.ts";
 
 /** What a node forks from: a server on this machine that asks the network, or answers from a recording. */

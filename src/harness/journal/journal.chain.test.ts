@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Body } from "../../../test/support/service.ts";
 import { strangerAddress } from "../../fixtures/cases/payment-spec.ts";
-import { encodeSubmission } from "../../judge/scene/token-calls.ts";
+import { encodeSubmission } from "../../methods/exact-eip3009/on-chain/token-calls.ts";
 import type { Harness } from "../api/harness-api.ts";
 import { connectHarness, createHarness } from "../index.ts";
 import { describePayment } from "./describe-payment.ts";

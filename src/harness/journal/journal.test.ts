@@ -17,7 +17,7 @@ test("a call that was made for a request stands after it, also where the end of 
   const request = { serviceId, requestId: "a request", operation: "verify", settlementId, payment } as const;
 
   channels.request.publish(() => request);
-  const params = [{ data: payment.authorization.nonce.toLowerCase() }];
+  const params = [{ data: payment.payment.nonce.toLowerCase() }];
   journal.onExchange({
     ...{ at: 1_001, tookMs: 2 },
     calls: [{ method: "eth_call", params, answer: { result: "0x", error: undefined }, faults: [] }],

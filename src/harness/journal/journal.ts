@@ -1,3 +1,4 @@
+import { nonceMember } from "../../methods/nonce-member.ts";
 import { checksOf } from "../../observe/channels/checks-of.ts";
 import { isAbout, marksOf } from "../../observe/studio/payment-marks.ts";
 import type { PaymentStore } from "../../observe/studio/payment-store.ts";
@@ -113,15 +114,15 @@ function termsOf(
   request: PaymentRequest,
   tokens: KnownTokens | undefined,
 ): Omit<PaymentJournal, "requests" | "open" | "rpcCalls" | "transactions" | "explanations"> {
-  const { settlementId, knownNetwork, requirements, authorization } = request;
+  const { settlementId, knownNetwork, requirements, payment } = request;
   return {
     id: settlementId,
     network: knownNetwork.name,
-    payer: authorization.from,
+    payer: payment.payer,
     asset: requirements.asset,
-    value: `${authorization.value}`,
+    value: `${payment.limit}`,
     token: unitsOfPayment(request, tokens),
-    authorizationNonce: authorization.nonce,
+    [nonceMember]: payment.nonce,
   };
 }
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { nonceMember } from "../../methods/nonce-member.ts";
 import { explanationSchema, tokenSchema } from "../../observe/studio/payment-view.ts";
 
 /** A check of a request, as it was made. `at`: milliseconds since the epoch. */
@@ -75,7 +76,7 @@ export const paymentJournalSchema = z.object({
   value: z.string(),
   /** What amounts are told in; null where the token is not known. */
   token: tokenSchema.nullable().default(null),
-  authorizationNonce: z.string(),
+  [nonceMember]: z.string(),
   requests: z.array(journalRequest),
   open: z.array(openRequest).default([]),
   rpcCalls: z.array(journalRpcCall),

@@ -1,16 +1,16 @@
 import { type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
+import { authorizationSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { addressWord, keccak256, sameAddress, uintWord } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
-import { authorizationSlot } from "../fork/authorization-slots.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 import { placedAccounts } from "./test-accounts.ts";
 
 /** What a payment was judged by, which a chain is to hold again. Amounts are in the asset's smallest unit. */
 export type CapturedSlice = {
   payer: Address;
-  authorizationNonce: Hex;
+  nonce: Hex;
   /** The head. */
   blockNumber: number;
   /** The head's time, in unix seconds. */
@@ -56,7 +56,7 @@ const wallets = { accepting: "0x631626ba7e60e01b5f5260205ff3", refusing: "0x5f5f
  * @throws {KitError} when that cannot be
  */
 export async function placeSlice(node: LocalNode, { address }: Asset, slice: CapturedSlice): Promise<void> {
-  const { payer, authorizationNonce, blockNumber, time } = slice;
+  const { payer, nonce, blockNumber, time } = slice;
   const pausedSlot = `0x${uintWord(slots.paused)}`;
   const [pauser, head] = await node.batch([
     ["eth_getStorageAt", address, pausedSlot, "latest"],
@@ -73,10 +73,7 @@ export async function placeSlice(node: LocalNode, { address }: Asset, slice: Cap
   await node.batch([
     write(balanceSlot, balance),
     write(slots.paused, BigInt(String(pauser)) | (slice.assetPaused ? pausedBit : 0n)),
-    write(
-      authorizationSlot(payer, authorizationNonce, slots.authorizations),
-      slice.authorizationUsed ? 1n : 0n,
-    ),
+    write(authorizationSlot(payer, nonce, slots.authorizations), slice.authorizationUsed ? 1n : 0n),
     ...codeOf(slice),
   ]);
   const missing = blockNumber - 1 - Number(head);

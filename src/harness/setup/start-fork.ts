@@ -1,9 +1,10 @@
 import { RpcRefusal } from "../../chain/rpc/local-rpc.ts";
+import { findMappingSlot } from "../../methods/exact-eip3009/on-chain/find-mapping-slot.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { usdcImplementationAddress, usdcSignaturesAddress } from "../../published/accounts.ts";
+import { testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
-import { findAuthorizationMapping } from "../fork/authorization-mapping.ts";
 import { startCalldataGate } from "../fork/calldata-gate.ts";
 import type { ForkSpec } from "../fork/fork-options.ts";
 import type { ForkSource } from "../fork/fork-source.ts";
@@ -101,7 +102,7 @@ async function connect(node: LocalNode, source: ForkSource): Promise<LocalNode> 
 async function openGate(node: LocalNode, source: ForkSource) {
   const { address } = source.network.usdc;
   // Of a remote too: a recording of it will need the answers.
-  const mappingSlot = await findAuthorizationMapping(node, address);
+  const mappingSlot = await findMappingSlot(node, address, testPayers.funded.address);
   if (mappingSlot === undefined || source.kind === "remote") return undefined;
   const slots = source.expectAuthorizations(address, mappingSlot);
   return startCalldataGate(node.rpcUrl, slots.note);

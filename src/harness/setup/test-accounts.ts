@@ -1,5 +1,5 @@
-import { selector } from "../../chain/contract/calldata.ts";
 import type { LocalCall } from "../../chain/rpc/local-rpc.ts";
+import { selector } from "../../chain/views.ts";
 import { mock7702DelegateDeployedBytecode } from "../../contracts/mock7702Delegate.ts";
 import { mockGasBurningWalletDeployedBytecode } from "../../contracts/mockGasBurningWallet.ts";
 import { type Address, addressWord, type Hex, uintWord } from "../../protocol/hex.ts";

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
-import type { Authorization } from "../../protocol/authorization.ts";
+import type { Authorization } from "../../methods/exact-eip3009/authorization.ts";
+import { exactPayloadSchema } from "../../methods/exact-eip3009/payload-schema.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { exactPayloadSchema } from "../../protocol/request-schemas.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { parseJson } from "../../util/json.ts";
 

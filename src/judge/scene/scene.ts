@@ -1,6 +1,7 @@
 import { encodeFunctionData, parseAbi } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { createHarness, type Fault, type Harness, type HarnessNetwork } from "../../harness/index.ts";
+import { encodeCancellation, encodeSubmission } from "../../methods/exact-eip3009/on-chain/token-calls.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import {
   type Asset,
@@ -14,7 +15,6 @@ import { KitError } from "../../util/errors.ts";
 import type { Offer } from "./offers.ts";
 import { type CasePayer, payerOf } from "./payers.ts";
 import type { ReceivedPayment } from "./received-payment.ts";
-import { encodeCancellation, encodeSubmission } from "./token-calls.ts";
 import { readTransfers, type TokenTransfer } from "./transfers.ts";
 
 /** The price of a shop: a hundredth of the token, 0.01 USDC. */

@@ -2,8 +2,9 @@ import {
   type Authorization,
   type AuthorizationTerms,
   signAuthorization,
-} from "../../protocol/authorization.ts";
-import { authorizationJson } from "../../protocol/build-request.ts";
+} from "../../methods/exact-eip3009/authorization.ts";
+import { authorizationJson } from "../../methods/exact-eip3009/payload.ts";
+import { type PaymentTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
 import { createPayerSigner } from "../../published/payer-signer.ts";
@@ -14,7 +15,7 @@ import type { Terms } from "./terms.ts";
 /** How a payment deviates from the shop's terms. */
 export type Deviation = {
   /** Changes of the signed authorization. */
-  authorization?: Partial<Pick<AuthorizationTerms, "to" | "value" | "validAfter" | "validBefore">>;
+  authorization?: Partial<Pick<AuthorizationTerms, "to" | "value"> & PaymentTimes>;
   /** Signed for another token or chain. */
   domain?: Partial<Pick<AuthorizationTerms, "asset" | "chainId">>;
   /** Changes of the payment's unsigned part. */
@@ -34,7 +35,8 @@ export async function payFor(
 ): Promise<Record<string, string>> {
   const { network, asset, payTo: to, amount: value, maxTimeoutSeconds } = terms;
   const signed = await signAuthorization(createPayerSigner(payer.privateKey), {
-    ...{ asset, chainId: network.chainId, to, value, validBefore: now + BigInt(maxTimeoutSeconds) },
+    ...{ asset, chainId: network.chainId, to, value },
+    ...timesFrom(now, { until: maxTimeoutSeconds }),
     ...deviation.domain,
     ...deviation.authorization,
   });

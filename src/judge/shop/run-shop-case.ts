@@ -1,5 +1,5 @@
-import { settlementId } from "../../protocol/authorization.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
+import { settlementId } from "../../protocol/signed-payment.ts";
 import type { FacilitatorLine } from "../scene/facilitator-line.ts";
 import { payerOf } from "../scene/payers.ts";
 import { describePayment, readPayment } from "../scene/received-payment.ts";

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { membersOf } from "../../util/json.ts";
 import type { LineAnswer } from "../scene/facilitator-line.ts";
 import { encodeHeader } from "../scene/offers.ts";
@@ -78,9 +79,11 @@ export const shopCases: readonly ShopCase[] = [
     const network = terms.x402Version === 1 ? other.name : other.caip2;
     return { domain: { chainId: other.chainId, asset: other.usdc }, accepted: { network } };
   }),
-  invalid("expired", "The authorization has expired.", () => ({ authorization: { validBefore: 1n } })),
+  invalid("expired", "The authorization has expired.", () => ({
+    authorization: timesFrom(0n, { until: 1 }),
+  })),
   invalid("too-early", "The authorization is not valid yet.", () => ({
-    authorization: { validAfter: 10_000_000_000n, validBefore: 20_000_000_000n },
+    authorization: timesFrom(0n, { from: 10_000_000_000, until: 20_000_000_000 }),
   })),
   {
     name: "other-resource",

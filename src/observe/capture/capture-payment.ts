@@ -15,7 +15,7 @@ const cutSignature: Hex = `0x${"00".repeat(65)}`;
 /**
  * Captures a payment that the service has seen, with the state of the chain that decided it.
  *
- * @param signature `cut` if the file may reach people who must not settle the payment: until `validBefore`, anyone
+ * @param signature `cut` if the file may reach people who must not settle the payment: until it expires, anyone
  * with the signature can submit it to the token
  * @throws {KitError} when the chain does not have that state any more
  */

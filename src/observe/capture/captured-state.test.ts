@@ -6,7 +6,7 @@ import { type CapturedState, rewindState } from "./captured-state.ts";
 
 const { base } = networks;
 const payment = examplePayment({});
-const payer = `0x${addressWord(payment.authorization.from)}`;
+const payer = `0x${addressWord(payment.payment.payer)}`;
 const topic = (event: string) => keccak256Text(event);
 const transfer = topic("Transfer(address,address,uint256)");
 const used = topic("AuthorizationUsed(address,bytes32)");
@@ -57,7 +57,7 @@ test("what the payer sent since is added to the balance, and what came is taken 
 });
 
 test("an authorization that was used since was free; one that was used before it was used", async () => {
-  const nonce = payment.authorization.nonce;
+  const nonce = payment.payment.nonce;
   const since = await rewind([{ topics: [used, payer, nonce], data: "0x" }]);
   expect(since?.authorizationUsed).toBe(false);
   expect((await rewind([{ topics: [used, payer, other], data: "0x" }]))?.authorizationUsed).toBe(true);

@@ -1,14 +1,13 @@
-import { encodeIsValidSignature } from "../../chain/contract/calldata.ts";
+import { quantity } from "../../chain/rpc/read-hex.ts";
+import { encodeIsValidSignature, isValidSignatureSelector } from "../../chain/views.ts";
 import {
-  authorizationCanceledTopic,
-  authorizationUsedTopic,
-  transferTopic,
-} from "../../chain/contract/events.ts";
-import { quantity, readQuantity } from "../../chain/rpc/read-hex.ts";
-import { authorizationDigest, domainSeparator } from "../../protocol/authorization.ts";
-import { addressWord, type Hex, keccak256Text } from "../../protocol/hex.ts";
+  askPayerState,
+  type KnownPayment,
+  type PayerState,
+  rewindPayerState,
+} from "../../methods/exact-eip3009/on-chain/payer-state.ts";
+import { methodOf } from "../../methods/methods.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { membersOf } from "../../util/json.ts";
 import type { CapturedChain } from "./capture.ts";
 import type { ReadableChain } from "./readable-chain.ts";
 
@@ -23,83 +22,50 @@ type StateReader = Pick<ReadableChain, "network" | "asset" | "ask">;
 /** Reads the state at a block; undefined where the node does not have it any more. */
 export async function readState(
   { network, asset, ask }: StateReader,
-  { authorization, signature }: PaymentRequest,
+  { payment }: PaymentRequest,
   block: bigint,
 ): Promise<CapturedState | undefined> {
   const tag = quantity(block);
-  const call = async (to: string, data: string): Promise<Hex | undefined> => {
-    const { result } = await ask("eth_call", { to, data }, tag);
-    // Otherwise a revert: the contract refuses, or lacks the function.
-    return typeof result === "string" && result.startsWith("0x") ? (result as Hex) : undefined;
-  };
-  const isTrue = (answer: Hex | undefined) =>
-    answer !== undefined && answer !== "0x" && BigInt(answer) === 1n;
-  const { from, nonce } = authorization;
-  const digest = authorizationDigest(domainSeparator(asset, network.chainId), authorization);
-  const code = await ask("eth_getCode", from, tag);
+  const { payer, signature } = payment;
+  const digest = methodOf(payment).digester(asset, network.chainId)(payment);
+  const code = await ask("eth_getCode", payer, tag);
   const payerHasCode = typeof code.result === "string" && code.result !== "0x";
-  const [balance, used, blacklisted, paused, wallet] = await Promise.all([
-    call(asset.address, `0x70a08231${addressWord(from)}`),
-    call(asset.address, `0xe94a0102${addressWord(from)}${nonce.slice(2)}`),
-    // A token without a blacklist has none on it.
-    call(asset.address, `0xfe575a87${addressWord(from)}`),
-    call(asset.address, "0x5c975abb"),
-    payerHasCode ? call(from, encodeIsValidSignature(digest, signature)) : undefined,
+  const call = { to: payer, data: encodeIsValidSignature(digest, signature) };
+  const [state, wallet] = await Promise.all([
+    askPayerState(ask, { ...payment, asset: asset.address }, tag),
+    payerHasCode ? ask("eth_call", call, tag) : undefined,
   ]);
-  if (balance === undefined || balance === "0x" || used === undefined || code.error !== undefined) {
-    return undefined;
-  }
-  return {
-    payerBalance: BigInt(balance).toString(),
-    payerHasCode,
-    walletAccepts: payerHasCode ? (wallet?.startsWith("0x1626ba7e") ?? false) : null,
-    authorizationUsed: isTrue(used),
-    payerBlacklisted: isTrue(blacklisted),
-    assetPaused: isTrue(paused),
-  };
+  if (state === undefined || code.error !== undefined) return undefined;
+  const accepts = String(wallet?.result).startsWith(isValidSignatureSelector);
+  return { ...written(state), payerHasCode, walletAccepts: payerHasCode ? accepts : null };
 }
 
-const blacklistTopics = ["Blacklisted(address)", "UnBlacklisted(address)"].map(keccak256Text);
-const pauseTopics = ["Pause()", "Unpause()"].map(keccak256Text);
-
 /**
- * Works out the state at a block from that at a later one, by what the token has logged in between. The payer's code, and
- * what it says of the signature, are those of the later block.
+ * Works out the state at a block from that at a later one. The payer's code, and what it says of the signature, are those of
+ * the later block.
  *
  * @returns undefined when the node does not give the logs
  */
 export async function rewindState(
   { asset, ask }: StateReader,
-  { authorization: { from, nonce } }: PaymentRequest,
-  { to: wanted, at: known, state }: { to: bigint; at: bigint; state: CapturedState },
+  { payment }: PaymentRequest,
+  { to, at, state }: { to: bigint; at: bigint; state: CapturedState },
 ): Promise<CapturedState | undefined> {
-  if (known <= wanted) return state;
-  const payer = `0x${addressWord(from)}`;
-  const range = { address: asset.address, fromBlock: quantity(wanted + 1n), toBlock: quantity(known) };
-  const logs = async (...topics: unknown[]): Promise<readonly unknown[] | undefined> => {
-    const { result } = await ask("eth_getLogs", { ...range, topics });
-    return Array.isArray(result) ? result : undefined;
+  const known: KnownPayment = { ...payment, asset: asset.address };
+  const later: PayerState = {
+    ...{ used: state.authorizationUsed, balance: BigInt(state.payerBalance) },
+    ...{ payerBlacklisted: state.payerBlacklisted, tokenPaused: state.assetPaused },
   };
-  const [sent, received, uses, listings, pauses] = await Promise.all([
-    logs(transferTopic, payer),
-    logs(transferTopic, null, payer),
-    logs([authorizationUsedTopic, authorizationCanceledTopic], payer, nonce),
-    logs(blacklistTopics, payer),
-    logs(pauseTopics),
-  ]);
-  if (!sent || !received || !uses || !listings || !pauses) return undefined;
-  const sum = (transfers: readonly unknown[]) =>
-    transfers.reduce<bigint>((total, log) => total + (readQuantity(membersOf(log).data) ?? 0n), 0n);
-  // Before the first event the opposite held.
-  const before = (events: readonly unknown[], begins: Hex | undefined, now: boolean) => {
-    const [first] = events;
-    return first === undefined ? now : [membersOf(first).topics].flat()[0] !== begins;
-  };
+  const earlier = await rewindPayerState(ask, known, { to, at, state: later });
+  return earlier && { ...state, ...written(earlier) };
+}
+
+/** The members of a capture that say it. */
+function written({ balance, used, payerBlacklisted, tokenPaused }: PayerState) {
   return {
-    ...state,
-    payerBalance: `${BigInt(state.payerBalance) + sum(sent) - sum(received)}`,
-    authorizationUsed: uses.length > 0 ? false : state.authorizationUsed,
-    payerBlacklisted: before(listings, blacklistTopics[0], state.payerBlacklisted),
-    assetPaused: before(pauses, pauseTopics[0], state.assetPaused),
+    payerBalance: `${balance}`,
+    authorizationUsed: used,
+    payerBlacklisted,
+    assetPaused: tokenPaused,
   };
 }

@@ -1,5 +1,5 @@
 import { recoverSigner } from "../../chain/signing/recover.ts";
-import { authorizationDigest, domainSeparator } from "../../protocol/authorization.ts";
+import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
 import { type Invalid, invalid, reasonOf } from "../../protocol/catalogue.ts";
 import {
   type CheckName,
@@ -9,9 +9,8 @@ import {
 } from "../../protocol/checks.ts";
 import { sameAddress } from "../../protocol/hex.ts";
 import { refusals } from "../../protocol/refusals.ts";
-import { type PaymentRequest, parsePaymentRequest } from "../../protocol/requests.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isErc6492 } from "../../protocol/signature.ts";
-import { describeWrongSignature } from "../../protocol/signature-mistakes.ts";
 import type { Capture, CapturedChain } from "./capture.ts";
 
 /** One repeated check of a payment, by its name in the service; `refusal` is undefined when it passes. */
@@ -88,15 +87,14 @@ const stateChecks: readonly (readonly [CheckName, StateCheck])[] = [
   ["signatureHolds", checkSignature],
   [
     "windowIsOpen",
-    ({ authorization }, chain) =>
-      checkValidityWindow(authorization, BigInt(chain.time), servedNetwork(chain)),
+    ({ payment }, chain) => checkValidityWindow(payment, BigInt(chain.time), servedNetwork(chain)),
   ],
   ["simulationSucceeds", simulate],
 ];
 
 /** What the simulation would have shown, by the state that it depends on. */
 function simulate(
-  { authorization: { value } }: PaymentRequest,
+  { payment: { limit: value } }: PaymentRequest,
   { asset, authorizationUsed, assetPaused, payerBlacklisted, payerBalance }: CapturedChain,
 ): Invalid | undefined {
   if (authorizationUsed) return refusals.usedOnChain();
@@ -107,26 +105,19 @@ function simulate(
 }
 
 async function checkSignature(
-  { authorization, signature }: PaymentRequest,
+  { payment }: PaymentRequest,
   { asset, chainId, network, payerHasCode, walletAccepts }: CapturedChain,
 ): Promise<Invalid | undefined> {
-  const signer = recoverSigner(
-    authorizationDigest(domainSeparator(asset, chainId), authorization),
-    signature,
-  );
-  if (signer !== undefined && sameAddress(signer, authorization.from)) {
+  const { payer, signature } = payment;
+  const method = methodOf(payment);
+  const signer = recoverSigner(method.digester(asset, chainId)(payment), signature);
+  if (signer !== undefined && sameAddress(signer, payer)) {
     // A delegated account (EIP-7702): its delegate decides.
-    return payerHasCode && walletAccepts === false
-      ? refusals.tokenRefusesSignature(authorization.from)
-      : undefined;
+    return payerHasCode && walletAccepts === false ? refusals.tokenRefusesSignature(payer) : undefined;
   }
   if (walletAccepts === true) return undefined;
-  if (payerHasCode) return refusals.walletRefuses(authorization.from);
-  if (isErc6492(signature)) return refusals.walletNotDeployed(authorization.from, network);
-  const mistake = await describeWrongSignature(
-    { authorization, signature },
-    { asset, chainId },
-    recoverSigner,
-  );
-  return refusals.notSignedByPayer(authorization.from, network, asset, mistake);
+  if (payerHasCode) return refusals.walletRefuses(payer);
+  if (isErc6492(signature)) return refusals.walletNotDeployed(payer, network);
+  const mistake = await method.describeWrongSignature(payment, { asset, chainId }, recoverSigner);
+  return refusals.notSignedByPayer(payer, network, asset, mistake);
 }

@@ -1,13 +1,11 @@
-import { decodeFunctionData } from "viem/utils";
-import { decodeEvents, type PaymentEvent } from "../../chain/contract/events.ts";
 import { readReceipt } from "../../chain/receipt.ts";
 import { isBytes, isWord, readQuantity } from "../../chain/rpc/read-hex.ts";
-import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
-import type { Hex } from "../../protocol/hex.ts";
+import { decodeCall } from "../../methods/exact-eip3009/on-chain/decode-call.ts";
+import { decodeEvents, type PaymentEvent } from "../../methods/exact-eip3009/on-chain/events.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import type { LoggedPayment } from "../studio/payment-log.ts";
-import type { CallView, TransactionView } from "../studio/transaction-view.ts";
+import type { TransactionView } from "../studio/transaction-view.ts";
 import type { ReadableChain } from "./readable-chain.ts";
 
 /**
@@ -46,42 +44,6 @@ export async function transactionOf(
     ...{ hash, from: textOr(from), to: textOr(to), gasLimit: decimal(gas) },
     call: decodeCall(input),
     mined: mined ?? null,
-  };
-}
-
-type Authorization = { from: Hex; value: bigint; validAfter: bigint; validBefore: bigint; nonce: Hex };
-
-/** Null for other calldata than a payment's call of the facilitator contract, such as that of a no-op. */
-export function decodeCall(input: Hex): CallView | null {
-  const decoded = decode(input);
-  if (decoded === undefined) return null;
-  const { functionName, args } = decoded;
-  if (functionName === "settle" || functionName === "forwardReceived") {
-    const [asset, authorization, , recipient] = args;
-    return { name: functionName, asset, payments: [paymentOf(authorization, recipient)] };
-  }
-  if (functionName !== "settleBatch") return null;
-  const [asset, groups] = args;
-  const payments = groups.flatMap((group) =>
-    group.payments.map(({ authorization }) => paymentOf(authorization, group.recipient)),
-  );
-  return { name: functionName, asset, payments };
-}
-
-/** Undefined for calldata of another contract. */
-function decode(data: Hex) {
-  try {
-    return decodeFunctionData({ abi: x402FacilitatorAbi, data });
-  } catch {
-    return undefined;
-  }
-}
-
-function paymentOf(authorization: Authorization, recipient: Hex): CallView["payments"][number] {
-  const { from, value, validAfter, validBefore, nonce } = authorization;
-  return {
-    ...{ payer: from, recipient, value: `${value}`, authorizationNonce: nonce },
-    ...{ validAfter: `${validAfter}`, validBefore: `${validBefore}` },
   };
 }
 

@@ -1,11 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
+import { authorizationOf } from "../../methods/exact-eip3009/payload.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import { explainRefusal, type RefusedRequest } from "./explain-refusal.ts";
 
 const request = examplePayment();
-const contract = request.authorization.to;
-const { validBefore } = request.authorization;
+const contract = request.payment.payTo;
+const { validBefore } = authorizationOf(request.payment);
 const seconds = (time: bigint) => Number(time) * 1_000;
 
 function timesIn(refused: Omit<RefusedRequest, "request">, hasOwnClock = false) {
@@ -53,7 +54,7 @@ test.each([
   ["wallet", refusals.walletRefuses],
   ["token", refusals.tokenRefusesSignature],
 ])("a contract wallet's signature that the %s refuses is not compared with a key's", (_, refusal) => {
-  const refused = refusal(request.authorization.from);
+  const refused = refusal(request.payment.payer);
   const context = { contracts: { mainnet: contract, testnet: contract } };
   for (const reason of [refused.reason, "invalid_payload"]) {
     const [worst, ...others] = explainRefusal({ ...refused, reason, request, at: late }, context);

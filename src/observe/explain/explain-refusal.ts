@@ -1,4 +1,5 @@
-import { buildPaymentRequest } from "../../protocol/build-request.ts";
+import { buildPaymentRequest } from "../../methods/exact-eip3009/build-request.ts";
+import { authorizationOf } from "../../methods/exact-eip3009/payload.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { adviceOnReason, errorsSection } from "../../protocol/catalogue-texts.ts";
 import { knownToken } from "../../protocol/known-token.ts";
@@ -122,7 +123,7 @@ export function requestBodyOf(
   request: PaymentRequest,
   { contracts, tokens }: Pick<ExplainContext, "contracts" | "tokens">,
 ): Record<string, unknown> {
-  const { knownNetwork, requirements, authorization, signature, x402Version } = request;
+  const { knownNetwork, requirements, payment, x402Version } = request;
   return buildPaymentRequest({
     x402Version,
     network: knownNetwork,
@@ -133,8 +134,8 @@ export function requestBodyOf(
     payTo: requirements.payTo ?? contracts[knownNetwork.tier],
     amount: requirements.amount,
     resource: "",
-    authorization,
-    signature,
+    authorization: authorizationOf(payment),
+    signature: payment.signature,
   });
 }
 

@@ -4,15 +4,16 @@ import {
   authorizationHash,
   authorizationTypehashes,
   digestUnder,
-} from "../../protocol/authorization.ts";
+} from "../../methods/exact-eip3009/authorization.ts";
+import { exactPayloadSchema } from "../../methods/exact-eip3009/payload-schema.ts";
+import { formatDomain, separatorOf } from "../../methods/exact-eip3009/signature-mistakes.ts";
+import type { SignedDomain } from "../../methods/method.ts";
 import { type Hex, sameAddress } from "../../protocol/hex.ts";
 import { type KnownTokens, knownToken } from "../../protocol/known-token.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import type { Network } from "../../protocol/networks.ts";
 import { address, signature as signatureSchema, uint256String } from "../../protocol/primitives.ts";
-import { exactPayloadSchema } from "../../protocol/request-schemas.ts";
 import { isErc6492, readEcdsaSignature } from "../../protocol/signature.ts";
-import { formatDomain, type SignedDomain, separatorOf } from "../../protocol/signature-mistakes.ts";
 import { showValue } from "../../util/show-value.ts";
 import { homeOf, otherDomains } from "./other-domains.ts";
 

@@ -1,6 +1,7 @@
+import { parsePaymentRequest } from "../../methods/methods.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
-import { parsePaymentRequest, type X402Version } from "../../protocol/requests.ts";
+import type { X402Version } from "../../protocol/requests.ts";
 import { showValue } from "../../util/show-value.ts";
 import { isRecord } from "./read-input.ts";
 

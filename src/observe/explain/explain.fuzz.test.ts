@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { exampleBody } from "../../../test/support/example-payment.ts";
 import { hostileValues, replacedEverywhere } from "../../../test/support/hostile-values.ts";
-import { parsePaymentRequest } from "../../protocol/requests.ts";
+import { parsePaymentRequest } from "../../methods/methods.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
 import { explain } from "./explain.ts";
 import { explainRefusal } from "./explain-refusal.ts";

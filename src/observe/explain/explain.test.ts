@@ -4,8 +4,8 @@ import {
   type AuthorizationTerms,
   signAuthorization,
   transferWithAuthorizationTypes,
-} from "../../protocol/authorization.ts";
-import { buildPaymentRequest } from "../../protocol/build-request.ts";
+} from "../../methods/exact-eip3009/authorization.ts";
+import { buildPaymentRequest } from "../../methods/exact-eip3009/build-request.ts";
 import { reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type MistakeId, mistakes } from "../../protocol/mistakes.ts";

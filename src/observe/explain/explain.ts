@@ -1,3 +1,4 @@
+import { parsePaymentRequest } from "../../methods/methods.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { sameAddress } from "../../protocol/hex.ts";
 import { type KnownTokens, knownToken } from "../../protocol/known-token.ts";
@@ -12,7 +13,6 @@ import {
 } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
 import { adviceOnPower, expiryMarginSeconds, powerOfTenBetween } from "../../protocol/refusals.ts";
-import { parsePaymentRequest } from "../../protocol/requests.ts";
 import { formatAmount, parseAmount, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
 import { isBytes32, parseUint256 } from "../../protocol/wire-values.ts";
 import { showValue } from "../../util/show-value.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { separatorOf } from "../../methods/exact-eip3009/signature-mistakes.ts";
 import { builtInNetworks, networks } from "../../protocol/networks.ts";
-import { separatorOf } from "../../protocol/signature-mistakes.ts";
 import { otherDomains } from "./other-domains.ts";
 
 describe.each(builtInNetworks.all)("for a payment on $name", (network) => {

@@ -1,6 +1,6 @@
+import type { SignedDomain } from "../../methods/method.ts";
 import { sameAddress } from "../../protocol/hex.ts";
 import { builtInNetworks, type Network } from "../../protocol/networks.ts";
-import type { SignedDomain } from "../../protocol/signature-mistakes.ts";
 
 /** Names and versions of USDC and similar tokens. */
 const names = ["USD Coin", "USDC", "USD Coin (PoS)", "Bridged USDC", "USD Base Coin"];

@@ -1,9 +1,10 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
+import { authorizationOf } from "../../methods/exact-eip3009/payload.ts";
+import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import { channels, type RequestResult, type SettlementStep } from "../channels/channels.ts";
 import { describePayment } from "./describe-payment.ts";
-import type { AuthorizationUse } from "./payment-chain.ts";
 import { createPaymentLog } from "./payment-log.ts";
 import { createPaymentStore } from "./payment-store.ts";
 
@@ -13,7 +14,7 @@ const contracts = { mainnet: contract, testnet: contract } as const;
 const transaction = `0x${"ab".repeat(32)}` as const;
 const submission = `0x${"cd".repeat(32)}` as const;
 
-const use: AuthorizationUse = {
+const use: PaymentUse = {
   ...{ kind: "used", transaction: submission, blockNumber: 7n, timestamp: 1_700_000_000n },
   ...{ sender: `0x${"5a".repeat(20)}`, to: null, moved: { to: contract, value: 10_000n } },
 };
@@ -87,7 +88,7 @@ test.each<{ which: string; result: RequestResult; steps: readonly SettlementStep
 test("the chain's clock is compared with this machine's by the time of the refusal, however long ago that was", async () => {
   const store = createPaymentStore(serviceId);
   onTestFinished(() => store.close());
-  const { validBefore } = payment.authorization;
+  const { validBefore } = authorizationOf(payment.payment);
   const { reason, message, situation, chainTime } = refusals.tooLate(validBefore, validBefore + 5n);
   const about = { serviceId, requestId: "1", operation: "settle", settlementId, payment } as const;
   const result = { outcome: "invalid", reason, message, situation, chainTime } as const;

@@ -1,4 +1,5 @@
-import { authorizationJson } from "../../protocol/build-request.ts";
+import { methods } from "../../methods/methods.ts";
+import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import {
   explainLostAnswer,
@@ -8,7 +9,7 @@ import {
 } from "../explain/explain-refusal.ts";
 import { explainReceived, receivedView } from "./explain-received.ts";
 import { shownBody } from "./payment-body.ts";
-import type { AuthorizationUse, PaymentChain } from "./payment-chain.ts";
+import type { PaymentChain } from "./payment-chain.ts";
 import type { LoggedPayment } from "./payment-log.ts";
 import type { OperationView, PaymentDetail, PaymentSummary } from "./payment-view.ts";
 import { explainUse, settledHere, usedReason } from "./used-before.ts";
@@ -23,7 +24,10 @@ export async function describePayment(
   chain: Pick<PaymentChain, "authorizationUse" | "timeAt"> | undefined,
 ): Promise<PaymentDetail> {
   const use = mayBeUsedElsewhere(payment) ? await chain?.authorizationUse(payment) : undefined;
-  return detailOf(payment, context, { use, chainTime: chainTimeOf(payment, chain) });
+  const { request } = payment;
+  const method = methods.find(({ name }) => name === request?.payment.method);
+  const signedMembers = request && (await method?.describe(request.payment));
+  return detailOf(payment, context, { use, chainTime: chainTimeOf(payment, chain), signedMembers });
 }
 
 /** The chain's time when the newest settle, or else verify, was judged: as it was compared with, or as blocks were seen. */
@@ -46,17 +50,29 @@ function chainTimeOf(
 /**
  * All that is known of a payment, with what is wrong with it.
  *
- * @param known what the chain said: how its authorization was used before, where {@link mayBeUsedElsewhere}, and its time
+ * @param known what was signed, and what the chain said: how its authorization was used before, where
+ * {@link mayBeUsedElsewhere}, and its time
  */
 function detailOf(
   payment: LoggedPayment,
   context: RefusalContext,
-  { use, chainTime }: { use: AuthorizationUse | undefined; chainTime: bigint | undefined },
+  {
+    use,
+    chainTime,
+    signedMembers,
+  }: {
+    use: PaymentUse | undefined;
+    chainTime: bigint | undefined;
+    signedMembers: PaymentDetail["signedMembers"] | undefined;
+  },
 ): PaymentDetail {
   const { summary, request, body, received, answers, timeline, omitted } = payment;
   return {
     ...summary,
-    signed: request === undefined ? null : authorizationJson(request.authorization),
+    signed: signedMembers
+      ? Object.fromEntries(signedMembers.map(({ label, value }) => [label, value]))
+      : null,
+    signedMembers: signedMembers ?? [],
     required: request === undefined ? null : termsOf(request),
     chainTime: chainTime === undefined ? null : `${chainTime}`,
     body: request === undefined ? null : shownBody({ request, body }, context, withoutSignature),
@@ -111,7 +127,7 @@ function isAbandoned({ outcome, reason }: OperationView): boolean {
 function explanationsOf(
   { summary, request, body, received, timeline }: LoggedPayment,
   context: RefusalContext,
-  use: AuthorizationUse | undefined,
+  use: PaymentUse | undefined,
 ): RefusalExplanation[] {
   const { unrouted } = summary;
   if (unrouted !== null) {

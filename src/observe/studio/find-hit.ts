@@ -26,7 +26,7 @@ export function paymentsHitBy<P extends { readonly request: PaymentRequest | und
     named.flatMap(({ text, isHit, payments }) => {
       if (!isHit || payments.length > 0) return isHit ? payments : [];
       const ofPayer = ofRequest.filter(
-        ({ request }) => request && text.includes(request.authorization.from.slice(2).toLowerCase()),
+        ({ request }) => request && text.includes(request.payment.payer.slice(2).toLowerCase()),
       );
       return ofPayer.length > 0 ? ofPayer : ofRequest;
     }),

@@ -9,7 +9,7 @@ const came = {
   unknown: { token: 'x"y', deep: [{ url: "https://user:word@shop.example/?key=hidden" }], flag: true },
 };
 const request = parseBody(came);
-const { nonce } = request.authorization;
+const { nonce } = request.payment;
 
 test("a body is sent again as it came, and made anew where it was not kept", () => {
   expect(bodyOf({ request, body: JSON.stringify(came) }, context)).toEqual(came);
@@ -24,6 +24,6 @@ test("a body is shown without its signature, and with what may be a secret maske
     unknown: { deep: [{ url: "https://user:••••@shop.example/?key=••••••" }], flag: true },
   });
   const text = JSON.stringify(shown);
-  for (const secret of ["hidden", "word@", 'x\\"y', request.signature.slice(10)])
+  for (const secret of ["hidden", "word@", 'x\\"y', request.payment.signature.slice(10)])
     expect(text).not.toContain(secret);
 });

@@ -23,7 +23,7 @@ export function shownBody(
   context: Context,
   cut: (signature: Hex) => string,
 ): Record<string, unknown> {
-  const { signature } = sent.request;
+  const { signature } = sent.request.payment;
   const isSignature = (text: string) => text.toLowerCase() === signature.toLowerCase();
   return mask(bodyOf(sent, context), (text) => (isSignature(text) ? cut(signature) : undefined));
 }

@@ -183,8 +183,8 @@ test("a fault is told of the payments whose calls it hit, where it hit, and of n
   const { log } = startLog();
   const [one, other, third] = [payment(1), payment(2), payment(3)];
   for (const each of [one, other, third]) verify(each, { end: false });
-  const simulation = ({ authorization }: PaymentRequest, isHit: boolean) => ({
-    params: [{ data: `0xabcd${authorization.nonce.slice(2).toUpperCase()}` }],
+  const simulation = ({ payment: { nonce } }: PaymentRequest, isHit: boolean) => ({
+    params: [{ data: `0xabcd${nonce.slice(2).toUpperCase()}` }],
     isHit,
   });
   const head = (isHit: boolean) => ({ params: ["latest", false], isHit });

@@ -19,8 +19,8 @@ export function marksOf(payment: { readonly request: PaymentRequest | undefined 
 
 function readMarks(request: PaymentRequest | undefined): readonly string[] {
   if (request === undefined) return [];
-  const { authorization, signature } = request;
-  return [authorization.nonce.slice(2), signature.slice(2, 2 + markLength)].map((mark) => mark.toLowerCase());
+  const { nonce, signature } = request.payment;
+  return [nonce.slice(2), signature.slice(2, 2 + markLength)].map((mark) => mark.toLowerCase());
 }
 
 /** Whether the parameters of a call, as JSON in lower case, have one of these marks. */

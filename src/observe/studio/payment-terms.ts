@@ -29,12 +29,12 @@ export function termsOf(
   { networks = builtInNetworks, tokens }: KnownNames,
 ): PaymentTerms {
   if (request !== undefined) {
-    const { knownNetwork, authorization, requirements } = request;
+    const { knownNetwork, payment, requirements } = request;
     return describe(
       {
         network: knownNetwork,
-        payer: authorization.from,
-        value: authorization.value,
+        payer: payment.payer,
+        value: payment.limit,
         asset: requirements.asset,
       },
       tokens,

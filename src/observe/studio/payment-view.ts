@@ -139,6 +139,17 @@ const answerViewSchema = z.object({
 /** All that is known of one payment. */
 export const paymentDetailSchema = paymentSummarySchema.extend({
   signed: z.record(z.string(), z.string()).nullable(),
+  signedMembers: z
+    .array(
+      z.object({
+        label: z.string(),
+        value: z.string(),
+        kind: z.enum(["recipient", "amount", "time", "other"]),
+      }),
+    )
+    .readonly()
+    .default([])
+    .meta({ description: "What was signed, in order, and what each member of it is" }),
   required: z.record(z.string(), z.string()).nullable(),
   chainTime: text.default(null).meta({
     description:

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { exampleBody, examplePayment, parseBody } from "../../../test/support/example-payment.ts";
+import { parsePaymentRequest } from "../../methods/methods.ts";
 import { createNetworkRegistry, networks } from "../../protocol/networks.ts";
 import { refusals } from "../../protocol/refusals.ts";
-import { parsePaymentRequest } from "../../protocol/requests.ts";
 import type {
   CheckMade,
   ChecksBegun,

@@ -1,6 +1,7 @@
+import { methods, parsePaymentRequest } from "../../methods/methods.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { createNetworkRegistry, type Network } from "../../protocol/networks.ts";
-import { type PaymentRequest, parsePaymentRequest } from "../../protocol/requests.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
 import { parseJson } from "../../util/json.ts";
 import type { ChecksBegun, RequestEnded, RequestRead } from "../channels/channels.ts";
 import { forgetOldest, fromOldest } from "./linked.ts";
@@ -81,7 +82,8 @@ export class KeptPayment implements StoredPayment {
   /** Keeps what a request said. Another one of the same payment may have other requirements, or another signature. */
   take({ payment, body }: Pick<RequestRead, "payment" | "body">): void {
     // One that begins with a byte order mark was read without it.
-    const isKept = body !== undefined && body.length <= mostBody && body.startsWith("{");
+    const isReadable = methods.some(({ name }) => name === payment.payment.method);
+    const isKept = isReadable && body !== undefined && body.length <= mostBody && body.startsWith("{");
     this.#body = isKept ? body : undefined;
     this.#request = isKept ? undefined : payment;
   }

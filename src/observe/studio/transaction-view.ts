@@ -1,20 +1,7 @@
 import { z } from "zod";
+import { callViewSchema } from "../../methods/exact-eip3009/call-view.ts";
 
 const text = z.string().nullable();
-
-const callViewSchema = z.object({
-  name: z.enum(["settle", "settleBatch", "forwardReceived"]),
-  asset: z.string(),
-  payments: z.array(
-    z.object({
-      ...{ payer: z.string(), recipient: z.string(), value: z.string(), authorizationNonce: z.string() },
-      ...{ validAfter: z.string(), validBefore: z.string() },
-    }),
-  ),
-});
-
-/** A call of the facilitator contract, without signatures. Amounts are in the asset's smallest unit. */
-export type CallView = z.infer<typeof callViewSchema>;
 
 /** The answer of `GET /payments/{id}/transaction`. Gas, its price and the fee are decimal, in wei where they are money. */
 export const transactionViewSchema = z.object({

@@ -1,8 +1,8 @@
+import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import { errorsSection, reasonTexts } from "../../protocol/catalogue-texts.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";
 import type { RefusalExplanation } from "../explain/explain-refusal.ts";
-import type { AuthorizationUse } from "./payment-chain.ts";
 import type { PaymentSummary, TimelineEntry } from "./payment-view.ts";
 
 /** The reason that payments are refused for whose authorization was used. */
@@ -33,7 +33,7 @@ export function settledHere(timeline: readonly TimelineEntry[]): SettledHere | u
  * @param general what is said of the refusal without that
  */
 export function explainUse(
-  use: SettledHere | AuthorizationUse | undefined,
+  use: SettledHere | PaymentUse | undefined,
   units: PaymentSummary["token"],
   general: Pick<RefusalExplanation, "why" | "fix"> & Partial<RefusalExplanation> = {
     why: reasonTexts[usedReason].meaning,

@@ -85,7 +85,7 @@ function read(body: unknown, payment: PaymentRequest): SeenResource | undefined 
 }
 
 function acceptsOf(
-  { x402Version, network, requirements, authorization }: PaymentRequest,
+  { x402Version, network, requirements, payment }: PaymentRequest,
   { maxTimeoutSeconds, extra }: z.infer<typeof bodySchema>["paymentRequirements"],
   told: { address: string; description: string | undefined; mimeType: string | undefined },
 ): DiscoveredResource["accepts"][number] {
@@ -97,7 +97,7 @@ function acceptsOf(
     // Version 1 has these members in its requirements, version 2 beside them.
     ...(x402Version === 1 ? { maxAmountRequired: amount, resource, description, mimeType } : { amount }),
     asset: requirements.asset,
-    payTo: requirements.payTo ?? authorization.to,
+    payTo: requirements.payTo ?? payment.payTo,
     ...(maxTimeoutSeconds !== undefined && { maxTimeoutSeconds }),
     ...(extra && { extra }),
   };

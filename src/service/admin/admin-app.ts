@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
-import { createUseFinder } from "../../observe/capture/authorization-use.ts";
 import { capturePayment } from "../../observe/capture/capture-payment.ts";
+import { createUseFinder } from "../../observe/capture/payment-use.ts";
 import type { ReadableChain } from "../../observe/capture/readable-chain.ts";
 import type { RefusalContext } from "../../observe/explain/explain-refusal.ts";
 import { answerFrom } from "../../observe/studio/answer-from.ts";

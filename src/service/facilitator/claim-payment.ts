@@ -1,10 +1,10 @@
 import type { Funds } from "../../chain/chain.ts";
-import type { SettleCall } from "../../chain/contract/calls.ts";
 import { estimateFees } from "../../chain/fees.ts";
 import type { Head } from "../../chain/rpc/calls.ts";
-import { settleTransaction, usualSettleGas } from "../../chain/signing/transaction.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { BoundIdentifier } from "../../ledger/settlement.ts";
+import type { SettleCall } from "../../methods/on-chain/settling.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { type Invalid, invalid } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
 import type { Address } from "../../protocol/hex.ts";
@@ -15,7 +15,6 @@ import { refusedForCode } from "../organizations/limits.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import { poll } from "../relayer/poll.ts";
 import type { Submission } from "../relayer/relayer.ts";
-import { classifyRevert } from "./check-state.ts";
 import type { Lane } from "./context.ts";
 import type { Expense, GasBudget } from "./gas-budget.ts";
 import type { ReadPayment } from "./intake.ts";
@@ -25,7 +24,7 @@ import type { Turn } from "./turns.ts";
 import type { Waiting } from "./waiting.ts";
 
 /** What it takes besides the payment. */
-export type ClaimOptions = Waiting & { gasBudget: GasBudget; turn: Turn };
+export type ClaimOptions = Waiting & { gasBudget: GasBudget; turn: Turn; ways: WaysToPay };
 
 /** A payment whose signature holds, and for whom it is to be claimed. */
 export type Claimant = Pick<ReadPayment, "payment"> &
@@ -51,9 +50,11 @@ const balancePollMs = 50;
  */
 export async function claimPayment(claimant: Claimant, options: ClaimOptions): Promise<Invalid | undefined> {
   const { payment, identifier, chain, relayer, signature, caller, recipient, checked } = claimant;
-  const { authorization, asset, network } = payment;
-  const { now, deadline, signal, gasBudget, turn } = options;
-  const call: SettleCall = { asset: asset.address, authorization, signature, recipient, id: payment.id };
+  const { signed, network } = payment;
+  const { now, deadline, signal, gasBudget, turn, ways } = options;
+  const settling = ways.settlingOf(signed.method);
+  const call: SettleCall = { payment: { ...signed, signature }, recipient, id: payment.id };
+  const transaction = settling.transaction([call], network);
   let takenUp: Invalid | undefined;
   let balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
 
@@ -70,18 +71,20 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   /** Undefined while settlements under way take up the balance, or it was read before they were mined. */
   async function tryToClaim(): Promise<Invalid | "claimed" | undefined> {
     const readAt = now();
-    const { head, revert, funds, payerCode } = await chain.simulateSettle(call, { withFunds: true });
-    const outsideWindow = checked(
-      "windowIsOpen",
-      checkValidityWindow(authorization, head.timestamp, chain.network),
-    );
+    const { head, revert, funds, payerCode } = await chain.simulate(transaction, {
+      payer: signed.payer,
+      asset: signed.asset,
+      withFunds: true,
+      id: payment.id,
+    });
+    const outsideWindow = checked("windowIsOpen", checkValidityWindow(signed, head.timestamp, chain.network));
     if (outsideWindow !== undefined) return outsideWindow;
-    const reverts = checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
+    const reverts = checked("simulationSucceeds", revert && (await settling.explain(chain, call, revert)));
     if (reverts !== undefined) return reverts;
     if (funds === undefined || payerCode === undefined) throw new Error("the funds were not read");
-    const refused = refusedForCode(caller.organization.limits[network.name], authorization.from, payerCode);
+    const refused = refusedForCode(caller.organization.limits[network.name], signed.payer, payerCode);
     if (checked("payerIsAccepted", refused) !== undefined) return refused;
-    requireGasMoney(call, network, head, funds);
+    requireGasMoney(transaction.gas, network, head, funds);
     if (await turn.take(payerCode, options)) {
       balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
       return tryToClaim();
@@ -93,14 +96,16 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
         organizationId: caller.organization.id,
         network: network.name,
         chainId: network.chainId,
-        asset: asset.address,
-        payer: authorization.from,
+        method: signed.method,
+        asset: signed.asset,
+        payer: signed.payer,
         payerCode,
-        authorizationNonce: authorization.nonce,
+        nonce: signed.nonce,
+        nonceSpace: signed.nonceSpace,
         digest: payment.digest,
-        value: authorization.value,
-        validAfter: authorization.validAfter,
-        validBefore: authorization.validBefore,
+        amount: signed.limit,
+        window: signed.window,
+        payload: signed.payload,
         signature,
         recipient,
         balance: funds.payer,
@@ -111,7 +116,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
       head,
       tip: funds.tip,
       gasMoney: funds.operator,
-      sendBefore: readAt + Number(authorization.validBefore - expiryMarginSeconds - head.timestamp) * 1000,
+      sendBefore: readAt + Number(signed.window.last + 1n - expiryMarginSeconds - head.timestamp) * 1000,
       deadline,
       signal,
     };
@@ -119,7 +124,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     const expense: Expense = {
       payer: payerCode === null ? "plain" : "withCode",
       // Code may use all that a transaction allows it.
-      cost: { withCode: settleTransaction([call]).gas * maxFeePerGas, plain: usualSettleGas * maxFeePerGas },
+      cost: { withCode: transaction.gas * maxFeePerGas, plain: settling.usual.gas * maxFeePerGas },
     };
     const outcome = await gasBudget.within(caller, network, expense, () => relayer.submit(submission));
     switch (outcome) {
@@ -144,7 +149,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
         takenUp = undefined;
         return undefined;
       case "over_balance":
-        takenUp = refusals.balanceTakenUp(funds.payer, authorization.value);
+        takenUp = refusals.balanceTakenUp(funds.payer, signed.limit);
         return undefined;
     }
   }
@@ -159,13 +164,8 @@ function behind({ name }: NetworkConfig): string {
  *
  * @throws OperatorError: it says nothing of the payment.
  */
-function requireGasMoney(
-  call: SettleCall,
-  network: NetworkConfig,
-  head: Head,
-  { operator, tip }: Funds,
-): void {
-  const cost = settleTransaction([call]).gas * estimateFees(head, network, tip).maxFeePerGas;
+function requireGasMoney(gas: bigint, network: NetworkConfig, head: Head, { operator, tip }: Funds): void {
+  const cost = gas * estimateFees(head, network, tip).maxFeePerGas;
   if (operator >= cost) return;
   throw new OperatorError("no gas money", {
     hints: [

@@ -1,5 +1,6 @@
 import type { Chain } from "../../chain/chain.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { Outcomes } from "../relayer/outcomes.ts";
@@ -25,6 +26,7 @@ export type FacilitatorContext = {
   /** What follows failures up, on each of these networks. */
   recoveries: ReadonlyMap<NetworkName, RecoveryLoop>;
   ledger: Ledger;
+  ways: WaysToPay;
   outcomes: Outcomes;
   /** Unix milliseconds; for waiting only. The time of a payment is the chain's. */
   now: () => number;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { paymentBody } from "../../../test/support/http/stub-app.ts";
+import { parsePaymentRequest } from "../../methods/methods.ts";
 import { refusals, refuseUntold, refuseUsedOnChain } from "../../protocol/refusals.ts";
-import { parsePaymentRequest } from "../../protocol/requests.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
@@ -12,21 +12,23 @@ const { request } = parsed;
 const refusal = refusals.valueDiffers(10_000n, 20_000n, undefined);
 
 /** Networks of which nothing is asked but whether an authorization was used, of one endpoint after the other. */
-function networksThat(...endpoints: readonly (() => Promise<boolean>)[]): FacilitatorContext["networks"] {
-  const views = endpoints.map((isAuthorizationUsed, index) => ({
-    endpoint: `${index + 1}`,
-    isAuthorizationUsed,
-  }));
+function chainThat(
+  ...endpoints: readonly (() => Promise<boolean>)[]
+): Pick<FacilitatorContext, "networks" | "ways"> {
+  const views = endpoints.map((isUsed, index) => ({ endpoint: `${index + 1}`, isUsed }));
   const chain = { endpoints: () => views };
   const networks: unknown = new Map([[request.knownNetwork.name, [{ chain }]]]);
-  return networks as FacilitatorContext["networks"];
+  const ways: unknown = {
+    settlingOf: () => ({ isUsed: ({ isUsed }: (typeof views)[number]) => isUsed() }),
+  };
+  return { networks: networks as FacilitatorContext["networks"], ways: ways as FacilitatorContext["ways"] };
 }
 
 const unasked = () => Promise.reject(new Error("asked"));
 
 test("a payment that another request is about to claim is not to be signed again", async () => {
   const ledger = { findLease: async () => ({ isOwn: false, expiresAt: 0 }), find: async () => null };
-  const context = { ledger, networks: networksThat(unasked) };
+  const context = { ledger, ...chainThat(unasked) };
   expect(await refuseWithUse(context, refusal, request, "org_local")).toMatchObject({
     reason: refusal.reason,
     situation: "under_way",
@@ -45,23 +47,23 @@ test("the lease is asked for before the settlement, which would be missed betwee
       return null;
     },
   };
-  const networks = networksThat(async () => {
+  const chain = chainThat(async () => {
     asked.push("chain");
     return false;
   });
-  expect(await refuseWithUse({ ledger, networks }, refusal, request, "org_local")).toBe(refusal);
+  expect(await refuseWithUse({ ledger, ...chain }, refusal, request, "org_local")).toBe(refusal);
   expect(asked).toEqual(["lease", "settlement", "chain"]);
 });
 
 test("a refusal by which nobody signs again asks neither ledger nor chain", async () => {
-  const context = { ledger: { findLease: unasked, find: unasked }, networks: networksThat(unasked) };
+  const context = { ledger: { findLease: unasked, find: unasked }, ...chainThat(unasked) };
   const paused = refusals.assetPaused();
   expect(await refuseWithUse(context, paused, request, undefined)).toBe(paused);
 });
 
 test("a fault of the program is not taken for a chain that cannot be asked", async () => {
   const ledger = { findLease: async () => null, find: async () => null };
-  const context = { ledger, networks: networksThat(unasked) };
+  const context = { ledger, ...chainThat(unasked) };
   await expect(refuseWithUse(context, refusal, request, undefined)).rejects.toThrow("asked");
 });
 
@@ -86,13 +88,13 @@ test.each<{ endpoints: (keyof typeof answers)[]; is: "used" | "unused" | "untold
   { endpoints: ["silent", "unused", "used"], is: "used", asked: 3 },
 ])("an authorization that endpoints call $endpoints is $is", async ({ endpoints, is, asked }) => {
   let count = 0;
-  const networks = networksThat(
+  const chain = chainThat(
     ...endpoints.map((answer) => () => {
       count++;
       return answers[answer]();
     }),
   );
   const refused = { used: refuseUsedOnChain(refusal), unused: refusal, untold: refuseUntold(refusal) };
-  expect(await refuseWithUseOnChain(networks, refusal, request)).toEqual(refused[is]);
+  expect(await refuseWithUseOnChain(chain, refusal, request)).toEqual(refused[is]);
   expect(count).toBe(asked);
 });

@@ -1,6 +1,5 @@
-import type { Chain } from "../../chain/chain.ts";
+import type { Chain, ChainView } from "../../chain/chain.ts";
 import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
-import type { AskedAuthorization } from "../../chain/used-authorizations.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
@@ -18,10 +17,7 @@ import type { FollowUp } from "../relayer/recovery.ts";
 import type { FacilitatorContext } from "./context.ts";
 
 /** What is looked up of a request that is refused. */
-type RefusedRequest = Pick<
-  PaymentRequest,
-  "settlementId" | "knownNetwork" | "authorization" | "requirements"
->;
+type RefusedRequest = Pick<PaymentRequest, "settlementId" | "knownNetwork" | "payment">;
 
 /**
  * A refusal as it is answered. Where payers would sign anew for it, the ledger is asked first whether an earlier request
@@ -31,19 +27,20 @@ type RefusedRequest = Pick<
  * @param organizationId of the caller; undefined of one without a key
  */
 export async function refuseWithUse(
-  { ledger, networks }: Pick<FacilitatorContext, "networks"> & { ledger: Pick<Ledger, "find" | "findLease"> },
+  context: Pick<FacilitatorContext, "networks" | "ways"> & { ledger: Pick<Ledger, "find" | "findLease"> },
   refusal: Invalid,
   request: RefusedRequest,
   organizationId: string | undefined,
 ): Promise<Invalid> {
   if (!isSignedAgain(refusal)) return refusal;
+  const { ledger } = context;
   const { settlementId: id } = request;
   // In this order: a lease is only given up once its payment is in the ledger, or will not be.
   const lease = await ledger.findLease(id);
   const settlement = await ledger.find(id);
   if (settlement === null) {
     return lease === null
-      ? refuseWithUseOnChain(networks, refusal, request)
+      ? refuseWithUseOnChain(context, refusal, request)
       : refuseUsed(refusal, "under_way");
   }
   const { state, deliveredAt } = settlement;
@@ -53,15 +50,17 @@ export async function refuseWithUse(
 
 /** The same of an authorization that the ledger does not know. */
 export async function refuseWithUseOnChain(
-  networks: FacilitatorContext["networks"],
+  { networks, ways }: Pick<FacilitatorContext, "networks" | "ways">,
   refusal: Invalid,
-  { settlementId: id, knownNetwork, authorization, requirements: { asset } }: RefusedRequest,
+  { settlementId: id, knownNetwork, payment }: RefusedRequest,
 ): Promise<Invalid> {
   const lanes = networks.get(knownNetwork.name);
   if (!isSignedAgain(refusal) || lanes === undefined) return refusal;
   try {
     // Always that of the first operator, so that all refusals of a network share its requests.
-    const isUsed = await isUsedByAny(lanes[0].chain, { asset, authorization, id });
+    const isUsed = await isUsedByAny(lanes[0].chain, (view) =>
+      ways.settlingOf(payment.method).isUsed(view, payment, id),
+    );
     return isUsed ? refuseUsedOnChain(refusal) : refusal;
   } catch (error) {
     if (error instanceof UndeterminedError) return refuseUntold(refusal);
@@ -75,10 +74,13 @@ export async function refuseWithUseOnChain(
  *
  * @throws UndeterminedError when none answered
  */
-async function isUsedByAny(chain: Pick<Chain, "endpoints">, asked: AskedAuthorization): Promise<boolean> {
+async function isUsedByAny(
+  chain: Pick<Chain, "endpoints">,
+  isUsed: (view: ChainView) => Promise<boolean>,
+): Promise<boolean> {
   let unused = 0;
-  for await (const isUsed of eachEndpoint(chain, (view) => view.isAuthorizationUsed(asked))) {
-    if (isUsed) return true;
+  for await (const used of eachEndpoint(chain, isUsed)) {
+    if (used) return true;
     if (++unused === failureEndpoints) break;
   }
   return false;

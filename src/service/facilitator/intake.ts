@@ -23,9 +23,12 @@ export type ReadPayment = {
 export type PaymentIntake = (request: PaymentRequest, checked: Checked) => ReadPayment | Invalid;
 
 /** Makes the first step that verify and settle share. */
-export function createPaymentIntake(networks: FacilitatorContext["networks"]): PaymentIntake {
+export function createPaymentIntake(
+  networks: FacilitatorContext["networks"],
+  ways: FacilitatorContext["ways"],
+): PaymentIntake {
   const readers = new Map(
-    [...networks].map(([name, [{ chain }]]) => [name, createPaymentReader(chain.network)]),
+    [...networks].map(([name, [{ chain }]]) => [name, createPaymentReader(chain.network, ways)]),
   );
   const inOrder = createOrder();
   return (request, checked) => {
@@ -45,7 +48,7 @@ export function createPaymentIntake(networks: FacilitatorContext["networks"]): P
     checked(last, refusal);
     if (refusal !== undefined) return refusal;
     const payment = read(request);
-    if (payment === undefined) throw new Error("an allowed asset has no domain");
+    if (payment === undefined) throw new Error("an allowed asset is not configured");
     return { payment, lanes: inOrder(lanes) };
   };
 }
@@ -105,7 +108,7 @@ export function recipientFor(caller: Caller | null, network: NetworkName): Addre
 /** What the caller's organization keeps from being settled, although the payment is good. */
 export function checkLimits(
   caller: Caller | null,
-  { network, authorization }: SettleablePayment,
+  { network, signed }: SettleablePayment,
 ): Invalid | undefined {
-  return belowMinimum(caller?.organization.limits[network.name], authorization.value);
+  return belowMinimum(caller?.organization.limits[network.name], signed.limit);
 }

@@ -4,8 +4,9 @@ import { addressOf, hashOf } from "../../../test/support/ledger/test-ledger.ts";
 import type { Chain } from "../../chain/chain.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
+import { parsePaymentRequest } from "../../methods/methods.ts";
+import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { networks } from "../../protocol/networks.ts";
-import { parsePaymentRequest } from "../../protocol/requests.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import { createOutcomes } from "../relayer/outcomes.ts";
 import type { Relayer, Submission } from "../relayer/relayer.ts";
@@ -45,7 +46,7 @@ async function settleAfterStandingStill(ms: number, { isTaken }: { isTaken: bool
   const chain = {
     network,
     askWallet: async () => "accepted",
-    simulateSettle: async () => ({
+    simulate: async () => ({
       head: { number: 5n, timestamp: 4_102_444_700n, baseFeePerGas: 1n, gasLimit: 30_000_000n },
       revert: undefined,
       funds: { payer: 10n ** 12n, operator: 10n ** 18n, tip: 1n },
@@ -80,6 +81,7 @@ async function settleAfterStandingStill(ms: number, { isTaken }: { isTaken: bool
     networks: new Map([["base", [lane]]]),
     recoveries: new Map(),
     ledger,
+    ways: waysToPay,
     outcomes,
     now: () => time,
     settleWaitMs: { 1: 80_000, 2: 45_000 },

@@ -83,8 +83,8 @@ const leaseSlowPollMs = 250;
  * organization together with the signed transaction, and the lease becomes the right to the answer.
  */
 export function createSettle(context: FacilitatorContext): Settle {
-  const { networks, recoveries, ledger, outcomes, now, settleWaitMs, serviceId } = context;
-  const intake = createPaymentIntake(networks);
+  const { networks, recoveries, ledger, ways, outcomes, now, settleWaitMs, serviceId } = context;
+  const intake = createPaymentIntake(networks, ways);
   const gasBudget = createGasBudget(ledger, now);
   const repeats = createRepeats(now);
   const turns = createTurns(ledger, now);
@@ -104,7 +104,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     }
     const limited = checked("minimumIsReached", checkLimits(caller, payment));
     if (limited !== undefined) return refuse(limited);
-    const proven = await verifySignature(payment, chain);
+    const proven = await verifySignature(payment, chain, ways);
     if ("reason" in proven) return refuseFirst(checked("signatureHolds", proven), request, caller);
     checked("signatureHolds", undefined);
 
@@ -133,7 +133,7 @@ export function createSettle(context: FacilitatorContext): Settle {
 
     async function settleLeased(claimant: Omit<Claimant, keyof Lane>, lease: Lease): Promise<SettleResult> {
       const { chainId } = payment.network;
-      const payer = { chainId, asset: payment.asset.address, payer: payment.authorization.from };
+      const payer = { chainId, asset: payment.asset.address, payer: payment.signed.payer };
       const turn = turns.of(payer, { organizationId: caller.organization.id, network: payment.network });
       let isClaimed = false;
       let isSuccess = false;
@@ -141,10 +141,10 @@ export function createSettle(context: FacilitatorContext): Settle {
         if ((await ledger.find(payment.id)) === null) {
           checked("authorizationIsFree", undefined);
           const refusal = await withOperator(lanes, (lane) =>
-            claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget, turn }),
+            claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget, turn, ways }),
           );
           if (refusal !== undefined) {
-            const told = await refuseWithUseOnChain(networks, refusal, request);
+            const told = await refuseWithUseOnChain(context, refusal, request);
             await leases.giveUp(lease);
             return refuse(told);
           }

@@ -1,10 +1,10 @@
 import type { Chain } from "../../chain/chain.ts";
 import { normaliseSignature, recoverSigner } from "../../chain/signing/recover.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { type Hex, sameAddress } from "../../protocol/hex.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import { isErc6492 } from "../../protocol/signature.ts";
-import { describeWrongSignature } from "../../protocol/signature-mistakes.ts";
 import type { SettleablePayment } from "./payment.ts";
 
 /** The signature as the token takes it. */
@@ -20,21 +20,23 @@ export type ProvenSignature = { signature: Hex };
 export async function verifySignature(
   payment: SettleablePayment,
   chain: Chain,
+  ways: Pick<WaysToPay, "methodOf">,
 ): Promise<ProvenSignature | Invalid> {
-  const { authorization, digest, signature } = payment;
+  const { signed, digest } = payment;
+  const { payer, signature } = signed;
   const signer = recoverSigner(digest, signature);
-  if (signer !== undefined && sameAddress(signer, authorization.from)) {
+  if (signer !== undefined && sameAddress(signer, payer)) {
     return { signature: normaliseSignature(signature) };
   }
 
-  const proof = await chain.askWallet(authorization.from, digest, signature, payment.id);
+  const proof = await chain.askWallet(payer, digest, signature, payment.id);
   if (proof === "accepted") return { signature };
   if (proof === "no_code" && isErc6492(signature)) {
-    return refusals.walletNotDeployed(authorization.from, payment.network.name);
+    return refusals.walletNotDeployed(payer, payment.network.name);
   }
-  if (proof !== "no_code") return refusals.walletRefuses(authorization.from);
+  if (proof !== "no_code") return refusals.walletRefuses(payer);
   const { asset, network } = payment;
   const domain = { asset, chainId: network.chainId };
-  const mistake = await describeWrongSignature({ authorization, signature }, domain, recoverSigner);
-  return refusals.notSignedByPayer(authorization.from, network.name, asset, mistake);
+  const mistake = await ways.methodOf(signed.method).describeWrongSignature(signed, domain, recoverSigner);
+  return refusals.notSignedByPayer(payer, network.name, asset, mistake);
 }

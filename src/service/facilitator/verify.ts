@@ -1,11 +1,10 @@
-import type { SettleCall } from "../../chain/contract/calls.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
+import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { refusedForCode } from "../organizations/limits.ts";
 import type { Caller } from "../organizations/organizations.ts";
-import { classifyRevert } from "./check-state.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
@@ -33,8 +32,8 @@ export type Verify = (
  * the network gets the default: the payer stands in as recipient in the simulation.
  */
 export function createVerify(context: FacilitatorContext): Verify {
-  const { networks, recoveries, ledger, serviceId } = context;
-  const intake = createPaymentIntake(networks);
+  const { networks, recoveries, ledger, ways, serviceId } = context;
+  const intake = createPaymentIntake(networks, ways);
 
   return async (request, caller, { repeats } = { repeats: false }) => {
     const refusal = await judge(request, caller, repeats);
@@ -55,7 +54,7 @@ export function createVerify(context: FacilitatorContext): Verify {
     const limited = checked("minimumIsReached", checkLimits(caller, payment));
     if (limited !== undefined) return limited;
 
-    const proven = await verifySignature(payment, chain);
+    const proven = await verifySignature(payment, chain, ways);
     if ("reason" in proven) return checked("signatureHolds", proven);
     checked("signatureHolds", undefined);
 
@@ -79,27 +78,31 @@ export function createVerify(context: FacilitatorContext): Verify {
     }
     checked("authorizationIsFree", undefined);
 
+    const { signed, network } = payment;
+    const settling = ways.settlingOf(signed.method);
     const call: SettleCall = {
-      asset: payment.asset.address,
-      authorization: payment.authorization,
-      signature: proven.signature,
-      recipient: recipientFor(caller, payment.network.name) ?? payment.authorization.from,
+      payment: { ...signed, signature: proven.signature },
+      recipient: recipientFor(caller, network.name) ?? signed.payer,
       id: payment.id,
     };
+    const transaction = settling.transaction([call], network);
     return withOperator(lanes, async ({ chain }) => {
-      const limits = caller?.organization.limits[payment.network.name];
-      const { head, revert, payerCode } = await chain.simulateSettle(call, {
+      const limits = caller?.organization.limits[network.name];
+      const { head, revert, payerCode } = await chain.simulate(transaction, {
+        payer: signed.payer,
+        asset: signed.asset,
         withFunds: false,
         withPayerCode: limits?.refusePayersWithCode ?? false,
+        id: payment.id,
       });
       const outsideWindow = checked(
         "windowIsOpen",
-        checkValidityWindow(payment.authorization, head.timestamp, chain.network),
+        checkValidityWindow(signed, head.timestamp, chain.network),
       );
       if (outsideWindow !== undefined) return outsideWindow;
-      const reverts = checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
+      const reverts = checked("simulationSucceeds", revert && (await settling.explain(chain, call, revert)));
       if (reverts !== undefined) return reverts;
-      return checked("payerIsAccepted", refusedForCode(limits, payment.authorization.from, payerCode));
+      return checked("payerIsAccepted", refusedForCode(limits, signed.payer, payerCode));
     });
   }
 }

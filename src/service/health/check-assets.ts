@@ -1,8 +1,8 @@
-import { decimalsOf, domainSeparatorOf, viewGas } from "../../chain/contract/views.ts";
 import { expectAnswer } from "../../chain/deploy/expect-answer.ts";
 import { callViews, readViews } from "../../chain/view-calls.ts";
+import { decimalsOf, domainSeparatorOf, viewGas } from "../../chain/views.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
-import { domainSeparator } from "../../protocol/authorization.ts";
+import { domainSeparator } from "../../methods/exact-eip3009/authorization.ts";
 import { type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { type Check, failed, type NetworkCheck, ok, warning } from "./check.ts";

@@ -1,4 +1,3 @@
-import { forwardLimitOf, viewGas } from "../../chain/contract/views.ts";
 import {
   type ContractState,
   contractCalls,
@@ -8,8 +7,10 @@ import {
 import { expectAnswer } from "../../chain/deploy/expect-answer.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import { callViews, readViews } from "../../chain/view-calls.ts";
+import { viewGas } from "../../chain/views.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import { contractVariables } from "../../config/variables.ts";
+import { forwardLimitOf } from "../../methods/exact-eip3009/on-chain/views.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";

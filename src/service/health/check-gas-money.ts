@@ -1,16 +1,17 @@
-import type { SettleCall } from "../../chain/contract/calls.ts";
 import { dataFeeCall, readDataFee } from "../../chain/data-fee.ts";
 import { expectAnswer } from "../../chain/deploy/expect-answer.ts";
 import { formatCoins, formatCount, formatGwei } from "../../chain/deploy/units.ts";
 import { estimateFees, pricePerGas, readTip, tipCall } from "../../chain/fees.ts";
 import { readQuantity } from "../../chain/rpc/read-hex.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
+import { exactEip3009Settling } from "../../methods/exact-eip3009/on-chain/settling.ts";
 import {
   forwardTransaction,
   settleTransaction,
   usualForwardGas,
   usualSettleGas,
-} from "../../chain/signing/transaction.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
+} from "../../methods/exact-eip3009/on-chain/transaction.ts";
+import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type Accounts, type Check, failed, type NetworkCheck, ok, warning } from "./check.ts";
 
@@ -95,16 +96,18 @@ function samplePayment({ usdc, facilitatorContract }: NetworkConfig): SettleCall
   // None is zero, as is usual in a payment: zeros would cost less gas.
   const nonZeroBytes = `0x${"a5".repeat(32)}` as const;
   return {
-    asset: usdc.address,
-    authorization: {
-      from: facilitatorContract,
-      to: facilitatorContract,
-      value: 1_000_000n,
-      validAfter: 0n,
-      validBefore: 2_000_000_000n,
+    payment: {
+      method: exactEip3009Settling.method,
+      payer: facilitatorContract,
+      payTo: facilitatorContract,
+      asset: usdc.address,
+      limit: 1_000_000n,
+      window: { first: 1n, last: 2_000_000_000n },
       nonce: nonZeroBytes,
+      nonceSpace: usdc.address,
+      signature: `${nonZeroBytes}${nonZeroBytes.slice(2)}1b`,
+      payload: null,
     },
-    signature: `${nonZeroBytes}${nonZeroBytes.slice(2)}1b`,
     recipient: facilitatorContract,
   };
 }

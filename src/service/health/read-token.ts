@@ -1,8 +1,7 @@
-import { selector } from "../../chain/contract/calldata.ts";
-import { domainSeparatorOf } from "../../chain/contract/views.ts";
 import { createLocalRpc, type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import { isBytes, isWord, quantity, readQuantity, wordAt } from "../../chain/rpc/read-hex.ts";
-import { domainSeparator } from "../../protocol/authorization.ts";
+import { domainSeparatorOf, selector } from "../../chain/views.ts";
+import { domainSeparator } from "../../methods/exact-eip3009/authorization.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";

@@ -1,10 +1,12 @@
 import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import { parsePaymentRequest } from "../../methods/methods.ts";
 import { type Metrics, noMetrics } from "../../observe/metrics/metrics.ts";
 import { type CorsOrigins, corsOptions } from "../../protocol/cors.ts";
 import { builtInNetworks, type NetworkRegistry } from "../../protocol/networks.ts";
 import type { ApiBeside } from "../../protocol/openapi.ts";
 import { bodyLimit } from "../../protocol/problems.ts";
+import type { RequestParser } from "../../protocol/requests.ts";
 import { createUuid } from "../../util/create-uuid.ts";
 import { noSchemas } from "../../util/no-schemas.ts";
 import type { Catalog } from "../discovery/catalog.ts";
@@ -40,6 +42,8 @@ export type AppOptions = {
   facilitator: Facilitator;
   /** The networks whose names mean something, served or not; the built-in ones by default. */
   knownNetworks?: NetworkRegistry | undefined;
+  /** Reads payments of the ways to pay that are taken: all by default. */
+  parse?: RequestParser | undefined;
   /** The catalogue of what was paid for; none by default. */
   catalog?: Catalog | undefined;
   organizations: Organizations;
@@ -79,7 +83,8 @@ export type AppOptions = {
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { facilitator, organizations, checkHealth, now, anonymousVerify = false, logger } = options;
   const { metrics = noMetrics, trustProxy = false, timeouts = defaultTimeouts } = options;
-  const { serviceId = randomUUID(), docs = false, knownNetworks = builtInNetworks } = options;
+  const { serviceId = randomUUID(), docs = false } = options;
+  const { knownNetworks = builtInNetworks, parse = parsePaymentRequest } = options;
   const inTime = serverTimeouts(timeouts);
   const app = Fastify({
     bodyLimit,
@@ -120,8 +125,8 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { catalog } = options;
   if (catalog !== undefined) await app.register(noteResources, { catalog });
 
-  await app.register(verifyRoute, { facilitator, knownNetworks, now, anonymousVerify });
-  await app.register(settleRoute, { facilitator, knownNetworks, metrics });
+  await app.register(verifyRoute, { facilitator, parse, knownNetworks, now, anonymousVerify });
+  await app.register(settleRoute, { facilitator, parse, knownNetworks, metrics });
   await app.register(settlementRoutes, { facilitator, knownNetworks });
   await app.register(discoveryRoutes, { catalog, knownNetworks });
   await app.register(supportedRoute, { facilitator });

@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Chain, ChainView, Diagnosis, Payout, TransferPlace } from "../../chain/chain.ts";
+import type { Chain, ChainView } from "../../chain/chain.ts";
 import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
 import type { FailedSettlement } from "../../ledger/recoveries.ts";
 import { lowerCase } from "../../ledger/rows.ts";
+import type { Payout, Settling, TransferPlace } from "../../methods/on-chain/settling.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { finalitySeconds } from "../../protocol/refusals.ts";
 import { UndeterminedError } from "../../util/errors.ts";
@@ -53,15 +55,16 @@ const openKinds: ReadonlySet<FailureFinding["kind"]> = new Set(["recent", "undon
  * @throws UndeterminedError when the chain could not be asked, or does not say how the authorization was used.
  */
 export async function classifyFailure(
-  chain: Chain,
+  { chain, ways }: { chain: Chain; ways: Pick<WaysToPay, "settlingOf"> },
   failure: FailedSettlement,
   confirmed: ReadonlySet<Hex> = new Set(),
 ): Promise<FailureFinding> {
   const { network } = chain;
   const { forwardEndpoints = failureEndpoints } = network;
   const endpoints = chain.endpoints().length;
+  const settling = ways.settlingOf(failure.settlement.method);
   const findings: FailureFinding[] = [];
-  for await (const finding of eachEndpoint(chain, (view) => classifyAt(view, failure))) {
+  for await (const finding of eachEndpoint(chain, (view) => classifyAt(view, settling, failure))) {
     if (openKinds.has(finding.kind)) return finding;
     const same = findings.find((other) => saysTheSame(other, finding));
     if (same !== undefined) return join(same, finding);
@@ -109,27 +112,21 @@ function join(one: FailureFinding, other: FailureFinding): FailureFinding {
 /** What one endpoint says of a failure. */
 async function classifyAt(
   chain: ChainView,
+  settling: Settling,
   { settlement, usedByBlock, recovery }: FailedSettlement,
 ): Promise<FailureFinding> {
   const { network } = chain;
-  const { id, asset, payer, authorizationNonce, value, recipient, claimedBlock, validBefore } = settlement;
+  const { claimedBlock, window } = settlement;
+  const call = callOf(settlement, network.facilitatorContract);
   const blocksIn = (ms: number) => BigInt(Math.ceil(ms / network.blockTimeMs));
   const head = await chain.head();
   const deep = head.number - BigInt(network.confirmations) + 1n;
   const known = recovery?.proof.blockNumber ?? claimedBlock;
   const earliest = known - blocksIn(searchBeforeMs);
-  const query = {
-    id,
-    asset,
-    payer,
-    authorizationNonce,
-    value,
-    fromBlock: earliest > 0n ? earliest : 0n,
-    toBlock: deep,
-  };
+  const search = { ...call, fromBlock: earliest > 0n ? earliest : 0n, toBlock: deep };
   /** Our own transaction that paid it after the claim, if any. */
   const findPaid = async (): Promise<FailureFinding | undefined> => {
-    const payout = await chain.findPayout({ ...query, recipient });
+    const payout = await settling.findPayout(chain, search);
     if (payout === null || payout.blockNumber <= claimedBlock) return undefined;
     const { hash, blockHash } = payout;
     return {
@@ -139,8 +136,8 @@ async function classifyAt(
   };
 
   const [found, state, decidedIn] = await Promise.all([
-    chain.findDirectSubmission(query),
-    chain.diagnose(callOf(settlement, network.facilitatorContract)),
+    settling.recovery?.findDirectSubmission(chain, search) ?? null,
+    settling.stateOf(chain, call),
     settlement.blockNumber === null ? null : chain.blockHash(settlement.blockNumber),
   ]);
 
@@ -156,10 +153,10 @@ async function classifyAt(
     // A forward that was signed before may have been mined, whatever became of its receipt.
     const forwarded = recovery === null || recovery.txNonce === null ? undefined : await findPaid();
     if (forwarded !== undefined) return forwarded;
-    return { kind: "submitted", proof: inLowerCase(found), obstacle: findObstacle(state) };
+    return { kind: "submitted", proof: inLowerCase(found), obstacle: state.obstacle };
   }
-  if (!state.authorizationUsed) {
-    const over = head.timestamp >= validBefore + BigInt(finalitySeconds);
+  if (!state.used) {
+    const over = head.timestamp > window.last + BigInt(finalitySeconds);
     const isDecided = over || decidedIn?.toLowerCase() === settlement.blockHash;
     return isDecided ? { kind: "unused", over } : { kind: "undone" };
   }
@@ -170,13 +167,4 @@ async function classifyAt(
 /** Endpoints write hashes as they like, and are compared. */
 function inLowerCase({ transactionHash, blockHash, ...place }: TransferPlace): TransferPlace {
   return { ...place, transactionHash: lowerCase(transactionHash), blockHash: lowerCase(blockHash) };
-}
-
-/** Why a forward would be reverted, as far as state tells. */
-function findObstacle(state: Diagnosis): string | undefined {
-  if (state.contractPaused) return "the facilitator contract is paused";
-  if (state.tokenPaused) return "the token is paused by its issuer";
-  if (state.contractBlacklisted) return "the facilitator contract is blacklisted by the token's issuer";
-  if (state.recipientBlacklisted) return "the recipient is blacklisted by the token's issuer";
-  return undefined;
 }

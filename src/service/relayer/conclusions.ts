@@ -1,10 +1,10 @@
 import type { Receipt } from "../../chain/chain.ts";
-import { settlesSeveral } from "../../chain/contract/calldata.ts";
-import { provesForwarding, readSettlements } from "../../chain/contract/receipt-proof.ts";
 import { readTransaction } from "../../chain/signing/read-transaction.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Conclusion } from "../../ledger/ledger.ts";
 import type { Attempt, Claim } from "../../ledger/settlement.ts";
-import type { Address } from "../../protocol/hex.ts";
+import type { Settling } from "../../methods/on-chain/settling.ts";
+import { callOf } from "./slot.ts";
 
 /**
  * What a mined transaction means for its settlements.
@@ -18,7 +18,8 @@ export type Decision =
   | { kind: "unproven" };
 
 /**
- * Reads the receipt of one attempt against the settlements of its txNonce; `timestamp` is the chain's time. For a
+ * Reads the receipt of one attempt against the settlements of its txNonce, which are all paid the same way; `timestamp` is
+ * the chain's time. For a
  * forward, `settled` means paid out, and `failed` that this transaction did nothing: what the payer paid is still in the
  * contract, or was taken out by another transaction.
  */
@@ -26,8 +27,9 @@ export function decide(
   receipt: Receipt,
   attempt: Pick<Attempt, "kind" | "raw">,
   settlements: readonly Claim[],
-  { facilitatorContract, timestamp }: { facilitatorContract: Address; timestamp: bigint },
+  { network, settling, timestamp }: { network: NetworkConfig; settling: Settling; timestamp: bigint },
 ): Decision {
+  const toCall = (claim: Claim) => callOf(claim, network.facilitatorContract);
   const all = (conclusionOf: (claim: Claim) => Conclusion): Decision => ({
     kind: "concluded",
     conclusions: settlements.map(conclusionOf),
@@ -36,24 +38,27 @@ export function decide(
   switch (attempt.kind) {
     case "noop":
       // One that replaced what no node takes leaves its payments to be sent anew.
-      if (settlements.some(({ validBefore }) => validBefore > timestamp)) return { kind: "redrive" };
+      if (settlements.some(({ window }) => window.last >= timestamp)) return { kind: "redrive" };
       return allFailed("the authorization expired before it could be mined");
     case "forward": {
       if (!receipt.succeeded) return allFailed("the forward was mined and reverted");
-      const isProven = settlements.every((claim) => provesForwarding(receipt, facilitatorContract, claim));
+      const isProven = settlements.every((claim) =>
+        settling.recovery?.proves(receipt, network, toCall(claim)),
+      );
       return isProven ? all(({ id }) => ({ id, state: "settled" })) : { kind: "unproven" };
     }
     case "settle": {
       if (!receipt.succeeded) {
         // By what was signed: of a batch whose payments are being sent again singly, one may be left.
-        return settlesSeveral(readTransaction(attempt.raw).data)
+        return settling.settlesSeveral(readTransaction(attempt.raw).data)
           ? { kind: "redrive" }
           : allFailed("the transaction was reverted");
       }
-      const proofs = readSettlements(receipt, facilitatorContract);
+      const proofs = settling.prove(receipt, network);
       const conclusions: Conclusion[] = [];
-      for (const { id, ...expected } of settlements) {
-        const proof = proofs.find(expected);
+      for (const claim of settlements) {
+        const { id } = claim;
+        const proof = proofs.find(toCall(claim));
         if (proof === undefined) return { kind: "unproven" };
         conclusions.push(
           proof.settled ? { id, state: "settled" } : { id, state: "failed", failure: proof.failure },

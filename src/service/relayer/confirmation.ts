@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Chain, EndpointReceipt } from "../../chain/chain.ts";
 import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
 import type { Attempt } from "../../ledger/settlement.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import { type Decision, decide } from "./conclusions.ts";
 import type { Slot } from "./slot.ts";
@@ -23,6 +24,7 @@ export type Confirmation = {
 
 export type ConfirmationOptions = {
   chain: Chain;
+  ways: Pick<WaysToPay, "settlingOf">;
   log: ServiceLog;
   /** Notes that a block holds a transaction whose outcome nobody else can say at the moment. */
   noteMined(slot: Slot, receipt: EndpointReceipt): Promise<unknown>;
@@ -34,7 +36,7 @@ const logUndecidedEvery = 60;
 /** … and after one in so many it is sent to all endpoints: what another does not have may never have reached it. */
 const sendUnconfirmedEvery = 30;
 
-export function createConfirmation({ chain, log, noteMined }: ConfirmationOptions): Confirmation {
+export function createConfirmation({ chain, ways, log, noteMined }: ConfirmationOptions): Confirmation {
   const { network } = chain;
 
   /** How many endpoints must say it: never more than two, and one where there is only one. */
@@ -44,10 +46,13 @@ export function createConfirmation({ chain, log, noteMined }: ConfirmationOption
   }
 
   function read(slot: Slot, attempt: Attempt, receipt: EndpointReceipt, timestamp: bigint): Reading {
-    const { facilitatorContract } = network;
+    const [first] = slot.settlements;
+    // One without payments takes its txNonce, and decides nothing else.
+    if (first === undefined) return { receipt, decision: { kind: "concluded", conclusions: [] } };
+    const settling = ways.settlingOf(first.method);
     return {
       receipt,
-      decision: decide(receipt, attempt, slot.settlements, { facilitatorContract, timestamp }),
+      decision: decide(receipt, attempt, slot.settlements, { network, settling, timestamp }),
     };
   }
 

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Chain } from "../../chain/chain.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { FailedSettlement } from "../../ledger/recoveries.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { classifyFailure } from "./classify-failure.ts";
@@ -36,6 +37,7 @@ const timeoutMs = 120_000;
 export async function* recoverNetwork(options: {
   chain: Chain;
   ledger: Ledger;
+  ways: Pick<WaysToPay, "settlingOf">;
   /** Transactions that the operator has looked up; see {@link classifyFailure}. */
   confirmed: ReadonlySet<Hex>;
   /** Undefined to look only. */
@@ -44,7 +46,7 @@ export async function* recoverNetwork(options: {
   recoverer: Address | undefined;
   interrupted: AbortSignal;
 }): AsyncGenerator<RecoverResult> {
-  const { chain, ledger, confirmed, recovery, recoverer, interrupted } = options;
+  const { chain, ledger, ways, confirmed, recovery, recoverer, interrupted } = options;
   const started: FailedSettlement[] = [];
   for (let after: Hex | null = null; !interrupted.aborted; ) {
     const page: readonly FailedSettlement[] = await ledger.openFailures(
@@ -79,10 +81,12 @@ export async function* recoverNetwork(options: {
   }
 
   async function classify(failure: FailedSettlement): Promise<RecoverResult | undefined> {
-    const look = await classifyFailure(chain, failure, confirmed);
+    const look = await classifyFailure({ chain, ways }, failure, confirmed);
     switch (look.kind) {
       case "submitted": {
-        const obstacle = look.obstacle ?? (await findLimitObstacle(chain, failure.settlement));
+        const { settlement } = failure;
+        const means = ways.settlingOf(settlement.method).recovery;
+        const obstacle = look.obstacle ?? (means && (await findLimitObstacle(chain, means, settlement)));
         return describe(failure, {
           outcome: obstacle === undefined ? "would recover" : "waits",
           transaction: look.proof.transactionHash,
@@ -145,7 +149,7 @@ function describe(
     payer: settlement.payer,
     recipient: settlement.recipient,
     asset: settlement.asset,
-    value: settlement.value.toString(),
+    value: settlement.amount.toString(),
     transaction: recovery?.proof.transactionHash ?? null,
     problem: null,
     ...what,

@@ -1,10 +1,10 @@
 import type { Chain } from "../../chain/chain.ts";
-import { describeRevert, type Revert } from "../../chain/contract/revert.ts";
 import { estimateFees } from "../../chain/fees.ts";
+import { describeRevert, type Revert } from "../../chain/revert.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
-import { forwardTransaction } from "../../chain/signing/transaction.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";
@@ -41,6 +41,7 @@ export type RecovererOptions = {
   chain: Chain;
   signer: Signer;
   ledger: Ledger;
+  ways: Pick<WaysToPay, "settlingOf">;
   outcomes: Outcomes;
   now: () => number;
   log: ServiceLog;
@@ -53,7 +54,7 @@ const retryAfterBlocks = 30;
 const maxInFlight = 16;
 
 export function createRecoverer(options: RecovererOptions): Recoverer {
-  const { chain, signer, ledger, outcomes, now, log } = options;
+  const { chain, signer, ledger, ways, outcomes, now, log } = options;
   const { network } = chain;
   const { chainId } = network;
   const recoverer = { chainId, address: signer.address };
@@ -106,13 +107,14 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
 
   const watcher = createWatcher({
     chain,
+    ways,
     store,
     outcomes,
     now,
     log,
     account: signer.address,
     onRoom: () => {},
-    replace: createReplace({ chain, signer, store, now, log }),
+    replace: createReplace({ chain, signer, ways, store, now, log }),
     fill: createFill({ chain, signer, store }),
   });
 
@@ -120,19 +122,21 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     if (stopped) throw new UndeterminedError("The service is shutting down; nothing was sent");
     if (watcher.unmined() >= maxInFlight || watcher.isFull())
       throw new UndeterminedError("Too many recoveries are under way; try again");
-    const { id, asset } = settlement;
+    const { id, asset, method } = settlement;
+    const { recovery } = ways.settlingOf(method);
+    if (recovery === undefined) throw new Error(`payments by ${method} are not submitted by others`);
     const call = callOf(settlement, network.facilitatorContract);
+    const transaction = recovery.transaction(call, network);
     // Before the chain is asked: one that is mined meanwhile counts twice, and not never.
     const underWay = await valueUnderWay(asset);
     const [head, tip, limitObstacle, revert, gasMoney, minedTransactions] = await Promise.all([
       chain.head(),
       chain.suggestedTip(),
-      findLimitObstacle(chain, settlement, underWay),
-      chain.simulateForward(call, signer.address),
+      findLimitObstacle(chain, recovery, settlement, underWay),
+      chain.simulateFrom(signer.address, transaction, id),
       chain.nativeBalance(signer.address),
       chain.transactionCount(signer.address),
     ]);
-    const transaction = { to: network.facilitatorContract, ...forwardTransaction(call) };
     const fees = estimateFees(head, network, tip);
     if (limitObstacle !== undefined) {
       throw new UndeterminedError(`It cannot be forwarded now: ${limitObstacle}`);
@@ -157,7 +161,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     const settlements = new Map(open.flatMap((batch) => batch.settlements).map((one) => [one.id, one]));
     return [...settlements.values()]
       .filter((one) => sameAddress(one.asset, asset))
-      .reduce((sum, { value }) => sum + value, 0n);
+      .reduce((sum, { amount }) => sum + amount, 0n);
   }
 
   function refusal(revert: Revert): UndeterminedError {

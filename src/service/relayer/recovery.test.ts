@@ -9,11 +9,14 @@ import {
   paymentOf,
   seconds,
   signAsIf,
+  until,
 } from "../../../test/support/ledger/test-ledger.ts";
-import type { Chain, Diagnosis, Payout, TransferPlace } from "../../chain/chain.ts";
+import type { Chain } from "../../chain/chain.ts";
 import type { Database } from "../../ledger/database/database.ts";
 import { migrate } from "../../ledger/database/migrate.ts";
 import { openDatabase } from "../../ledger/database/open-database.ts";
+import type { Payout, Search, Settling, TransferPlace } from "../../methods/on-chain/settling.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../observe/log/logger.ts";
 import { networks } from "../../protocol/networks.ts";
 import { UndeterminedError } from "../../util/errors.ts";
@@ -25,7 +28,7 @@ import { createRecovery, type RecoveryLoop } from "./recovery.ts";
  */
 
 const validBefore = 1_900_000_000n;
-const payment = paymentOf("a", { validBefore });
+const payment = paymentOf("a", { window: until(validBefore) });
 const { id } = payment;
 const confirmations = 3;
 
@@ -50,15 +53,21 @@ const chain: Chain = {
   },
   head: async () => head,
   blockHash: async (number: bigint) => hashOf(replaced ? "another block" : `block ${number}`),
-  diagnose: async (): Promise<Partial<Diagnosis>> => ({ authorizationUsed: used }),
-  findPayout: async () => payout,
-  findDirectSubmission: async ({ fromBlock, toBlock }: { fromBlock: bigint; toBlock: bigint }) => {
-    searches.push({ fromBlock, toBlock });
-    if (found instanceof Error) throw found;
-    return found;
-  },
   endpoints: () => [{ ...chain, endpoint: "1" }],
 } as unknown as Chain;
+
+const settling = {
+  stateOf: async () => ({ used }),
+  findPayout: async () => payout,
+  recovery: {
+    async findDirectSubmission(_: unknown, { fromBlock, toBlock }: Search) {
+      searches.push({ fromBlock, toBlock });
+      if (found instanceof Error) throw found;
+      return found;
+    },
+  },
+} as unknown as Settling;
+const ways: Pick<WaysToPay, "settlingOf"> = { settlingOf: () => settling };
 
 let db: Database;
 let clock: ReturnType<typeof createClock>;
@@ -80,7 +89,7 @@ beforeEach(async () => {
   const { attempt } = await ledger.claimAll([payment]);
   await ledger.mine(attempt?.txNonce ?? -1, [failed(payment)]);
   const log = createLogger("silent");
-  recovery = createRecovery({ chain, ledger, recoverer: undefined, now: clock.now, log });
+  recovery = createRecovery({ chain, ledger, ways, recoverer: undefined, now: clock.now, log });
 });
 afterEach(() => db.destroy());
 

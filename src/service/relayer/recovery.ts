@@ -1,5 +1,6 @@
 import type { Chain } from "../../chain/chain.ts";
 import type { FailedSettlement, Recoveries, RecoveryProof, RecoveryState } from "../../ledger/recoveries.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
@@ -41,6 +42,7 @@ export type RecoveryLoop = {
 export type RecoveryOptions = {
   chain: Chain;
   ledger: Recoveries;
+  ways: Pick<WaysToPay, "settlingOf">;
   /** Without one, what is found is queued. */
   recoverer: Recoverer | undefined;
   /** Transactions that the operator has looked up; see {@link classifyFailure}. */
@@ -59,7 +61,7 @@ const looksAtOnce = 50;
 const lookLeaseMs = 10_000;
 
 export function createRecovery(options: RecoveryOptions): RecoveryLoop {
-  const { chain, ledger, recoverer, confirmed, now, log } = options;
+  const { chain, ledger, ways, recoverer, confirmed, now, log } = options;
   const { network } = chain;
   /** Looks under way, by settlement. Undefined is what the chain has not decided yet. */
   const looks = new Map<Hex, Promise<FollowUp | undefined>>();
@@ -97,7 +99,7 @@ export function createRecovery(options: RecoveryOptions): RecoveryLoop {
 
   /** Looks, and does what follows from it. */
   async function followUp(failure: FailedSettlement): Promise<FollowUp | undefined> {
-    const look = await classifyFailure(chain, failure, confirmed);
+    const look = await classifyFailure({ chain, ways }, failure, confirmed);
     switch (look.kind) {
       case "submitted":
         return recover(failure, look);

@@ -51,7 +51,7 @@ async function settlementOf(
   body: Body,
 ): Promise<{ state: string; failure: string | null; blockNumber: string | null }> {
   const { authorization } = body.paymentPayload.payload;
-  const { settlementId } = await import("../../protocol/authorization.ts");
+  const { settlementId } = await import("../../protocol/signed-payment.ts");
   const id = settlementId(8453, composition.chain.asset.address, authorization.from, authorization.nonce);
   const response = await fetch(`${running.url}/settlements/${id}`, {
     headers: { authorization: running.key },
@@ -600,8 +600,8 @@ describe("a batch that reverts as a whole", () => {
       wrap: {
         chain: (chain) => ({
           ...chain,
-          async simulateSettle(...asked) {
-            const simulation = await chain.simulateSettle(...asked);
+          async simulate(...asked) {
+            const simulation = await chain.simulate(...asked);
             if (++simulated === payments) allSimulated.resolve();
             return simulation;
           },

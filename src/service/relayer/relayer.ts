@@ -1,10 +1,9 @@
 import { setImmediate } from "node:timers/promises";
-import type { SettleCall } from "../../chain/contract/calls.ts";
 import { estimateFees } from "../../chain/fees.ts";
 import type { Head } from "../../chain/rpc/calls.ts";
 import type { SignedTransaction } from "../../chain/signing/signer.ts";
-import { countBatch, settleTransaction } from "../../chain/signing/transaction.ts";
 import type { ClaimOutcome, ClaimRequest } from "../../ledger/ledger.ts";
+import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { OperatorError, UndeterminedError } from "../../util/errors.ts";
 import { createOperatorHealth, type OperatorHealth } from "./operator-health.ts";
@@ -96,7 +95,7 @@ const retryPauseMs = 500;
  * waits for a full batch, for the end of what is under way, or for a hundredth of a block time, whichever is first.
  */
 export function createRelayer(options: RelayerOptions): Relayer {
-  const { chain, signer, ledger, outcomes, now, log, maxInFlight = 16, maxBatch = 50 } = options;
+  const { chain, signer, ledger, ways, outcomes, now, log, maxInFlight = 16, maxBatch = 50 } = options;
   const { network } = chain;
   const { maxTransactionCost } = network;
   const operator = { chainId: network.chainId, address: signer.address, maxUnmined: maxInFlight };
@@ -137,6 +136,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
   };
   const watcher = createWatcher({
     chain,
+    ways,
     store,
     outcomes,
     now,
@@ -146,7 +146,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
       if (watcher.unmined() === 0) wakeFilling();
       pump();
     },
-    replace: createReplace({ chain, signer, store, now, log }),
+    replace: createReplace({ chain, signer, ways, store, now, log }),
     fill: createFill({ chain, signer, store }),
   });
 
@@ -200,13 +200,15 @@ export function createRelayer(options: RelayerOptions): Relayer {
   }
 
   /**
-   * The longest-waiting submissions of one asset, as many as one transaction holds and the gas money pays for together
+   * The longest-waiting submissions of one asset and way to pay, as many as one transaction holds and the gas money pays for together
    * with what is in flight.
    */
   async function takeBatch(): Promise<Queued[] | "no_money"> {
     const [first] = queue;
     if (first === undefined) return [];
-    const waiting = queue.filter(({ call }) => sameAddress(call.asset, first.call.asset)).slice(0, maxBatch);
+    const { method, asset } = first.claim;
+    const isAlike = ({ claim }: Queued) => claim.method === method && sameAddress(claim.asset, asset);
+    const waiting = queue.filter(isAlike).slice(0, maxBatch);
     const newest = waiting.reduce((a, b) => (b.head.number > a.head.number ? b : a));
     const { maxFeePerGas } = estimateFees(newest.head, network, newest.tip);
     // Taken before the balance is read: what is mined in between is subtracted twice, and not left out.
@@ -214,7 +216,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
     const count = (gasMoney: bigint) => {
       const left = gasMoney - inFlight;
       const isBound = maxTransactionCost !== undefined && maxTransactionCost < left;
-      return countBatch(
+      return ways.settlingOf(method).count(
         waiting.map(({ call }) => call),
         { maxPayments: maxBatch, maxFeePerGas, maxCost: isBound ? maxTransactionCost : left },
       );
@@ -250,16 +252,17 @@ export function createRelayer(options: RelayerOptions): Relayer {
     }
   }
 
-  function sign(
+  async function sign(
     txNonce: number,
     calls: readonly SettleCall[],
     { head, tip }: Pick<Submission, "head" | "tip">,
   ): Promise<SignedTransaction> {
+    const [first] = calls;
+    if (first === undefined) throw new RangeError("a settle transaction needs at least one payment");
     return signer.signTransaction({
       chainId: network.chainId,
       nonce: txNonce,
-      to: network.facilitatorContract,
-      ...settleTransaction(calls),
+      ...ways.settlingOf(first.payment.method).transaction(calls, network),
       ...estimateFees(head, network, tip),
     });
   }

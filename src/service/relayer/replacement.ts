@@ -1,10 +1,11 @@
 import type { Chain } from "../../chain/chain.ts";
 import { estimateFees, feeCap, isReplacementDue, raiseFees } from "../../chain/fees.ts";
 import type { Head } from "../../chain/rpc/calls.ts";
+import { noopTransaction } from "../../chain/signing/gas.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
-import { forwardTransaction, noopTransaction, settleTransaction } from "../../chain/signing/transaction.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Attempt, AttemptKind } from "../../ledger/settlement.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
@@ -14,6 +15,7 @@ import type { TransactionStore } from "./transaction-store.ts";
 export type ReplacementOptions = {
   chain: Chain;
   signer: Signer;
+  ways: Pick<WaysToPay, "settlingOf">;
   store: Pick<TransactionStore, "addAttempt">;
   now: () => number;
   log: ServiceLog;
@@ -28,7 +30,7 @@ export type ReplacementOptions = {
 export function createReplace(
   options: ReplacementOptions,
 ): (slot: Slot, about: { isHeld: boolean; others: bigint }) => Promise<Attempt | undefined> {
-  const { chain, signer, store, now, log } = options;
+  const { chain, signer, ways, store, now, log } = options;
   const { network } = chain;
 
   /** What the next attempt of a txNonce is to do. */
@@ -36,17 +38,19 @@ export function createReplace(
     { settlements }: Slot,
     { newest, isHeld, head }: { newest: Attempt; isHeld: boolean; head: Head },
   ): { kind: AttemptKind; to: Address; data: Hex; gas: bigint } {
-    const to = network.facilitatorContract;
     const [first] = settlements;
+    const settling = first && ways.settlingOf(first.method);
+    const calls = settlements.map((claim) => callOf(claim, network.facilitatorContract));
+    const [call] = calls;
     // What a payer has paid already does not expire.
-    if (newest.kind === "forward" && first !== undefined) {
-      return { kind: "forward", to, ...forwardTransaction(callOf(first, to)) };
+    if (newest.kind === "forward" && call !== undefined && settling?.recovery !== undefined) {
+      return { kind: "forward", ...settling.recovery.transaction(call, network) };
     }
-    const isOver = settlements.every(({ validBefore }) => validBefore <= head.timestamp);
-    if (isOver || !isHeld || newest.kind === "noop") {
+    const isOver = settlements.every(({ window }) => window.last < head.timestamp);
+    if (settling === undefined || isOver || !isHeld || newest.kind === "noop") {
       return { kind: "noop", ...noopTransaction(signer.address) };
     }
-    return { kind: "settle", to, ...settleTransaction(settlements.map((claim) => callOf(claim, to))) };
+    return { kind: "settle", ...settling.transaction(calls, network) };
   }
 
   return async (slot, { isHeld, others }) => {

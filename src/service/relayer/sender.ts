@@ -1,6 +1,7 @@
 import type { Chain } from "../../chain/chain.ts";
 import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
 import type { Attempt } from "../../ledger/settlement.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { Flight } from "./flight.ts";
@@ -17,6 +18,7 @@ export type Sender = {
 
 export type SenderOptions = {
   chain: Chain;
+  ways: Pick<WaysToPay, "settlingOf">;
   store: Pick<TransactionStore, "sendAgain">;
   flight: Flight;
   /** Who signs the transactions. */
@@ -43,7 +45,7 @@ const lostAfterBlocks = 15;
 const lostForCertainAfterBlocks = 900;
 
 export function createSender(options: SenderOptions): Sender {
-  const { chain, store, flight, account, now, log, replace } = options;
+  const { chain, ways, store, flight, account, now, log, replace } = options;
   const { network } = chain;
   const resendAfterMs = network.blockTimeMs * resendAfterBlocks;
 
@@ -132,9 +134,11 @@ export function createSender(options: SenderOptions): Sender {
     // Of a forward the authorization is always used; the contract refuses a second forward by itself.
     if (attempts.every(({ kind }) => kind === "forward")) return false;
     const states = await Promise.all(
-      settlements.map((claim) => chain.diagnose(callOf(claim, network.facilitatorContract))),
+      settlements.map((claim) =>
+        ways.settlingOf(claim.method).stateOf(chain, callOf(claim, network.facilitatorContract)),
+      ),
     );
-    return states.some(({ authorizationUsed }) => authorizationUsed);
+    return states.some(({ used }) => used);
   }
 
   async function broadcast(sent: readonly Slot[], options?: { everywhere: boolean }): Promise<void> {

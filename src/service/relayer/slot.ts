@@ -1,5 +1,5 @@
-import type { SettleCall } from "../../chain/contract/calls.ts";
 import type { Attempt, Claim } from "../../ledger/settlement.ts";
+import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import type { Address } from "../../protocol/hex.ts";
 
 /** A stored transaction and its settlements. */
@@ -54,22 +54,14 @@ export function isUnconfirmed({ unconfirmed, contradicted }: Slot): boolean {
   return unconfirmed >= patienceLooks || contradicted > 0;
 }
 
-/** The payment of a claim, as the contract takes it. */
+/**
+ * The payment of a claim, as its way to pay takes it.
+ *
+ * @param facilitatorContract where the signature lets the money go
+ */
 export function callOf(claim: Claim, facilitatorContract: Address): SettleCall {
-  const { id, asset, payer, value, validAfter, validBefore, authorizationNonce, signature, recipient } =
+  const { id, method, asset, payer, amount, window, nonce, nonceSpace, payload, signature, recipient } =
     claim;
-  return {
-    asset,
-    authorization: {
-      from: payer,
-      to: facilitatorContract,
-      value,
-      validAfter,
-      validBefore,
-      nonce: authorizationNonce,
-    },
-    signature,
-    recipient,
-    id,
-  };
+  const payment = { method, payer, payTo: facilitatorContract, asset, limit: amount, window, nonce };
+  return { payment: { ...payment, nonceSpace, signature, payload }, recipient, id };
 }

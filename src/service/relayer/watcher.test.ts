@@ -2,6 +2,7 @@ import { serializeTransaction } from "viem/utils";
 import { afterEach, expect, test } from "vitest";
 import { addressOf, hashOf, operator, paymentOf } from "../../../test/support/ledger/test-ledger.ts";
 import type { Chain, EndpointReceipt } from "../../chain/chain.ts";
+import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../observe/log/logger.ts";
 import { networks } from "../../protocol/networks.ts";
 import { createOutcomes } from "./outcomes.ts";
@@ -62,6 +63,7 @@ test("a transaction whose receipt proves nothing does not keep the next one from
   const replaced: number[] = [];
   watcher = createWatcher({
     chain,
+    ways: waysToPay,
     store: store as unknown as TransactionStore,
     outcomes: createOutcomes(),
     account: operator,
@@ -97,6 +99,7 @@ test("a busy operator, whose txNonces are taken and mined while they are compare
   const filled: number[] = [];
   watcher = createWatcher({
     chain,
+    ways: waysToPay,
     store: store as unknown as TransactionStore,
     outcomes: createOutcomes(),
     account: operator,

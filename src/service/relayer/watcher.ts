@@ -39,11 +39,14 @@ const firstPauseMs = 2;
 const compareEveryBlocks = 2;
 
 export function createWatcher(options: WatcherOptions): Watcher {
-  const { chain, store, outcomes, account, now, log, onRoom, replace, fill } = options;
+  const { chain, ways, store, outcomes, account, now, log, onRoom, replace, fill } = options;
   const { network } = chain;
   const flight = createFlight(now);
   const { slots, track } = flight;
-  const { broadcast, rebroadcastStale } = createSender({ chain, store, flight, account, now, log, replace });
+  const { broadcast, rebroadcastStale } = createSender({
+    ...{ chain, ways, store, flight, account, now, log },
+    replace,
+  });
   const longestPauseMs = network.blockTimeMs / 2;
   let watching = false;
   let watched: Promise<void> = Promise.resolve();
@@ -52,7 +55,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   let wake: () => void = () => {};
   let comparison: NodeJS.Timeout | undefined;
   let compared: Promise<void> = Promise.resolve();
-  const confirmation = createConfirmation({ chain, log, noteMined });
+  const confirmation = createConfirmation({ chain, ways, log, noteMined });
   const vanishedTransactions = createVanishedTransactions({
     chain,
     store,

@@ -7,7 +7,7 @@ import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { main } from "../../../src/cli/main.ts";
 import { backends, useTestDatabase } from "../../support/databases.ts";
-import { createTestLedger, paymentOf, settled } from "../../support/ledger/test-ledger.ts";
+import { createTestLedger, paymentOf, settled, until } from "../../support/ledger/test-ledger.ts";
 import { programFile } from "../../support/programs.ts";
 
 /*
@@ -43,15 +43,15 @@ describe.each(backends)("on $name", (backend) => {
   const old = (index: number) =>
     paymentOf(`old ${index}`, {
       payer: index,
-      value: 1n,
-      validBefore: BigInt(claimedAt / 1_000 + 300),
+      amount: 1n,
+      window: until(BigInt(claimedAt / 1_000 + 300)),
     });
 
   /** Settles payments of January, fifty in a transaction, and one that stays: it never expires. */
   async function settleOld(count: number) {
     const ledger = createTestLedger(await database.open(), () => claimedAt);
     await ledger.introduce();
-    const lasting = paymentOf("lasting", { payer: 0xffff, value: 1n, validBefore: 2n ** 255n });
+    const lasting = paymentOf("lasting", { payer: 0xffff, amount: 1n, window: until(2n ** 255n) });
     const claims = [lasting, ...Array.from({ length: count }, (_, index) => old(index))];
     for (let from = 0; from < claims.length; from += 50) {
       const batch = claims.slice(from, from + 50);
@@ -92,7 +92,7 @@ describe.each(backends)("on $name", (backend) => {
     expect(new Set(rows.map(({ id }) => id)).size).toBe(260);
     expect(rows.find(({ id }) => id === kept?.id)).toMatchObject({
       state: "settled",
-      value: "1",
+      amount: "1",
       signature: kept?.signature,
       transaction_hash: kept?.transactionHash,
       claimed_at: claimedAt,

@@ -213,7 +213,7 @@ describe.each(backends)("on $name", (backend) => {
       paymentOf(index, {
         payer: index % 2,
         organizationId: index < 3 ? "shop" : "bakery",
-        value: 2n ** 60n,
+        amount: 2n ** 60n,
         balance: 2n ** 70n,
       }),
     );
@@ -335,6 +335,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
       would apply  0005-resources: what organizations were paid for, where DISCOVERY is on
       would apply  0006-payers: an index for listing a payer's settlements of all organizations, in place of the one by organization
       would apply  0007-payer-code: which code payers have, what settling for payers with code costs, and who refuses them
+      would apply  0008-methods: how each payment was paid, in words that fit every way to pay
       Nothing was changed. Make a backup, and stop what uses the database, before it is.
       "
     `);
@@ -350,6 +351,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
         "0005-resources",
         "0006-payers",
         "0007-payer-code",
+        "0008-methods",
       ].map((name) => ({
         name,
       })),

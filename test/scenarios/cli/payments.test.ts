@@ -3,7 +3,8 @@ import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { pay, signPayment } from "../../../src/harness/control/pay.ts";
-import { encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
+import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
+import { authorizationOf } from "../../../src/methods/exact-eip3009/payload.ts";
 import { captureSchema } from "../../../src/observe/capture/capture.ts";
 import type { PaymentLine } from "../../../src/observe/explain/payment-line.ts";
 import { paymentListSchema } from "../../../src/observe/studio/payment-view.ts";
@@ -96,13 +97,17 @@ test.each([1, 2] as const)(
 
 test("explain says of a payment that was never sent, but used straight on the token, where and by whom", async () => {
   const { request } = await signPayment(description, { network: "base" });
-  const { authorization, signature } = parseBody(request);
+  const { payment } = parseBody(request);
   const { rpcUrl = "", asset } = description.networks.base ?? {};
   const rpc = createLocalRpc(rpcUrl);
   const stranger = "0x00000000000000000000000000000000deadbeef";
   await rpc.request("anvil_setBalance", stranger, "0xde0b6b3a7640000");
   await rpc.request("anvil_impersonateAccount", stranger);
-  const call = { from: stranger, to: asset?.address, data: encodeSubmission(authorization, signature) };
+  const call = {
+    from: stranger,
+    to: asset?.address,
+    data: encodeSubmission(authorizationOf(payment), payment.signature),
+  };
   const sent = await rpc.request("eth_sendTransaction", call);
   await rpc.request("anvil_mine");
   for (const given of [request, request.paymentPayload]) {

@@ -12,8 +12,11 @@ import {
 } from "../../../src/harness/control/description.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { pay } from "../../../src/harness/control/pay.ts";
-import { type AuthorizationSigner, signAuthorization } from "../../../src/protocol/authorization.ts";
-import { buildPaymentRequest } from "../../../src/protocol/build-request.ts";
+import {
+  type AuthorizationSigner,
+  signAuthorization,
+} from "../../../src/methods/exact-eip3009/authorization.ts";
+import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/build-request.ts";
 import { type BuiltInNetworkName, networkNames, networks } from "../../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localOrganization } from "../../../src/published/local-organization.ts";

@@ -27,7 +27,7 @@ beforeAll(async () => {
   mock = await startMockServer({ networks: ["base"] });
   const now = async () => (await harness.chains.base?.now()) ?? 0n;
   const at = { operation: "verify", x402Version: 1, label: "equal" } as const;
-  const spec = { validBefore: 80_000 };
+  const spec = { valid: { until: 80_000 } };
   ({ body = "" } = await writeRequest({ ...mock.environment, now }, at, spec));
   ({ body: second = "" } = await writeRequest({ ...mock.environment, now }, { ...at, x402Version: 2 }, spec));
 });

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { createHarness, type Harness, type PaymentRequestBody } from "../../../src/harness/index.ts";
+import { authorizationOf } from "../../../src/methods/exact-eip3009/payload.ts";
+import { parsePaymentRequest } from "../../../src/methods/methods.ts";
 import type { Channel } from "../../../src/observe/channels/channel.ts";
 import { channels } from "../../../src/observe/channels/channels.ts";
-import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
 
 /* What production does with a recoverer's key happens on the local chains too. */
 
@@ -21,7 +22,8 @@ function next<Message>(channel: Channel<Message>, matches: (message: Message) =>
 async function settleFrontRun(harness: Harness<"base">, body: PaymentRequestBody) {
   const parsed = parsePaymentRequest(body);
   if (!parsed.ok) throw new Error("the payment is malformed");
-  const { authorization, signature } = parsed.request;
+  const { signature } = parsed.request.payment;
+  const authorization = authorizationOf(parsed.request.payment);
   const { client, asset } = harness.networks.base;
   const stranger = "0x00000000000000000000000000000000DeaDBeef";
   await client.setBalance({ address: stranger, value: 10n ** 18n });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { mockUsdcAbi } from "../../../src/contracts/mockUsdc.ts";
 import { strangerAddress, withHighS } from "../../../src/fixtures/cases/payment-spec.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
+import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";

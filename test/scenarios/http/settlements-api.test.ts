@@ -1,5 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { waysToPay } from "../../../src/methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../../src/observe/log/logger.ts";
 import { settlementListSchema } from "../../../src/protocol/answers.ts";
 import { createFacilitator } from "../../../src/service/facilitator/facilitator.ts";
@@ -43,6 +44,7 @@ describe.each(backends)("on $name", (backend) => {
         networks: new Map(),
         recoveries: new Map(),
         ledger,
+        ways: waysToPay,
         outcomes: createOutcomes(),
         now,
         settleWaitMs: { 1: 1_000, 2: 1_000 },
@@ -77,7 +79,7 @@ describe.each(backends)("on $name", (backend) => {
       network: "base",
       asset: "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913",
       payer: paymentOf(1, { payer: 1 }).payer,
-      authorizationNonce: paymentOf(1).authorizationNonce,
+      authorizationNonce: paymentOf(1).nonce,
       value: "10",
       recipient: paymentOf(1).recipient,
       transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/),

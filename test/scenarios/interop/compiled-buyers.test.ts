@@ -84,7 +84,7 @@ describe.each(["go", "rust"] as const)("the example in %s", (language) => {
     expect(await buy(2)).toMatchObject({ code: 0, stdout: `${JSON.stringify(goods)}\n` });
     const settles = mock.calls.filter(({ operation }) => operation === "settle");
     expect(settles.length).toBeGreaterThan(1);
-    const nonces = settles.map(({ payment }) => payment?.authorization.nonce);
+    const nonces = settles.map(({ payment }) => payment?.payment.nonce);
     expect(new Set(nonces).size).toBe(1);
   });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { recoverSigner } from "../../../src/chain/signing/recover.ts";
-import { authorizationDigest, domainSeparator } from "../../../src/protocol/authorization.ts";
+import { authorizationDigest, domainSeparator } from "../../../src/methods/exact-eip3009/authorization.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 
 /*

@@ -2,8 +2,8 @@ import { trace } from "@opentelemetry/api";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
+import { parsePaymentRequest } from "../../../src/methods/methods.ts";
 import { paymentAnswerSchema } from "../../../src/observe/studio/payment-view.ts";
-import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
 
 const exporter = new InMemorySpanExporter();
 let harness: Harness<"base">;

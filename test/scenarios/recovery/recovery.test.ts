@@ -180,8 +180,8 @@ describe("while another payer's value lies in the contract", () => {
 function believing(chain: Chain): Chain {
   return {
     ...chain,
-    simulateSettle: async (call, options) => ({
-      ...(await chain.simulateSettle(call, options)),
+    simulate: async (transaction, options) => ({
+      ...(await chain.simulate(transaction, options)),
       revert: undefined,
     }),
   };

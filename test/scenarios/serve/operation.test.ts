@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { x402FacilitatorAbi } from "../../../src/contracts/x402Facilitator.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
-import { encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
+import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { keccak256Text } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";

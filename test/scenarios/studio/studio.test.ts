@@ -16,7 +16,11 @@ import { type PaymentSpec, pay, postPayment, signPayment } from "../../../src/ha
 import { describeFaults } from "../../../src/harness/faults/describe-faults.ts";
 import { connectHarness } from "../../../src/harness/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { encodeCancellation, encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
+import {
+  encodeCancellation,
+  encodeSubmission,
+} from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
+import { parsePaymentRequest } from "../../../src/methods/methods.ts";
 import { channels } from "../../../src/observe/channels/channels.ts";
 import { requestTimeOf } from "../../../src/observe/studio/page/request-time.ts";
 import { vitestOf } from "../../../src/observe/studio/page/snippets.ts";
@@ -29,7 +33,6 @@ import {
 import { transactionViewSchema } from "../../../src/observe/studio/transaction-view.ts";
 import { toHex } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
-import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { startBrowser } from "../../support/browser.ts";
 import { findFaintTexts } from "../../support/contrast.ts";
@@ -704,6 +707,13 @@ describe("in a browser", { timeout: 60_000 }, () => {
     await rows().nth(1).click();
     await page.getByText("Answer to settle: 200").click();
     await expect.poll(article, { timeout }).toContain('"success": true');
+    const compared = page.getByRole("table", { name: "Signed and required" });
+    expect(await compared.getByRole("rowheader").allTextContents()).toEqual([
+      ...["from", "to / payTo", "value / amount", "validAfter", "validBefore", "nonce", "asset"],
+    ]);
+    const [amount, after] = [compared.getByRole("row").nth(3), compared.getByRole("row").nth(4)];
+    expect(await amount.textContent()).toMatch(/^value \/ amount(\d+ \([\d.]+ USDC\))\1$/);
+    expect(await after.textContent()).toBe("validAfter0 (always)");
     await page.getByText("Transaction, decoded").click();
     for (const decoded of ["settle of 0x", "AuthorizationUsed", "Settled", "fee"]) {
       await expect.poll(article, { timeout }).toContain(decoded);
@@ -1216,7 +1226,7 @@ async function announcePayments(count: number): Promise<void> {
     const payment = {
       ...read.request,
       settlementId,
-      authorization: { ...read.request.authorization, nonce },
+      payment: { ...read.request.payment, nonce },
     };
     const requestId = `announced-${index}`;
     channels.request.publish(() => ({ serviceId, requestId, operation: "verify", settlementId, payment }));

@@ -9,8 +9,9 @@ import { createFaultSetters } from "../../../src/harness/faults/faults.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { ArrangedFault } from "../../../src/judge/conformance/run-scenario.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
-import { encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
-import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
+import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
+import { authorizationOf } from "../../../src/methods/exact-eip3009/payload.ts";
+import { parsePaymentRequest } from "../../../src/methods/methods.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
@@ -211,6 +212,6 @@ export function createFaultArranger(
 function directSubmission({ body = "" }: FixtureRequest): `0x${string}` {
   const parsed = parsePaymentRequest(JSON.parse(body));
   if (!parsed.ok) throw new Error("the request holds no payment");
-  const { authorization, signature } = parsed.request;
-  return encodeSubmission(authorization, signature);
+  const { payment } = parsed.request;
+  return encodeSubmission(authorizationOf(payment), payment.signature);
 }

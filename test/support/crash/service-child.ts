@@ -6,6 +6,7 @@ import { createLogger } from "../../../src/observe/log/logger.ts";
 import { address, bytes32 } from "../../../src/protocol/primitives.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localNetwork } from "../local-network.ts";
+import { transferFromWays } from "../methods/transfer-from.ts";
 import { createWrappedService } from "../wrapped-service.ts";
 import { boundaries, refuseLarge, stopAt } from "./boundaries.ts";
 
@@ -21,6 +22,8 @@ const options = z
     takesBytes: z.number().optional(),
     leaseMs: z.number(),
     blockTimeMs: z.number(),
+    /** Pays in the way that only tests have. */
+    transferFrom: z.boolean().optional(),
   })
   .parse(JSON.parse(process.argv[2] ?? "{}"));
 
@@ -39,6 +42,7 @@ const service = await createWrappedService(wrap, {
   apiKeyPepper: "test",
   settleWaitMs: 10_000,
   leaseMs: options.leaseMs,
+  ...(options.transferFrom && { ways: transferFromWays }),
   logger: createLogger("fatal"),
 });
 const { organizations } = service;

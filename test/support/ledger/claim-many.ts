@@ -13,7 +13,7 @@ for (let next = 0; next < Number(payments); ) {
     Array.from({ length: 5 }, async () => {
       const nonce = `${prefix}${next++}`;
       const { outcomes, attempt } = await ledger.claimAll([
-        paymentOf(nonce, { value: 1n, balance: BigInt(balance ?? 0) }),
+        paymentOf(nonce, { amount: 1n, balance: BigInt(balance ?? 0) }),
       ]);
       process.stdout.write(`${nonce} ${outcomes[0]} ${attempt?.txNonce}\n`);
     }),

@@ -2,8 +2,8 @@ import { createLedger } from "../../../src/ledger/create-ledger.ts";
 import type { Database } from "../../../src/ledger/database/database.ts";
 import type { ClaimRequest, Conclusion, Ledger } from "../../../src/ledger/ledger.ts";
 import type { SignedAttempt } from "../../../src/ledger/settlement.ts";
-import { settlementId } from "../../../src/protocol/authorization.ts";
 import { type Address, type Hex, keccak256Text, uintWord } from "../../../src/protocol/hex.ts";
+import { settlementId } from "../../../src/protocol/signed-payment.ts";
 
 /** A clock that tests move by hand; it starts late enough for a lease to begin earlier. */
 export function createClock() {
@@ -26,6 +26,9 @@ export const hours = 60 * 60 * seconds;
 export const addressOf = (number: number): Address => `0x${uintWord(BigInt(number)).slice(24)}`;
 export const hashOf = (name: string | number): Hex => keccak256Text(String(name));
 
+/** The window of an authorization that is valid from the beginning, and before a time in unix seconds. */
+export const until = (validBefore: bigint) => ({ first: 1n, last: validBefore - 1n });
+
 /** A payment of payer 1 out of a balance of 100, read at block 50, unless said otherwise. */
 export function paymentOf(
   nonce: string | number,
@@ -33,20 +36,21 @@ export function paymentOf(
 ): ClaimRequest {
   const { payer: payerNumber = 1, ...others } = changes;
   const payer = addressOf(payerNumber);
-  const authorizationNonce = hashOf(nonce);
   return {
-    id: settlementId(chainId, others.asset ?? asset, payer, authorizationNonce),
+    id: settlementId(chainId, others.asset ?? asset, payer, hashOf(nonce)),
     organizationId: "org_shop",
     network: "base",
     chainId,
+    method: "exact-eip3009",
     asset,
     payer,
     payerCode: null,
-    authorizationNonce,
+    nonce: hashOf(nonce),
+    nonceSpace: others.asset ?? asset,
     digest: hashOf(`digest ${nonce}`),
-    value: 10n,
-    validAfter: 0n,
-    validBefore: 1_900_000_000n,
+    amount: 10n,
+    window: until(1_900_000_000n),
+    payload: null,
     signature: `0x${"ab".repeat(65)}`,
     recipient: addressOf(0xbeef),
     balance: 100n,

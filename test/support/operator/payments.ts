@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
-import { signAuthorization } from "../../../src/protocol/authorization.ts";
-import { buildPaymentRequest } from "../../../src/protocol/build-request.ts";
+import { signAuthorization } from "../../../src/methods/exact-eip3009/authorization.ts";
+import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/build-request.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
 import { createPayerSigner } from "../../../src/published/payer-signer.ts";

@@ -1,13 +1,13 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { transferTopic } from "../../../src/chain/contract/events.ts";
 import { createFaults } from "../../../src/harness/faults/create-faults.ts";
 import { createFaultProxy } from "../../../src/harness/faults/fault-proxy.ts";
 import { createFaultSetters, type Faults } from "../../../src/harness/faults/faults.ts";
 import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
 import { migrate } from "../../../src/ledger/database/migrate.ts";
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
+import { transferTopic } from "../../../src/methods/exact-eip3009/on-chain/events.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import { createOrganizations } from "../../../src/service/organizations/create-organizations.ts";
 import { startWatchdog } from "../../../src/util/watchdog.ts";

@@ -8,7 +8,7 @@ import {
   testKeys,
   testPayers,
 } from "../../../src/fixtures/index.ts";
-import { buildPaymentRequest, networks, signAuthorization } from "../../../src/protocol/index.ts";
+import { buildPaymentRequest, networks, signAuthorization } from "../../../src/methods/index.ts";
 
 /*
  * A client in a browser: it signs with viem and asks a facilitator that only the service worker of msw knows. Compiled

@@ -288,12 +288,12 @@ describe("transactions of one operator", () => {
 test("a claim reads no more of a payer that has paid often", async () => {
   const ledger = createTestLedger(await database.open(), Date.now);
   await ledger.introduce();
-  const payments = Array.from({ length: 300 }, (_, index) => paymentOf(index, { value: 1n, balance: 300n }));
+  const payments = Array.from({ length: 300 }, (_, index) => paymentOf(index, { amount: 1n, balance: 300n }));
   await ledger.claimAll(payments);
   await ledger.mine(0, payments.map(settled));
   let reading = "";
   const proxy = await startPostgresProxy(database.url, ({ sql }) => {
-    if (sql.startsWith('select "asset", "payer", "value"')) reading = sql;
+    if (sql.startsWith('select "asset", "payer", "amount"')) reading = sql;
     return "pass";
   });
   const db = await openDatabase({ url: proxy.url });
@@ -472,7 +472,7 @@ describe("when connections break", () => {
     let claiming = true;
     const claims = Promise.all(
       Array.from({ length: 100 }, async (_, index) => {
-        const { outcomes, attempt } = await ledger.claimAll([paymentOf(index, { value: 1n })]);
+        const { outcomes, attempt } = await ledger.claimAll([paymentOf(index, { amount: 1n })]);
         return [outcomes[0], attempt?.txNonce];
       }),
     ).finally(() => {
@@ -618,7 +618,7 @@ test("a pooler that gives every transaction another connection mixes nothing up"
     const claims = await Promise.all(
       Array.from({ length: 40 }, async (_, index) => {
         const ledger = index % 2 === 0 ? first : second;
-        const payment = paymentOf(index, { value: 1n, balance: 30n });
+        const payment = paymentOf(index, { amount: 1n, balance: 30n });
         expect(await ledger.acquireLease(payment.id, "holder")).toBe(true);
         const { outcomes, attempt } = await ledger.claimAll([payment]);
         if (attempt !== null) await ledger.mine(attempt.txNonce, [settled(payment)], 40n);
@@ -663,7 +663,9 @@ test("closing lets work under way finish, and takes no more", async () => {
   const db = await openDatabase({ url: database.url });
   const ledger = createTestLedger(db, Date.now);
   await ledger.introduce();
-  const claims = Array.from({ length: 30 }, (_, index) => ledger.claimAll([paymentOf(index, { value: 1n })]));
+  const claims = Array.from({ length: 30 }, (_, index) =>
+    ledger.claimAll([paymentOf(index, { amount: 1n })]),
+  );
   const closing = db.destroy();
   expect((await Promise.all(claims)).map(({ outcomes }) => outcomes[0])).toEqual(claims.map(() => "claimed"));
   await closing;

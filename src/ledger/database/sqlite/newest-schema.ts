@@ -6,7 +6,7 @@ export const newestSchema = `
 BEGIN;
 CREATE TABLE "kysely_migration" ("name" varchar(255) not null primary key, "timestamp" varchar(255) not null);
 CREATE TABLE "kysely_migration_lock" ("id" varchar(255) not null primary key, "is_locked" integer default 0 not null);
-CREATE TABLE "settlements" ("id" text primary key, "organization_id" text not null, "network" text not null, "chain_id" bigint not null, "asset" text not null, "payer" text not null, "authorization_nonce" text not null, "digest" text not null, "value" text not null, "valid_after" text not null, "valid_before" text not null, "signature" text not null, "recipient" text not null, "state" text not null, "operator" text not null, "tx_nonce" bigint not null, "transaction_hash" text not null, "block_number" bigint, "block_hash" text, "failure" text, "claimed_block" bigint not null, "used_by_block" bigint, "next_look_at" bigint, "claimed_at" bigint not null, "concluded_at" bigint, "delivered_at" bigint, "payer_code" text, constraint "settlements_authorization" unique ("chain_id", "asset", "payer", "authorization_nonce"));
+CREATE TABLE "settlements" ("id" text primary key, "organization_id" text not null, "network" text not null, "chain_id" bigint not null, "asset" text not null, "payer" text not null, "nonce" text not null, "digest" text not null, "amount" text not null, "valid_first" text not null, "valid_last" text not null, "signature" text not null, "recipient" text not null, "state" text not null, "operator" text not null, "tx_nonce" bigint not null, "transaction_hash" text not null, "block_number" bigint, "block_hash" text, "failure" text, "claimed_block" bigint not null, "used_by_block" bigint, "next_look_at" bigint, "claimed_at" bigint not null, "concluded_at" bigint, "delivered_at" bigint, "payer_code" text, "method" text default 'exact-eip3009' not null, "nonce_space" text default '' not null, "payload" text, constraint "settlements_authorization" unique ("chain_id", "asset", "payer", "nonce"));
 CREATE INDEX "settlements_reservation" on "settlements" ("chain_id", "asset", "payer", "state", "block_number");
 CREATE INDEX "settlements_transaction" on "settlements" ("chain_id", "operator", "tx_nonce");
 CREATE INDEX "settlements_failures" on "settlements" ("chain_id", "next_look_at") where "state" = 'failed';
@@ -39,7 +39,7 @@ CREATE INDEX "resources_by_time" on "resources" ("organization_id", "updated_at"
 CREATE INDEX "settlements_by_payer" on "settlements" ("payer", "organization_id", "claimed_at", "id");
 CREATE INDEX "settlements_by_payer_code" on "settlements" ("chain_id", "payer_code", "state", "concluded_at") where "payer_code" is not null;
 CREATE INDEX "settlements_with_payer_code" on "settlements" ("organization_id", "network", "state", "concluded_at") where "payer_code" is not null;
-INSERT INTO kysely_migration VALUES ('0001-initial', strftime('%FT%TZ')), ('0002-operations', strftime('%FT%TZ')), ('0003-listings', strftime('%FT%TZ')), ('0004-pepper', strftime('%FT%TZ')), ('0005-resources', strftime('%FT%TZ')), ('0006-payers', strftime('%FT%TZ')), ('0007-payer-code', strftime('%FT%TZ'));
+INSERT INTO kysely_migration VALUES ('0001-initial', strftime('%FT%TZ')), ('0002-operations', strftime('%FT%TZ')), ('0003-listings', strftime('%FT%TZ')), ('0004-pepper', strftime('%FT%TZ')), ('0005-resources', strftime('%FT%TZ')), ('0006-payers', strftime('%FT%TZ')), ('0007-payer-code', strftime('%FT%TZ')), ('0008-methods', strftime('%FT%TZ'));
 INSERT INTO kysely_migration_lock VALUES ('migration_lock', 0);
 COMMIT;
 `;

@@ -1,4 +1,5 @@
 import { useEffect } from "preact/hooks";
+import { type TimeField, timeFields } from "../../../methods/exact-eip3009/payment-times.ts";
 import { parseAmount } from "../../../protocol/token-units.ts";
 import { act, chains, draft, harness, isLocal, loadChains, notice, pay, tokenOf } from "./state.ts";
 import { parseTime, timeForms, writeTime } from "./times.ts";
@@ -7,7 +8,7 @@ import { TimesPreview } from "./times-preview.tsx";
 /** What can be done to the local chains: pay as a test payer, with any terms and times, and reset. */
 export function Actions() {
   const view = harness.value;
-  const { network, payer, amount, x402Version, validAfter, validBefore } = draft.value;
+  const { network, payer, amount, x402Version, times } = draft.value;
   const edit = (change: Partial<typeof draft.value>) => {
     draft.value = { ...draft.value, ...change };
   };
@@ -23,32 +24,35 @@ export function Actions() {
   const token = tokenOf(chosen);
   const units = parseAmount(amount, token.decimals);
   const payAsTyped = async () => {
-    const [after, before] = [parseTime(validAfter), parseTime(validBefore)];
     if (units === undefined) {
       notice.value = `An amount is digits with at most ${token.decimals} behind the point, such as 0.01.`;
       return;
     }
-    if (after === undefined || before === undefined) {
+    const parsed = Object.entries(times).flatMap(([name, text]) => {
+      const time = parseTime(text);
+      return time === undefined ? [] : [[name, writeTime(time)]];
+    });
+    if (parsed.length < timeFields.length) {
       notice.value = `A time is ${timeForms}.`;
       return;
     }
     await pay({
       ...{ network: chosen, payer, amount: units, x402Version: Number(x402Version) },
-      ...{ validAfter: writeTime(after), validBefore: writeTime(before) },
+      ...Object.fromEntries(parsed),
     });
   };
-  const timeInput = (label: string, member: "validAfter" | "validBefore") => (
-    <label>
+  const timeInput = ({ name, label }: TimeField) => (
+    <label key={name}>
       {label}
       <input
         type="text"
         class="time-input"
-        title={`${member}: ${timeForms}`}
-        aria-invalid={parseTime(draft.value[member]) === undefined}
+        title={`${name}: ${timeForms}`}
+        aria-invalid={parseTime(times[name]) === undefined}
         aria-describedby="times"
-        value={draft.value[member]}
+        value={times[name]}
         onFocus={loadChains}
-        onInput={(event) => edit({ [member]: event.currentTarget.value })}
+        onInput={(event) => edit({ times: { ...draft.value.times, [name]: event.currentTarget.value } })}
       />
     </label>
   );
@@ -96,8 +100,7 @@ export function Actions() {
           <option>2</option>
         </select>
       </label>
-      {timeInput("Valid after", "validAfter")}
-      {timeInput("Valid before", "validBefore")}
+      {timeFields.map(timeInput)}
       <button type="submit">Pay</button>
       <button
         type="button"

@@ -1,10 +1,11 @@
+import { forTimes } from "../../../methods/exact-eip3009/payment-times.ts";
 import { formatUnits } from "../../../protocol/token-units.ts";
 import type { PaymentDetail } from "../payment-view.ts";
 import { command } from "./command.ts";
 import { requestTimeOf } from "./request-time.ts";
 import { scenarioOf, vitestOf } from "./snippets.ts";
 import { act, ask, copyText, draft, isLocal, notice, pay, place, tokenOf } from "./state.ts";
-import { writeFromNow } from "./times.ts";
+import { usualTime, writeFromNow } from "./times.ts";
 
 /**
  * A signed time as the form has it: as far from the chain's time as it was at the request, in unix seconds; 0, and what
@@ -87,8 +88,7 @@ export function Again({ payment }: { payment: PaymentDetail }) {
                 payer: payerName ?? "funded",
                 amount: formatUnits(amount, (token ?? tokenOf(network)).decimals),
                 x402Version: String(payment.x402Version ?? 1),
-                validAfter: timeOf(signed.validAfter, seconds) ?? "0",
-                validBefore: timeOf(signed.validBefore, seconds) ?? writeFromNow(600),
+                times: forTimes((field) => timeOf(signed[field.name], seconds) ?? usualTime(field)),
               };
               place.value = "payments";
               notice.value = "The form holds this payment now: change what you like, then Pay.";

@@ -140,16 +140,20 @@ function Comparison({ payment }: { payment: PaymentDetail }) {
   const { signed, required, token } = payment;
   const requested = requestTimeOf(payment);
   if (signed === null || required === null) return null;
-  const inUnits = (value: string | undefined) => (value === undefined ? undefined : formatBoth(value, token));
-  const pairs: [string, string, string | undefined][] = [
-    ["from", signed.from ?? "", undefined],
-    ["to / payTo", signed.to ?? "", required.payTo],
-    ["value / amount", inUnits(signed.value) ?? "", inUnits(required.amount)],
-    ["validAfter", formatSeconds(signed.validAfter ?? "0", requested), undefined],
-    ["validBefore", formatSeconds(signed.validBefore ?? "0", requested), undefined],
-    ["nonce", signed.nonce ?? "", undefined],
-    ["asset", "", required.asset],
-  ];
+  const inUnits = (value: string) => formatBoth(value, token);
+  const pairs = payment.signedMembers.map(({ label, value, kind }): [string, string, string | undefined] => {
+    switch (kind) {
+      case "recipient":
+        return [`${label} / payTo`, value, required.payTo];
+      case "amount":
+        return [`${label} / amount`, inUnits(value), required.amount && inUnits(required.amount)];
+      case "time":
+        return [label, formatSeconds(value, requested), undefined];
+      default:
+        return [label, value, undefined];
+    }
+  });
+  pairs.push(["asset", "", required.asset]);
   return (
     <table class="comparison">
       <caption>Signed and required</caption>

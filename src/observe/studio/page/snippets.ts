@@ -1,3 +1,4 @@
+import { timeFields } from "../../../methods/exact-eip3009/payment-times.ts";
 import { invalidReasons, isSituation, settleErrorReason } from "../../../protocol/catalogue.ts";
 import type { PaymentDetail } from "../payment-view.ts";
 import { requestTimeOf } from "./request-time.ts";
@@ -56,22 +57,17 @@ const usualSeconds = 600;
 function timesOf(payment: PaymentDetail) {
   const { signed } = payment;
   const now = requestTimeOf(payment).seconds;
-  const read = (name: "validAfter" | "validBefore", isUsual: (ahead: number, at: number) => boolean) => {
+  return timeFields.flatMap(({ name, isEnd }) => {
     const at = Number(signed?.[name] ?? "0");
     const ahead = at - now;
-    if (isUsual(ahead, at)) return undefined;
+    // What had settled before it expired is settled first by the test, too.
+    const isUsual = isEnd
+      ? Math.abs(ahead - usualSeconds) < 30 || (ahead < usualSeconds && isRepeated(payment))
+      : at === 0;
+    if (isUsual) return [];
     if (Math.abs(ahead) > farOffSeconds) return { name, code: `${signed?.[name]}n`, isFromNow: false };
     return { name, code: `now ${ahead < 0 ? "-" : "+"} ${Math.abs(ahead)}n`, isFromNow: true };
-  };
-  const times = [
-    read("validAfter", (_, at) => at === 0),
-    // What had settled before it expired is settled first by the test, too.
-    read(
-      "validBefore",
-      (ahead) => Math.abs(ahead - usualSeconds) < 30 || (ahead < usualSeconds && isRepeated(payment)),
-    ),
-  ];
-  return times.flatMap((time) => time ?? []);
+  });
 }
 
 function timeLines(payment: PaymentDetail): readonly string[] {

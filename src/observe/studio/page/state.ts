@@ -1,9 +1,10 @@
 import { computed, signal } from "@preact/signals";
+import { forTimes } from "../../../methods/exact-eip3009/payment-times.ts";
 import { builtInNetworks } from "../../../protocol/networks.ts";
 import { formatAmount, type TokenUnits, unitsOf } from "../../../protocol/token-units.ts";
 import type { FaultForm } from "../fault-form.ts";
 import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
-import { writeFromNow } from "./times.ts";
+import { usualTime } from "./times.ts";
 
 /** The payments by id, as the event stream tells of them. A new map for each batch of changes. */
 const payments = signal<ReadonlyMap<string, PaymentSummary>>(new Map());
@@ -53,8 +54,7 @@ export const draft = signal({
   payer: "funded",
   amount: "0.01",
   x402Version: "1",
-  validAfter: "0",
-  validBefore: writeFromNow(600),
+  times: forTimes(usualTime),
 });
 
 /** Whom to fund on a network, with how much in whole tokens, where a refused payment asks for it. */

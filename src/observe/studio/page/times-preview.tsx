@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { timeFields } from "../../../methods/exact-eip3009/payment-times.ts";
 import { chainTimeOf, draft } from "./state.ts";
 import { describeTime, parseTime, timeForms } from "./times.ts";
 
@@ -23,8 +24,7 @@ export function TimesPreview({ network }: { network: string }) {
   };
   return (
     <div id="times" class="times">
-      {tell("Valid after", draft.value.validAfter)}
-      {tell("Valid before", draft.value.validBefore)}
+      {timeFields.map(({ name, label }) => tell(label, draft.value.times[name]))}
     </div>
   );
 }

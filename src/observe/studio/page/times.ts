@@ -1,3 +1,5 @@
+import type { TimeField } from "../../../methods/exact-eip3009/payment-times.ts";
+
 /** A time that a payment is to be signed with: unix seconds, or so many seconds from the chain's time. */
 export type SignedTime = { at: number } | { fromNow: number };
 
@@ -39,6 +41,11 @@ export function writeTime(time: SignedTime): string {
 /** So many seconds from the chain's time, for the form. */
 export function writeFromNow(seconds: number): string {
   return `now ${seconds < 0 ? "−" : "+"} ${Math.abs(seconds)} s`;
+}
+
+/** A time of a payment as the form has it at first: valid at once, and for ten minutes. */
+export function usualTime({ isEnd }: Pick<TimeField, "isEnd">): string {
+  return isEnd ? writeFromNow(600) : "0";
 }
 
 /** A time in seconds, as a date, and how far it is from the chain's time, which may not be known. */

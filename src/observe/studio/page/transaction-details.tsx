@@ -48,11 +48,8 @@ function Decoded({
         }}
       />
       <h4>{call === null ? "It moves no payment" : `${call.name} of ${call.asset}`}</h4>
-      {call?.payments.map((payment) => (
-        <Facts
-          key={payment.authorizationNonce}
-          facts={{ ...payment, value: formatBoth(payment.value, token) }}
-        />
+      {call?.payments.map((payment, index) => (
+        <Facts key={index} facts={{ ...payment, value: formatBoth(payment.value, token) }} />
       ))}
       <h4>
         {mined === null ? "It is not mined" : `Events${mined.succeeded ? "" : ": none, it was reverted"}`}

@@ -1,4 +1,5 @@
 import type { FastifyPluginAsync } from "fastify";
+import { payloadSchema } from "../../../methods/payment-request-schema.ts";
 import type { NetworkRegistry } from "../../../protocol/networks.ts";
 import { type ApiBeside, describeService } from "../../../protocol/openapi.ts";
 
@@ -16,7 +17,7 @@ export const openApiRoute: FastifyPluginAsync<{
   async function describe(): Promise<string> {
     const beside = await describeBeside?.();
     isLasting = beside?.example === undefined;
-    return JSON.stringify(describeService(knownNetworks, beside));
+    return JSON.stringify(describeService(payloadSchema, knownNetworks, beside));
   }
 
   app.get("/openapi.json", { config: { countedAs: "documents" } }, async (_request, reply) => {

@@ -4,7 +4,7 @@ import type { Invalid } from "../../../protocol/catalogue.ts";
 import type { NetworkRegistry } from "../../../protocol/networks.ts";
 import { withShopsResource } from "../../../protocol/payment-identifier.ts";
 import { type Operation, problemDetails } from "../../../protocol/problems.ts";
-import { parsePaymentRequest } from "../../../protocol/requests.ts";
+import type { ParsedRequest, RequestParser } from "../../../protocol/requests.ts";
 import { traceHeadersOf } from "../plugins/request-log.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 
@@ -12,10 +12,10 @@ import { ProblemError } from "../problems/problem-error.ts";
 export function readPaymentRequest(
   request: FastifyRequest,
   operation: Operation,
-  knownNetworks: NetworkRegistry,
-): ReturnType<typeof parsePaymentRequest> {
+  { parse, knownNetworks }: { parse: RequestParser; knownNetworks: NetworkRegistry },
+): ParsedRequest {
   if (request.body === undefined) throw new ProblemError("malformed", problemDetails.empty);
-  const parsed = parsePaymentRequest(request.body, knownNetworks);
+  const parsed = parse(request.body, knownNetworks);
   const envelope = parsed.ok ? parsed.request : parsed.envelope;
   request.envelope = envelope;
   request.networkName = knownNetworks.find(envelope.network, envelope.x402Version)?.name;

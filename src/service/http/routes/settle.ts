@@ -5,7 +5,7 @@ import type { SettleAnswer, Written } from "../../../protocol/answers.ts";
 import type { Hex } from "../../../protocol/hex.ts";
 import type { NetworkRegistry } from "../../../protocol/networks.ts";
 import { problemMediaType } from "../../../protocol/problems.ts";
-import type { Envelope } from "../../../protocol/requests.ts";
+import type { Envelope, RequestParser } from "../../../protocol/requests.ts";
 import { settlementPath } from "../../../protocol/routes.ts";
 import {
   pendingProblem,
@@ -23,9 +23,10 @@ import { urlsOf } from "./urls.ts";
 /** `POST /settle`. */
 export const settleRoute: FastifyPluginAsync<{
   facilitator: Facilitator;
+  parse: RequestParser;
   knownNetworks: NetworkRegistry;
   metrics: Metrics;
-}> = async (app, { facilitator, knownNetworks, metrics }) => {
+}> = async (app, { facilitator, parse, knownNetworks, metrics }) => {
   const config = { operation: "settle", apiKey: "required" } as const;
   for (const url of urlsOf("settle")) app.post(url, { config }, answer);
 
@@ -33,7 +34,7 @@ export const settleRoute: FastifyPluginAsync<{
     request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<Written<SettleAnswer> | FastifyReply> {
-    const parsed = readPaymentRequest(request, "settle", knownNetworks);
+    const parsed = readPaymentRequest(request, "settle", { parse, knownNetworks });
     const repetition = readRepetition(request);
     if (!parsed.ok) {
       request.result = invalidResult(parsed.invalid);

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync } from "fastify";
 import type { Settlement } from "../../../ledger/settlement.ts";
+import { nonceMember } from "../../../methods/nonce-member.ts";
 import type { SettlementList, SettlementView } from "../../../protocol/answers.ts";
 import { writeCursor } from "../../../protocol/cursor.ts";
 import type { NetworkRegistry } from "../../../protocol/networks.ts";
@@ -42,10 +43,10 @@ export const settlementRoutes: FastifyPluginAsync<{
 };
 
 function view(settlement: Settlement): SettlementView {
-  const { id, state, network, asset, payer, authorizationNonce, recipient, failure } = settlement;
+  const { id, state, network, asset, payer, nonce, recipient, failure } = settlement;
   return {
-    ...{ id, state, network, asset, payer, authorizationNonce },
-    value: settlement.value.toString(),
+    ...{ id, state, network, asset, payer, [nonceMember]: nonce },
+    value: settlement.amount.toString(),
     recipient,
     transaction: settlement.transactionHash,
     blockNumber: settlement.blockNumber?.toString() ?? null,

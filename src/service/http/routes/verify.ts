@@ -1,6 +1,7 @@
 import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import type { VerifyAnswer, Written } from "../../../protocol/answers.ts";
 import type { NetworkRegistry } from "../../../protocol/networks.ts";
+import type { RequestParser } from "../../../protocol/requests.ts";
 import { verifyAnswer } from "../../../protocol/write-answers.ts";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
 import { asksForRepeats } from "./idempotency-key.ts";
@@ -9,6 +10,7 @@ import { urlsOf } from "./urls.ts";
 
 export type VerifyRouteOptions = {
   facilitator: Facilitator;
+  parse: RequestParser;
   knownNetworks: NetworkRegistry;
   /** Unix milliseconds. */
   now: () => number;
@@ -18,7 +20,7 @@ export type VerifyRouteOptions = {
 
 /** `POST /verify`. */
 export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, options) => {
-  const { facilitator, knownNetworks, now, anonymousVerify } = options;
+  const { facilitator, parse, knownNetworks, now, anonymousVerify } = options;
   const apiKey = anonymousVerify ? "optional" : "required";
 
   const config = { operation: "verify", apiKey } as const;
@@ -26,7 +28,7 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
 
   async function answer(request: FastifyRequest): Promise<Written<VerifyAnswer>> {
     const { caller } = request;
-    const parsed = readPaymentRequest(request, "verify", knownNetworks);
+    const parsed = readPaymentRequest(request, "verify", { parse, knownNetworks });
     const refusal = parsed.ok
       ? await facilitator.verify(parsed.request, caller, { repeats: asksForRepeats(request) })
       : parsed.invalid;

@@ -1,0 +1,17 @@
+import { z } from "zod";
+import { nonceMember } from "../nonce-member.ts";
+import { forTimes } from "./payment-times.ts";
+
+/** A call of the facilitator contract for a person, without signatures. Amounts are in the asset's smallest unit. */
+export const callViewSchema = z.object({
+  name: z.enum(["settle", "settleBatch", "forwardReceived"]),
+  asset: z.string(),
+  payments: z.array(
+    z.object({
+      ...{ payer: z.string(), recipient: z.string(), value: z.string(), [nonceMember]: z.string() },
+      ...forTimes(() => z.string()),
+    }),
+  ),
+});
+
+export type CallView = z.infer<typeof callViewSchema>;

@@ -1,0 +1,119 @@
+import type { Receipt } from "../../../chain/chain.ts";
+import { decodeParameters } from "../../../chain/decode-parameters.ts";
+import type { EventLog } from "../../../chain/log.ts";
+import { wordAt } from "../../../chain/rpc/read-hex.ts";
+import { type Address, addressWord, type Hex, keccak256Text } from "../../../protocol/hex.ts";
+
+/*
+ * The events that prove what became of a payment: of the facilitator contract, and of tokens (EIP-3009, ERC-20).
+ * Decoded by hand, because loading viem's decoder takes longer than starting the service may. Tests hold topics and
+ * decoding against the generated ABIs.
+ */
+
+/** What the first topic of each is. */
+export const settledTopic = keccak256Text("Settled(address,address,bytes32,address,uint256)");
+const settlementFailedTopic = keccak256Text("SettlementFailed(address,address,bytes32,bytes)");
+export const forwardedTopic = keccak256Text("Forwarded(address,address,bytes32,address,uint256)");
+export const authorizationUsedTopic = keccak256Text("AuthorizationUsed(address,bytes32)");
+export const authorizationCanceledTopic = keccak256Text("AuthorizationCanceled(address,bytes32)");
+export const transferTopic = keccak256Text("Transfer(address,address,uint256)");
+
+/** One authorization of a payer, and the token that it is for. */
+export type AuthorizationRef = { token: Address; payer: Address; authorizationNonce: Hex };
+
+/** What an event says. */
+type EventFields =
+  | (AuthorizationRef & { name: "Settled" | "Forwarded"; recipient: Address; value: bigint })
+  /** `reason` is the revert data, cut short by the contract; `0x` when it cannot be read. */
+  | (AuthorizationRef & { name: "SettlementFailed"; reason: Hex })
+  | (AuthorizationRef & { name: "AuthorizationUsed" | "AuthorizationCanceled" })
+  | { name: "Transfer"; from: Address; to: Address; value: bigint };
+
+/** A decoded event, and the contract that emitted it. Addresses and hex are in lower case. */
+export type PaymentEvent = EventFields & { emitter: Address; logIndex: number };
+
+/** Reads a log as one of these events; undefined when it is another, or not as its ABI says. */
+export function decodeEvent({ address, topics, data, logIndex }: EventLog): PaymentEvent | undefined {
+  const [topic, ...indexed] = topics.map(lowerCase);
+  const emitter = lowerCase(address);
+  const fields = topic && decoders.get(topic)?.(indexed, lowerCase(data), emitter);
+  return fields ? { ...fields, emitter, logIndex } : undefined;
+}
+
+/** The events of a transaction, in the order of its logs; none of one that was reverted. */
+export function decodeEvents({ succeeded, logs }: Receipt): readonly PaymentEvent[] {
+  return succeeded ? logs.flatMap((log) => decodeEvent(log) ?? []) : [];
+}
+
+/** An authorization as a key of maps and sets, the same in whatever casing it is written. */
+export function authorizationKey({ token, payer, authorizationNonce }: AuthorizationRef): string {
+  return `${token} ${payer} ${authorizationNonce}`.toLowerCase();
+}
+
+/** What stands before an address in a word. */
+const addressPadding = `0x${"0".repeat(24)}`;
+
+/** Reads the indexed fields (topics) and the data of an event, both in lower case. */
+type Decoder = (indexed: readonly Hex[], data: Hex, emitter: Address) => EventFields | undefined;
+
+const decoders: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
+  [settledTopic, decodePayout("Settled")],
+  [forwardedTopic, decodePayout("Forwarded")],
+  [
+    settlementFailedTopic,
+    (indexed, data) => {
+      const ref = readAuthorization(indexed);
+      const [reason] = decodeParameters(["bytes"], data) ?? [];
+      return (
+        ref && {
+          name: "SettlementFailed",
+          ...ref,
+          reason: typeof reason === "string" ? `0x${reason.slice(2)}` : "0x",
+        }
+      );
+    },
+  ],
+  [authorizationUsedTopic, decodeAuthorizationEvent("AuthorizationUsed")],
+  [authorizationCanceledTopic, decodeAuthorizationEvent("AuthorizationCanceled")],
+  [
+    transferTopic,
+    (indexed, data) => {
+      const [from, to] = [readAddress(indexed[0]), readAddress(indexed[1])];
+      // With a third topic it is the transfer of a single thing (ERC-721).
+      if (from === undefined || to === undefined || indexed.length !== 2) return undefined;
+      return data.length === 2 + 64 ? { name: "Transfer", from, to, value: BigInt(data) } : undefined;
+    },
+  ],
+]);
+
+function decodePayout(name: "Settled" | "Forwarded"): Decoder {
+  return (indexed, data) => {
+    const ref = readAuthorization(indexed);
+    const [recipient, value] = [readAddress(`0x${wordAt(data, 0)}`), wordAt(data, 1)];
+    if (ref === undefined || recipient === undefined || data.length !== 2 + 2 * 64) return undefined;
+    return { name, ...ref, recipient, value: BigInt(`0x${value}`) };
+  };
+}
+
+function decodeAuthorizationEvent(name: "AuthorizationUsed" | "AuthorizationCanceled"): Decoder {
+  return (indexed, _data, emitter) => {
+    const ref = readAuthorization([`0x${addressWord(emitter)}`, ...indexed]);
+    return ref && { name, ...ref };
+  };
+}
+
+/** Token, payer and authorizationNonce, each a topic. */
+function readAuthorization(words: readonly Hex[]): AuthorizationRef | undefined {
+  const [token, payer, authorizationNonce] = [readAddress(words[0]), readAddress(words[1]), words[2]];
+  if (token === undefined || payer === undefined || authorizationNonce === undefined) return undefined;
+  return words.length === 3 ? { token, payer, authorizationNonce } : undefined;
+}
+
+/** A word in lower case that holds an address, as the address. */
+function readAddress(word: Hex | undefined): Address | undefined {
+  return word?.startsWith(addressPadding) && word.length === 66 ? `0x${word.slice(26)}` : undefined;
+}
+
+function lowerCase(hex: Hex): Hex {
+  return `0x${hex.slice(2).toLowerCase()}`;
+}

@@ -1,0 +1,92 @@
+import type { Receipt } from "../../../chain/chain.ts";
+import { decodeRevert, describeRevert } from "../../../chain/revert.ts";
+import { type Address, type Hex, sameAddress } from "../../../protocol/hex.ts";
+import type { SettlementProof } from "../../on-chain/settling.ts";
+import { type AuthorizationRef, authorizationKey, decodeEvents, type PaymentEvent } from "./events.ts";
+import type { ReceivedPayment } from "./received-payment.ts";
+
+type ReadProofs = {
+  /** How it ended this settlement; undefined when the receipt proves neither success nor failure. */
+  find(expected: ReceivedPayment): SettlementProof | undefined;
+};
+
+/**
+ * Reads which settlements a receipt proves, as settled or as failed.
+ *
+ * Settled takes three logs: `Settled` of the facilitator contract, with the value and the recipient that were
+ * claimed, and of the token itself `AuthorizationUsed` of that very authorization and a `Transfer` of the value
+ * from the payer to the contract; each `Transfer` proves one settlement. Failed takes `SettlementFailed`. The
+ * receipt of a reverted transaction proves nothing of single settlements.
+ */
+export function readSettlements(receipt: Receipt, facilitatorContract: Address): ReadProofs {
+  const claimed: Extract<PaymentEvent, { name: "Settled" | "Forwarded" }>[] = [];
+  const settled = new Set<string>();
+  const failed = new Map<string, Hex>();
+  const used = new Set<string>();
+  const received = new Map<string, number>();
+
+  for (const event of decodeEvents(receipt)) {
+    const isOurs = sameAddress(event.emitter, facilitatorContract);
+    if (event.name === "Settled" && isOurs) claimed.push(event);
+    else if (event.name === "SettlementFailed" && isOurs) failed.set(authorizationKey(event), event.reason);
+    else if (event.name === "AuthorizationUsed") used.add(authorizationKey(event));
+    else if (event.name === "Transfer" && sameAddress(event.to, facilitatorContract)) {
+      const transfer = transferKey(event.emitter, event.from, event.value);
+      received.set(transfer, (received.get(transfer) ?? 0) + 1);
+    }
+  }
+
+  for (const event of claimed) {
+    const transfer = transferKey(event.token, event.payer, event.value);
+    const left = received.get(transfer) ?? 0;
+    if (left === 0 || !used.delete(authorizationKey(event))) continue;
+    received.set(transfer, left - 1);
+    settled.add(payoutKey(event));
+  }
+
+  return {
+    find({ asset: token, ...expected }) {
+      if (settled.has(payoutKey({ token, ...expected }))) return { settled: true };
+      const reason = failed.get(authorizationKey({ token, ...expected }));
+      return reason === undefined
+        ? undefined
+        : { settled: false, failure: describeRevert(decodeRevert(reason)) };
+    },
+  };
+}
+
+/**
+ * Whether a receipt proves that stranded value of this payment was paid out: `Forwarded` of the facilitator contract
+ * and, of the token itself, a `Transfer` of the value from the contract to the recipient.
+ */
+export function provesForwarding(
+  receipt: Receipt,
+  facilitatorContract: Address,
+  { asset: token, ...expected }: ReceivedPayment,
+): boolean {
+  const payout = payoutKey({ token, ...expected });
+  const transfer = transferKey(token, facilitatorContract, expected.value);
+  const events = decodeEvents(receipt);
+  return (
+    events.some(
+      (event) =>
+        event.name === "Forwarded" &&
+        sameAddress(event.emitter, facilitatorContract) &&
+        payoutKey(event) === payout,
+    ) &&
+    events.some(
+      (event) =>
+        event.name === "Transfer" &&
+        transferKey(event.emitter, event.from, event.value) === transfer &&
+        sameAddress(event.to, expected.recipient),
+    )
+  );
+}
+
+function payoutKey(payout: AuthorizationRef & { recipient: Address; value: bigint }): string {
+  return `${authorizationKey(payout)} ${payout.recipient.toLowerCase()} ${payout.value}`;
+}
+
+function transferKey(token: Address, from: Address, value: bigint): string {
+  return `${token} ${from} ${value}`.toLowerCase();
+}

@@ -1,0 +1,66 @@
+import type { ChainQueries } from "../../../chain/chain.ts";
+import { askViews, expectWord } from "../../../chain/chain-reader.ts";
+import { viewGas } from "../../../chain/views.ts";
+import type { Settling } from "../../on-chain/settling.ts";
+import { exactEip3009 } from "../payload.ts";
+import { settlesSeveral } from "./calldata.ts";
+import { findDirectSubmission } from "./direct-submission.ts";
+import { findPayout } from "./payout.ts";
+import { provesForwarding, readSettlements } from "./receipt-proof.ts";
+import { receivedOf } from "./received-payment.ts";
+import { explainRevert, stateOf } from "./state.ts";
+import {
+  countBatch,
+  forwardTransaction,
+  settleTransaction,
+  usualForwardGas,
+  usualSettleBytes,
+  usualSettleGas,
+} from "./transaction.ts";
+import { createUseReader } from "./used-authorizations.ts";
+import { forwardLimitOf } from "./views.ts";
+
+/** One for each chain and endpoint, since what is asked of one at a time shares a request. */
+const useReaders = new WeakMap<ChainQueries["reader"], ReturnType<typeof createUseReader>>();
+
+/** EIP-3009 by the facilitator contract: `settle` and `settleBatch`, and `forwardReceived` for what others submitted. */
+export const exactEip3009Settling: Settling = {
+  method: exactEip3009,
+
+  transaction: (calls, { facilitatorContract: to }) => ({ to, ...settleTransaction(calls) }),
+  count: countBatch,
+  settlesSeveral,
+  usual: { gas: usualSettleGas, bytes: usualSettleBytes },
+
+  prove(receipt, { facilitatorContract }) {
+    const proofs = readSettlements(receipt, facilitatorContract);
+    return { find: (call) => proofs.find(receivedOf(call)) };
+  },
+  findPayout,
+
+  stateOf,
+  explain: explainRevert,
+  isUsed({ reader }, { asset, payer, nonce }, id) {
+    const read = useReaders.get(reader) ?? createUseReader(reader);
+    useReaders.set(reader, read);
+    return read({ asset, payer, nonce, id });
+  },
+
+  recovery: {
+    transaction: (call, { facilitatorContract: to }) => ({ to, ...forwardTransaction(call) }),
+    usualGas: usualForwardGas,
+    proves: (receipt, { facilitatorContract }, call) =>
+      provesForwarding(receipt, facilitatorContract, receivedOf(call)),
+
+    async limit({ reader, network: { facilitatorContract } }, asset) {
+      const views = forwardLimitOf(facilitatorContract, asset);
+      const [limit, available] = await askViews(reader, views, viewGas, undefined);
+      return {
+        limit: BigInt(expectWord(reader, "forwardLimit of the facilitator contract", limit)),
+        available: BigInt(expectWord(reader, "availableToForward of the facilitator contract", available)),
+      };
+    },
+
+    findDirectSubmission,
+  },
+};

@@ -1,0 +1,141 @@
+import type { Chain, ChainQueries } from "../../../chain/chain.ts";
+import { askViews, expectWord } from "../../../chain/chain-reader.ts";
+import { describeRevert, type Revert } from "../../../chain/revert.ts";
+import { hasOperatorRole, isBlacklisted, isPaused, viewGas } from "../../../chain/views.ts";
+import { type Invalid, invalid, type RefusedSituation } from "../../../protocol/catalogue.ts";
+import { type Asset, findAsset } from "../../../protocol/networks.ts";
+import { refusals } from "../../../protocol/refusals.ts";
+import { OperatorError, UndeterminedError } from "../../../util/errors.ts";
+import type { PaymentState, SettleCall } from "../../on-chain/settling.ts";
+import { isTrue, type PayerState, payerStateOf, payerViews } from "./payer-state.ts";
+
+/** The state that can keep a correctly signed payment from settling. */
+export type Diagnosis = PayerState & {
+  recipientBlacklisted: boolean;
+  contractBlacklisted: boolean;
+  contractPaused: boolean;
+  operatorAuthorized: boolean;
+};
+
+/** Reads whatever may explain a failed simulation. */
+export async function diagnose(
+  { reader, operator, network: { facilitatorContract } }: ChainQueries,
+  { payment, recipient, id }: SettleCall,
+): Promise<Diagnosis> {
+  const [
+    used,
+    balance,
+    payerBlacklisted,
+    tokenPaused,
+    recipientBlacklisted,
+    contractBlacklisted,
+    contractPaused,
+    operatorAuthorized,
+  ] = await askViews(
+    reader,
+    [
+      ...payerViews(payment),
+      isBlacklisted(payment.asset, recipient),
+      isBlacklisted(payment.asset, facilitatorContract),
+      isPaused(facilitatorContract),
+      hasOperatorRole(facilitatorContract, operator),
+    ],
+    viewGas,
+    id,
+  );
+  return {
+    ...payerStateOf(
+      expectWord(reader, "authorizationState of the asset", used),
+      expectWord(reader, "balanceOf of the asset", balance),
+      payerBlacklisted?.word,
+      tokenPaused?.word,
+    ),
+    recipientBlacklisted: isTrue(recipientBlacklisted?.word),
+    contractBlacklisted: isTrue(contractBlacklisted?.word),
+    contractPaused: isTrue(expectWord(reader, "paused of the facilitator contract", contractPaused)),
+    operatorAuthorized: isTrue(expectWord(reader, "hasRole of the facilitator contract", operatorAuthorized)),
+  };
+}
+
+/** {@link Settling.stateOf} */
+export async function stateOf(chain: ChainQueries, call: SettleCall): Promise<PaymentState> {
+  const state = await diagnose(chain, call);
+  return { used: state.used, obstacle: findObstacle(state) };
+}
+
+/** Why a forward would be reverted, as far as state tells. */
+function findObstacle(state: Diagnosis): string | undefined {
+  if (state.contractPaused) return "the facilitator contract is paused";
+  if (state.tokenPaused) return "the token is paused by its issuer";
+  if (state.contractBlacklisted) return "the facilitator contract is blacklisted by the token's issuer";
+  if (state.recipientBlacklisted) return "the recipient is blacklisted by the token's issuer";
+  return undefined;
+}
+
+/** FiatTokenV2_2's own words where state alone cannot tell; compared whole, as part of the token's interface. */
+const tokenWords: ReadonlyMap<string, RefusedSituation> = new Map([
+  ["FiatTokenV2: authorization is not yet valid", "never_valid"],
+  ["FiatTokenV2: authorization is expired", "expired"],
+  ["FiatTokenV2: invalid signature", "token_refuses_signature"],
+  ["ECRecover: invalid signature", "token_refuses_signature"],
+  ["ECRecover: invalid signature length", "token_refuses_signature"],
+  ["ECRecover: invalid signature 's' value", "token_refuses_signature"],
+  ["ECRecover: invalid signature 'v' value", "token_refuses_signature"],
+]);
+
+/**
+ * Why a correctly signed payment would not settle, after its simulation reverted. Reads the state that may explain
+ * it, and falls back on the token's own words.
+ *
+ * @throws UndeterminedError when the fault is ours: the contract paused. OperatorError when it is the operator's: without
+ * its role.
+ */
+export async function explainRevert(chain: Chain, call: SettleCall, revert: Revert): Promise<Invalid> {
+  if (revert.kind === "custom" && revert.name === "InsufficientGas") {
+    throw new UndeterminedError("The facilitator could not simulate the settlement; try again", {
+      hints: [`The RPC of ${chain.network.name} caps the gas of eth_call below what settle needs`],
+    });
+  }
+  const state = await diagnose(chain, call);
+  if (state.contractPaused) {
+    throw new UndeterminedError("The facilitator cannot settle at the moment", {
+      hints: [
+        `The facilitator contract on ${chain.network.name} is paused: unpause it with the pauser's key`,
+      ],
+    });
+  }
+  if (!state.operatorAuthorized) {
+    throw new OperatorError("without OPERATOR_ROLE", {
+      hints: [`The operator lacks OPERATOR_ROLE on ${chain.network.name}: grant it with the admin key`],
+    });
+  }
+  const asset = findAsset(chain.network.assets, call.payment.asset);
+  return explainByState(state, call, asset) ?? explainByRevert(revert, call);
+}
+
+function explainByState(
+  state: Diagnosis,
+  { payment, recipient }: SettleCall,
+  asset: Asset | undefined,
+): Invalid | undefined {
+  if (state.used) return refusals.usedOnChain();
+  if (state.tokenPaused) return refusals.assetPaused();
+  if (state.payerBlacklisted) return refusals.payerBlacklisted();
+  if (state.recipientBlacklisted) return refusals.recipientBlacklisted(recipient);
+  if (state.contractBlacklisted) return refusals.contractBlacklisted();
+  return state.balance < payment.limit
+    ? refusals.balanceTooSmall(state.balance, payment.limit, asset)
+    : undefined;
+}
+
+function explainByRevert(revert: Revert, { payment }: SettleCall): Invalid {
+  const situation = revert.kind === "error" ? tokenWords.get(revert.message) : undefined;
+  switch (situation) {
+    case "token_refuses_signature":
+      return refusals.tokenRefusesSignature(payment.payer);
+    case undefined:
+      return invalid("would_revert", `Settling would revert on chain: ${describeRevert(revert)}`);
+    default:
+      return invalid(situation, "The authorization is outside of its time window on chain");
+  }
+}

@@ -1,0 +1,69 @@
+import { type Address, addressWord, type Hex, keccak256, uintWord } from "../../../protocol/hex.ts";
+
+/**
+ * Which storage slots of a token say whether an authorization is used, found from the calls that were seen. A recording
+ * cannot hold those: their keys come from random nonces, which every payment chooses anew. What was
+ * signed after the recording cannot be used on the recorded chain, so the answer is known all the same.
+ */
+export type AuthorizationSlots = {
+  /** Notes the calldata of a call or transaction: each pair of an address and a word in it may be an authorization. */
+  note(calldata: Hex): void;
+  /** Whether a slot belongs to an authorization that was noted. */
+  has(slot: bigint): boolean;
+};
+
+/** How many calls are remembered until they are needed: those of some thousand payments under way. */
+const mostNoted = 10_000;
+
+/** @param mappingSlot where the token keeps `mapping(address authorizer => mapping(bytes32 nonce => …))` */
+export function createAuthorizationSlots(mappingSlot: bigint): AuthorizationSlots {
+  const slots = new Set<bigint>();
+  let noted: Hex[] = [];
+  return {
+    note(calldata) {
+      noted.push(calldata);
+      if (noted.length > mostNoted) noted = noted.slice(-mostNoted / 2);
+    },
+    has(slot) {
+      // Only now: most calldata is never asked about.
+      for (const calldata of noted) addSlotsOf(calldata, mappingSlot, slots);
+      noted = [];
+      return slots.has(slot);
+    },
+  };
+}
+
+/** Where a token keeps the state of an authorization, in Solidity's layout of mappings. */
+export function authorizationSlot(authorizer: Address, nonce: Hex, mappingSlot: bigint): bigint {
+  return slotWithin(accountSlot(authorizer, mappingSlot), nonce.slice(2));
+}
+
+function addSlotsOf(calldata: Hex, mappingSlot: bigint, slots: Set<bigint>): void {
+  const words = wordsOf(calldata);
+  for (const word of words) {
+    if (!isAddressWord(word)) continue;
+    const outer = accountSlot(`0x${word.slice(24)}`, mappingSlot);
+    for (const nonce of words) slots.add(slotWithin(outer, nonce));
+  }
+}
+
+const accountSlot = (account: Address, mappingSlot: bigint) =>
+  keccak256(`0x${addressWord(account)}${uintWord(mappingSlot)}`);
+
+const slotWithin = (outer: Hex, word: string) => BigInt(keccak256(`0x${word}${outer.slice(2)}`));
+
+/** Amounts, times and offsets are smaller, and no key has an address with so many zeros. */
+function isAddressWord(word: string): boolean {
+  const value = BigInt(`0x${word}`);
+  return value >= 1n << 96n && value < 1n << 160n;
+}
+
+/** The words behind the selector, each once. */
+function wordsOf(calldata: Hex): ReadonlySet<string> {
+  const words =
+    calldata
+      .slice(10)
+      .toLowerCase()
+      .match(/[0-9a-f]{64}/g) ?? [];
+  return new Set(words);
+}

@@ -1,0 +1,171 @@
+import { encodeFunctionData } from "viem";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { deployContracts, type TestDeployment } from "../../../../test/support/deployment.ts";
+import { accountOf } from "../../../../test/support/key-accounts.ts";
+import { altering } from "../../../../test/support/misbehaviour.ts";
+import {
+  type Behaviour,
+  forwardingTo,
+  type StubNode,
+  startStubNode,
+} from "../../../../test/support/stub-node.ts";
+import type { Chain } from "../../../chain/chain.ts";
+import { createChain } from "../../../chain/create-chain.ts";
+import { estimateFees } from "../../../chain/fees.ts";
+import { createLocalSigner } from "../../../chain/signing/local-signer.ts";
+import { mockUsdcAbi } from "../../../contracts/mockUsdc.ts";
+import type { Hex } from "../../../protocol/hex.ts";
+import { UndeterminedError } from "../../../util/errors.ts";
+import type { SettleCall } from "../../on-chain/settling.ts";
+import { findDirectSubmission } from "./direct-submission.ts";
+import { findStrandedTransfers } from "./stranded-transfers.ts";
+import { forwardTransaction, settleTransaction } from "./transaction.ts";
+
+let deployment: TestDeployment;
+let proxy: StubNode;
+let well: Behaviour;
+let chain: Chain;
+let contract: Hex;
+let snapshot: Hex;
+let start: bigint;
+
+beforeAll(async () => {
+  deployment = await deployContracts();
+  contract = deployment.network.facilitatorContract;
+  well = forwardingTo(deployment.url);
+  proxy = await startStubNode(well);
+  chain = createChain({
+    network: { ...deployment.network, rpcUrls: [proxy.url] },
+    operator: deployment.operator,
+  });
+});
+afterAll(async () => {
+  chain.close();
+  await proxy.stop();
+  await deployment.stop();
+});
+beforeEach(async () => {
+  snapshot = await deployment.snapshot();
+  start = (await deployment.newestBlock()).number + 1n;
+  proxy.behave(well);
+});
+afterEach(() => deployment.revert(snapshot));
+
+async function list() {
+  const { number: newest } = await deployment.newestBlock();
+  proxy.batches.length = 0;
+  return findStrandedTransfers(chain, deployment.usdc, start, newest);
+}
+
+async function settle(calls: readonly SettleCall[]) {
+  const signer = createLocalSigner(deployment.operatorKey);
+  const { raw, hash } = await signer.signTransaction({
+    chainId: deployment.network.chainId,
+    nonce: await chain.transactionCount(signer.address),
+    to: contract,
+    ...settleTransaction(calls),
+    ...estimateFees(await chain.head(), deployment.network),
+  });
+  await chain.broadcast([raw]);
+  await expect.poll(async () => (await chain.receipts([hash]))[0]?.succeeded, { interval: 5 }).toBe(true);
+}
+
+const forward = (call: SettleCall) => {
+  const { data, gas } = forwardTransaction(call);
+  return deployment.send(contract, data, gas);
+};
+
+const callToken = (functionName: "mint" | "transferFrom", args: readonly unknown[]): Hex =>
+  encodeFunctionData({ abi: mockUsdcAbi, functionName, args } as Parameters<typeof encodeFunctionData>[0]);
+
+test("what came in by itself is listed, and nothing that was settled or forwarded", async () => {
+  await settle([await deployment.pay()]);
+  const stranded = await deployment.pay({ value: 7n });
+  const first = await deployment.submitDirectly(stranded);
+  await settle([await deployment.pay(), await deployment.pay(), await deployment.pay({ funds: 1n })]);
+  const forwarded = await deployment.pay({ value: 8n });
+  await deployment.submitDirectly(forwarded);
+  const cancelled = await deployment.pay({ payer: "mallory" });
+  await deployment.send(deployment.usdc, await deployment.encodeCancellation("mallory", cancelled));
+  const byMistake = await deployment.send(deployment.usdc, callToken("mint", [contract, 9n]));
+  expect((await forward(forwarded)).status).toBe("success");
+  // Anyone can send nothing in another's name, and some do.
+  await deployment.send(
+    deployment.usdc,
+    callToken("transferFrom", [accountOf("victim").address, contract, 0n]),
+  );
+
+  expect(await list()).toEqual([
+    {
+      transactionHash: first.transactionHash,
+      logIndex: first.logs[1]?.logIndex,
+      blockNumber: first.blockNumber,
+      blockHash: first.blockHash,
+      from: stranded.payment.payer.toLowerCase(),
+      value: 7n,
+      nonce: stranded.payment.nonce.toLowerCase(),
+    },
+    expect.objectContaining({
+      transactionHash: byMistake.transactionHash,
+      from: `0x${"0".repeat(40)}`,
+      value: 9n,
+      nonce: undefined,
+    }),
+  ]);
+  // The logs, and the receipts of the three transactions that settled less than they brought.
+  expect(proxy.batches.map((batch) => batch.map(({ method }) => method))).toEqual([
+    ["eth_getBlockByNumber", "eth_getLogs", "eth_getLogs"],
+    ["eth_getTransactionReceipt", "eth_getTransactionReceipt", "eth_getTransactionReceipt"],
+  ]);
+});
+
+test("each place is the one that the search for its authorization gives", async () => {
+  const call = await deployment.pay();
+  await deployment.submitDirectly(call);
+  const [stranded] = await list();
+  const found = await findDirectSubmission(chain, {
+    ...call,
+    fromBlock: start,
+    toBlock: (await deployment.newestBlock()).number,
+  });
+  expect(stranded).toMatchObject({ ...Object(found) });
+});
+
+test("two of one value by one payer in one transaction are two", async () => {
+  const calls = [
+    await deployment.pay({ payer: "alice", funds: 20_000n }),
+    await deployment.pay({ payer: "alice" }),
+  ];
+  await deployment.sendTogether(
+    calls.map((call) => ({ to: deployment.usdc, data: deployment.encodeDirectSubmission(call) })),
+  );
+  expect((await list()).map(({ nonce }) => nonce)).toEqual(calls.map(({ payment }) => payment.nonce));
+});
+
+test("where nothing is stranded, no receipt is read", async () => {
+  await settle([await deployment.pay(), await deployment.pay()]);
+  expect(await list()).toEqual([]);
+  expect(proxy.batches).toHaveLength(1);
+});
+
+describe("nothing is listed", () => {
+  beforeEach(async () => {
+    await deployment.submitDirectly(await deployment.pay());
+  });
+
+  test.each<[string, unknown]>([
+    ["is missing", null],
+    ["is something else", {}],
+  ])("when a receipt %s", async (_, receipt) => {
+    proxy.behave(altering(well, "eth_getTransactionReceipt", () => receipt));
+    await expect(list()).rejects.toThrow(UndeterminedError);
+  });
+
+  test("when a receipt is of another block", async () => {
+    const blockHash = `0x${"12".repeat(32)}`;
+    proxy.behave(
+      altering(well, "eth_getTransactionReceipt", (receipt) => ({ ...Object(receipt), blockHash })),
+    );
+    await expect(list()).rejects.toThrow(UndeterminedError);
+  });
+});

@@ -1,0 +1,50 @@
+import { askViews, type ChainReader } from "../../../chain/chain-reader.ts";
+import { viewGas } from "../../../chain/views.ts";
+import type { Hex } from "../../../protocol/hex.ts";
+import type { SignedPayment } from "../../../protocol/signed-payment.ts";
+import { UndeterminedError } from "../../../util/errors.ts";
+import { together } from "../../../util/together.ts";
+import { withTimeout } from "../../../util/with-timeout.ts";
+import { authorizationStateOf } from "./views.ts";
+
+/** An authorization, with the id of its settlement. */
+type Asked = Pick<SignedPayment, "asset" | "payer" | "nonce"> & { id?: Hex | undefined };
+
+/** The most authorizations of one call, and the most that are asked about at a time. */
+const mostTogether = 64;
+const mostAsked = 1_024;
+
+/** A refusal waits for it, and would be there without it: milliseconds. */
+const longestMs = 3_000;
+
+/**
+ * Makes {@link Settling.isUsed} of one chain, or of one of its endpoints. Refusals ask it, which cost their senders nothing:
+ * what is asked while a call is under way shares the next one, so that a flood of refusals is no flood of requests to a node.
+ */
+export function createUseReader(reader: ChainReader): (asked: Asked) => Promise<boolean> {
+  const read = together(
+    (all: readonly Asked[]) =>
+      askViews(
+        reader,
+        all.map(({ asset, payer, nonce }) => authorizationStateOf(asset, payer, nonce)),
+        viewGas,
+        all.length === 1 ? all[0]?.id : undefined,
+      ),
+    { most: mostTogether, anyNumber: true, mostUnderWay: 1 },
+  );
+  /** Counted until it is known: those whose refusals wait no longer are still to be asked about. */
+  let underWay = 0;
+
+  return async (asked) => {
+    if (underWay >= mostAsked) throw undetermined("too many are asked about");
+    underWay++;
+    const reading = read(asked).finally(() => underWay--);
+    const { word } = await withTimeout(reading, longestMs, () => undetermined("it took too long"));
+    if (word === undefined) throw undetermined("the asset has no such function, or it failed");
+    return BigInt(word) !== 0n;
+  };
+}
+
+function undetermined(why: string): UndeterminedError {
+  return new UndeterminedError(`It could not be read whether the authorization was used: ${why}; try again`);
+}

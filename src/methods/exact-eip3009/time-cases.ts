@@ -1,0 +1,70 @@
+import { refusals, usualMaxValiditySeconds } from "../../protocol/refusals.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
+import type { PaymentTimes } from "./payment-times.ts";
+
+/** What the refusals name. The chain's time, in unix seconds, may be a placeholder. */
+type Facts = { payment: PaymentRequest | undefined; now: bigint | string };
+
+/** The bounds that were signed, which are outside of the window that they bound. */
+function timesOf(payment: PaymentRequest | undefined): PaymentTimes {
+  const { first, last } = payment?.payment.window ?? { first: 1n, last: -1n };
+  return { validAfter: first - 1n, validBefore: last + 1n };
+}
+
+/** A number of the chain, limited to what fits the situation when it is forced on a good payment. Placeholders stay. */
+export const atMost = (known: bigint | string, most: bigint) =>
+  typeof known === "string" || known <= most ? known : most < 0n ? 0n : most;
+const atLeast = (known: bigint | string, least: bigint) =>
+  typeof known === "string" || known >= least ? known : least;
+
+const tooLate =
+  (secondsLeft: bigint) =>
+  ({ payment, now }: Facts) => {
+    const { validBefore } = timesOf(payment);
+    return refusals.tooLate(validBefore, atLeast(now, validBefore - secondsLeft));
+  };
+
+/** Situations of the scenario table in which a payment is early; their times are seconds from the chain's. */
+export const earlyCases = {
+  not_yet_valid: {
+    means: "The authorization is not valid yet: the chain's time has not passed `validAfter`.",
+    payment: { valid: { from: 300 } },
+    refusal: ({ payment, now }: Facts) => {
+      const { validAfter } = timesOf(payment);
+      return refusals.tooEarly(validAfter, atMost(now, validAfter));
+    },
+  },
+} as const;
+
+/** What a client should do about them. */
+export const earlyAdvice =
+  "Wait, or sign with an earlier `validAfter`; the chain's time may lag behind the clock.";
+
+/** Those in which it is late, or good for too long. */
+export const lateCases = {
+  expired: {
+    means: "The authorization has expired: the chain's time has reached `validBefore`.",
+    payment: { valid: { until: -1 } },
+    refusal: tooLate(0n),
+    leaves: "expired",
+  },
+  expires_too_soon: {
+    means: "The authorization expires in less than the six seconds that settling may take.",
+    payment: { valid: { until: 4 } },
+    refusal: tooLate(4n),
+    leaves: "expired",
+  },
+  expires_too_late: {
+    means: "The authorization is valid for longer than the facilitator accepts: a day, unless configured.",
+    clientShould: "Let the payer sign again, with a `validBefore` that is minutes ahead.",
+    payment: { valid: { until: Number(usualMaxValiditySeconds) + 3_600 } },
+    refusal: ({ payment, now }: Facts) => {
+      const { validBefore } = timesOf(payment);
+      const latest = validBefore - usualMaxValiditySeconds - 1n;
+      return refusals.tooFarAhead(validBefore, atMost(now, latest), usualMaxValiditySeconds);
+    },
+  },
+} as const;
+
+/** A change of a request that its signature does not cover. */
+export const changeAfterSigning = { "paymentPayload.payload.authorization.validAfter": "1" } as const;

@@ -1,0 +1,35 @@
+import type { Address, Hex } from "../protocol/hex.ts";
+import type { Asset } from "../protocol/networks.ts";
+import type { PayloadReader } from "../protocol/requests.ts";
+import type { SignedPayment } from "../protocol/signed-payment.ts";
+
+/** A domain that a payer may have signed for (EIP-712). */
+export type SignedDomain = { asset: Pick<Asset, "name" | "version" | "address">; chainId: number };
+
+/** Recovers the signer of a digest; undefined when the signature is none that a token could accept. */
+export type Recover = (digest: Hex, signature: Hex) => Address | undefined | Promise<Address | undefined>;
+
+/** A member of what was signed, as text. An amount is in the asset's smallest unit, a time in unix seconds. */
+export type SignedMember = {
+  readonly label: string;
+  readonly value: string;
+  /** What it is compared with, and how it is shown. */
+  readonly kind: "recipient" | "amount" | "time" | "other";
+};
+
+/** What one way to pay signs and sends: the half of it that needs no chain, and runs in a browser. */
+export type Method = PayloadReader & {
+  /** `SignedPayment.method` of its payments. */
+  readonly name: string;
+  /** Makes what gives the digest that payments of an asset are signed over, on a chain (EIP-712). */
+  digester(asset: Asset, chainId: number): (payment: SignedPayment) => Hex;
+  /**
+   * What a signature of an account without code, which is not the payer's, was probably made for, and what to change. The
+   * service asks it for each payment that it refuses: ten recoveries of some 0.06 ms at most.
+   */
+  describeWrongSignature(payment: SignedPayment, right: SignedDomain, recover: Recover): Promise<string>;
+  /** `paymentPayload.payload` of a payment, as public clients write it. */
+  write(payment: SignedPayment): object;
+  /** What was signed, member by member, for a person. */
+  describe(payment: SignedPayment): Promise<readonly SignedMember[]>;
+};

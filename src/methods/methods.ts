@@ -1,0 +1,17 @@
+import { createRequestParser } from "../protocol/requests.ts";
+import type { SignedPayment } from "../protocol/signed-payment.ts";
+import { exactEip3009Method } from "./exact-eip3009/method.ts";
+import type { Method } from "./method.ts";
+
+/** The ways to pay. A payload that none of them owns is read, and refused, as one of the last. */
+export const methods: readonly [Method, ...Method[]] = [exactEip3009Method];
+
+/** How a payment is paid. */
+export function methodOf(payment: Pick<SignedPayment, "method">): Method {
+  const method = methods.find(({ name }) => name === payment.method);
+  if (method === undefined) throw new Error(`unknown way to pay: ${payment.method}`);
+  return method;
+}
+
+/** Reads the JSON body of a verify or settle call: see {@link createRequestParser}. */
+export const parsePaymentRequest = createRequestParser(methods);

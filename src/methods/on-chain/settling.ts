@@ -1,0 +1,131 @@
+import type { Chain, ChainQueries, Receipt, Transaction } from "../../chain/chain.ts";
+import type { Revert } from "../../chain/revert.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
+
+/** One payment as it is settled, and to whom it goes. */
+export type SettleCall = {
+  payment: SignedPayment;
+  recipient: Address;
+  /** The settlement's id, for observers of what is asked about it. */
+  id?: Hex;
+};
+
+/** What a transaction may ask for in all. `cost` is its gas limit times what it offers per gas, in wei. */
+export type BatchLimits = { maxPayments: number; maxFeePerGas: bigint; maxCost: bigint };
+
+/** How a mined transaction ended a settlement. `failure` is the reason, in a few words. */
+export type SettlementProof = { settled: true } | { settled: false; failure: string };
+
+/** Which settlements a receipt proves. */
+export type SettlementProofs = {
+  /** How it ended this one; undefined when the receipt proves neither success nor failure. */
+  find(call: SettleCall): SettlementProof | undefined;
+};
+
+/** How a payment stands on chain. */
+export type PaymentState = {
+  /** Used or cancelled: a token does not tell these two apart. */
+  used: boolean;
+  /** Why its value could not be paid out now, once others have submitted it; undefined when nothing stands against that. */
+  obstacle?: string | undefined;
+};
+
+/** A payment, and the blocks to look for what became of it in, both ends included. */
+export type Search = SettleCall & { fromBlock: bigint; toBlock: bigint };
+
+/** Where value came into the facilitator contract: the token's `Transfer`, which proves one payment only. */
+export type TransferPlace = {
+  transactionHash: Hex;
+  logIndex: number;
+  blockNumber: bigint;
+  blockHash: Hex;
+};
+
+/** A transaction that paid a recipient: settled as a whole, or forwarded after a direct submission. */
+export type Payout = { kind: "settled" | "forwarded"; hash: Hex; blockNumber: bigint; blockHash: Hex };
+
+/** How an authorization came to be used, or cancelled, as the logs of its token say. */
+export type PaymentUse = {
+  readonly kind: "used" | "cancelled";
+  readonly transaction: string;
+  readonly blockNumber: bigint;
+  /** The time of its block, unix seconds. */
+  readonly timestamp: bigint;
+  /** Who sent the transaction, and to which contract; null where the node does not say. */
+  readonly sender: string | null;
+  readonly to: string | null;
+  /** Where the value went, and how much; undefined where it was cancelled. */
+  readonly moved: { readonly to: string; readonly value: bigint } | undefined;
+};
+
+/** In the asset's smallest unit. `available` may be forwarded now; it grows back to `limit` within 24 hours. */
+export type ForwardLimit = { limit: bigint; available: bigint };
+
+/**
+ * How one way to pay moves money: the half of it that needs a chain. What asks a chain throws UndeterminedError when the
+ * chain could not be asked.
+ */
+export type Settling = {
+  /** `SignedPayment.method` of the payments that it settles. */
+  readonly method: string;
+
+  /** The transaction that settles payments of one asset, one at least. */
+  transaction(calls: readonly SettleCall[], network: NetworkConfig): Transaction;
+  /** How many of the given payments, from the first on, fit in one transaction; 0 where the first alone costs too much. */
+  count(calls: readonly SettleCall[], limits: BatchLimits): number;
+  /** Whether such a transaction settles several payments, so that a revert says nothing about one of them. */
+  settlesSeveral(data: Hex): boolean;
+  /** What a plain payment uses that is settled alone, for a recipient that has nothing yet. */
+  readonly usual: { gas: bigint; bytes: number };
+
+  /** Which settlements the receipt of such a transaction proves. Silence is no proof. */
+  prove(receipt: Receipt, network: NetworkConfig): SettlementProofs;
+  /**
+   * The transaction of ours that paid a payment to its recipient, as proven by the logs of its receipt; null when none of
+   * these blocks holds one.
+   */
+  findPayout(chain: ChainQueries, search: Search): Promise<Payout | null>;
+
+  /** Reads how a payment stands. Only on failing paths. */
+  stateOf(chain: ChainQueries, call: SettleCall): Promise<PaymentState>;
+  /**
+   * Why a correctly signed payment would not settle, after its simulation reverted.
+   *
+   * @throws UndeterminedError when the fault is ours, OperatorError when it is the operator's
+   */
+  explain(chain: Chain, call: SettleCall, revert: Revert): Promise<Invalid>;
+  /**
+   * Whether a payment was used or cancelled. Many that are asked about at a time share a request, since refusals ask it,
+   * which cost their senders nothing.
+   */
+  isUsed(chain: ChainQueries, payment: SignedPayment, id?: Hex): Promise<boolean>;
+
+  /** What pays out what others have submitted; undefined where only we can submit a payment. */
+  readonly recovery?: Recovery;
+};
+
+/** Pays out what a payment brought to the facilitator contract because somebody else has submitted it. */
+export type Recovery = {
+  /** The transaction that pays it out. */
+  transaction(call: SettleCall, network: NetworkConfig): Transaction;
+  /** What it uses for a plain payment, in gas. */
+  readonly usualGas: bigint;
+  /** Whether a receipt proves that it was paid out. */
+  proves(receipt: Receipt, network: NetworkConfig, call: SettleCall): boolean;
+  /** How much of an asset may be paid out. */
+  limit(chain: Chain, asset: Address): Promise<ForwardLimit>;
+  /**
+   * Where a payment that was submitted by others brought its value to the facilitator contract, proven by the logs of one
+   * successful transaction.
+   *
+   * "cancelled" when the payer cancelled it instead; null when it was not used by `toBlock`, was settled, or brought its
+   * value elsewhere. Requests grow with the range: some 2,000 blocks each, or what the provider allows. Only blocks that
+   * are deep enough prove anything for good.
+   *
+   * @throws UndeterminedError also when it is used by `toBlock` and no log since `fromBlock` says how.
+   */
+  findDirectSubmission(chain: ChainQueries, search: Search): Promise<TransferPlace | "cancelled" | null>;
+};

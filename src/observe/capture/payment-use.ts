@@ -1,0 +1,97 @@
+import { createChainReader } from "../../chain/chain-reader.ts";
+import { createLogReader } from "../../chain/log-reader.ts";
+import type { Rpc } from "../../chain/rpc/rpc.ts";
+import { findUse } from "../../methods/exact-eip3009/on-chain/find-use.ts";
+import type { PaymentUse } from "../../methods/on-chain/settling.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import { UndeterminedError } from "../../util/errors.ts";
+import { withTimeout } from "../../util/with-timeout.ts";
+import type { PaymentChain } from "../studio/payment-chain.ts";
+import type { LoggedPayment } from "../studio/payment-log.ts";
+import type { ReadableChain } from "./readable-chain.ts";
+
+/** Limits of one search: a person waits for it, and each request to a provider costs money. */
+const bounds = { requests: 40, blocks: 32_000n, timeoutMs: 3_000 };
+
+/**
+ * How a payment came to be used or cancelled, by anyone, in the newest blocks; see {@link findUse}.
+ *
+ * @returns undefined when it is unused, or was used in older blocks
+ * @throws {UndeterminedError} when the chain does not say
+ */
+export async function findPaymentUse(
+  chain: Pick<ReadableChain, "network" | "asset" | "ask">,
+  { payment, settlementId: about }: { payment: Pick<SignedPayment, "payer" | "nonce">; settlementId: Hex },
+): Promise<PaymentUse | undefined> {
+  const rpc = boundedRpc(chain);
+  const reader = createChainReader(rpc, chain.network.name);
+  const readLogs = createLogReader({ rpc, reader });
+  const known = { ...payment, asset: chain.asset.address };
+  return findUse({ rpc, reader, readLogs }, known, { about, blocks: bounds.blocks });
+}
+
+/** How many searches run at a time. */
+const mostSearches = 2;
+
+/** How long a search that found nothing is not repeated. */
+const believeEmptyMs = 15_000;
+
+/**
+ * {@link findPaymentUse} with a cache, for readers that poll: a result is kept as long as its payment, at most
+ * two searches run at a time, and a search that fails or takes too long gives undefined.
+ */
+export function createUseFinder(
+  chainOf: (request: PaymentRequest) => Pick<ReadableChain, "network" | "asset" | "ask"> | undefined,
+  { timeoutMs }: { timeoutMs: number } = bounds,
+): PaymentChain["authorizationUse"] {
+  type Known = { search: Promise<PaymentUse | undefined>; isFinal: boolean; at: number };
+  /** By the summary, which lives as long as its payment; the request is made anew for each reader. */
+  const answers = new WeakMap<LoggedPayment["summary"], Known>();
+  let searching = 0;
+
+  function search(request: PaymentRequest, summary: LoggedPayment["summary"]): Known {
+    const chain = chainOf(request);
+    const known: Known = { search: Promise.resolve(undefined), isFinal: false, at: performance.now() };
+    if (chain === undefined || searching >= mostSearches) return known;
+    searching++;
+    known.search = findPaymentUse(chain, request)
+      .catch(() => undefined)
+      .finally(() => searching--)
+      .then((use) => {
+        known.isFinal = use !== undefined;
+        return use;
+      });
+    answers.set(summary, known);
+    return known;
+  }
+
+  return async ({ request, summary }) => {
+    if (request === undefined) return undefined;
+    const known = answers.get(summary);
+    const isFresh = known !== undefined && (known.isFinal || performance.now() - known.at < believeEmptyMs);
+    const { search: found } = isFresh ? known : search(request, summary);
+    return withTimeout(found, timeoutMs).catch(() => undefined);
+  };
+}
+
+/** A chain that throws after a number of requests. */
+function boundedRpc({ network, ask }: Pick<ReadableChain, "network" | "ask">): Pick<Rpc, "ask"> {
+  let requests = 0;
+  const until = performance.now() + bounds.timeoutMs;
+  return {
+    ask(calls) {
+      requests += calls.length;
+      if (requests > bounds.requests || performance.now() > until) {
+        return Promise.reject(new UndeterminedError(`The search on ${network.name} takes too long`));
+      }
+      return Promise.all(
+        calls.map(async ({ method, params }) => ({
+          ...(await ask(method, ...params)),
+          endpoint: network.name,
+        })),
+      );
+    },
+  };
+}

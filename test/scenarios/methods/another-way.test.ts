@@ -1,0 +1,209 @@
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
+import { selector } from "../../../src/chain/views.ts";
+import { buildRequirements } from "../../../src/methods/exact-eip3009/build-request.ts";
+import { createPaymentLog } from "../../../src/observe/studio/payment-log.ts";
+import { createPaymentStore } from "../../../src/observe/studio/payment-store.ts";
+import { addressWord, type Hex, toHex, uintWord } from "../../../src/protocol/hex.ts";
+import { settlementId } from "../../../src/protocol/signed-payment.ts";
+import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { type Composition, compose, type Running } from "../../support/composition.ts";
+import { accountOf } from "../../support/key-accounts.ts";
+import { spender, spenderCode, transferFrom, transferFromWays } from "../../support/methods/transfer-from.ts";
+import type { Body } from "../../support/service.ts";
+import { killServiceProcesses, startServiceProcess } from "../../support/service-process.ts";
+
+/*
+ * A way to pay that the service has never heard of, from a file of the tests: all that a payment meets is there for it,
+ * without a change outside of that file.
+ */
+
+const payer = accountOf("approving payer");
+const value = 10_000n;
+const settledAs = { success: true, transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/) };
+
+let composition: Composition;
+beforeAll(async () => {
+  composition = await compose();
+  const { chain } = composition;
+  const { request } = createLocalRpc(chain.rpcUrl);
+  await request("anvil_setCode", spender, spenderCode(chain.asset.address));
+  await chain.fund(payer.address, 1_000_000n);
+  await approve(1_000_000n);
+});
+afterAll(async () => {
+  killServiceProcesses();
+  await composition.close();
+});
+beforeEach(() => composition.openDirectory());
+afterEach(() => composition.stopAll());
+
+async function approve(amount: bigint): Promise<void> {
+  const { chain } = composition;
+  const { request } = createLocalRpc(chain.rpcUrl);
+  await chain.setBalance(payer.address, 10n ** 18n);
+  await request("anvil_impersonateAccount", payer.address);
+  const data = `${selector("approve(address,uint256)")}${addressWord(spender)}${uintWord(amount)}`;
+  await request("eth_sendTransaction", { from: payer.address, to: chain.asset.address, data });
+  await chain.mine();
+}
+
+async function sign(): Promise<Body> {
+  const { asset, network, facilitatorContract } = composition.chain;
+  const unsigned = {
+    ...{ method: transferFrom.name, payer: payer.address, payTo: facilitatorContract, asset: asset.address },
+    ...{ limit: value, nonce: randomWord(), nonceSpace: spender, signature: "0x" as Hex, payload: null },
+    window: { first: 0n, last: (await composition.chain.now()) + 600n },
+  };
+  const signature = await payer.sign({ hash: transferFrom.digester(asset, network.chainId)(unsigned) });
+  const paymentRequirements = buildRequirements({
+    ...{ x402Version: 2, network, asset, payTo: facilitatorContract, amount: value },
+    resource: "https://shop.example/",
+  });
+  const payload = transferFrom.write({ ...unsigned, signature });
+  const body: unknown = {
+    paymentPayload: { x402Version: 2, accepted: paymentRequirements, payload },
+    paymentRequirements,
+  };
+  return body as Body;
+}
+
+const randomWord = () => toHex(globalThis.crypto.getRandomValues(new Uint8Array(32)));
+const start = (options: Parameters<Composition["start"]>[0] = {}) =>
+  composition.start({ ways: transferFromWays, ...options });
+const settle = async (running: Running, body: Body) => (await composition.post(running, "settle", body)).body;
+const idOf = (body: Body) => {
+  const { nonce } = Reflect.get(body.paymentPayload.payload, "transfer");
+  return settlementId(8453, spender, payer.address, nonce);
+};
+
+test("verify and settle: the money moves once, and a repeat is told so", async () => {
+  const running = await start();
+  const body = await sign();
+  const before = await composition.recipientBalance();
+  expect((await composition.post(running, "verify", body)).body).toMatchObject({
+    isValid: true,
+    payer: payer.address,
+  });
+  expect(await settle(running, body)).toMatchObject(settledAs);
+  expect(await settle(running, body)).toMatchObject({
+    success: false,
+    errorReason: "invalid_transaction_state",
+  });
+  expect((await composition.recipientBalance()) - before).toBe(value);
+});
+
+test("a wrong signature, another amount and a missing approval are refused", async () => {
+  const running = await start();
+  const forged = await sign();
+  Reflect.set(forged.paymentPayload.payload, "signature", `0x${"11".repeat(65)}`);
+  const cheap = await sign();
+  Reflect.set(cheap.paymentRequirements, "amount", "20000");
+  for (const [body, invalidReason] of [
+    [forged, "invalid_exact_evm_payload_signature"],
+    [cheap, "invalid_exact_evm_payload_authorization_value"],
+  ] as const) {
+    expect((await composition.post(running, "verify", body)).body).toMatchObject({
+      isValid: false,
+      invalidReason,
+    });
+  }
+  await approve(0n);
+  expect(await settle(running, await sign())).toMatchObject({
+    success: false,
+    errorReason: "insufficient_funds",
+  });
+  await approve(1_000_000n);
+});
+
+test("many at once share transactions", async () => {
+  const running = await start({ settleWaitMs: 20_000 });
+  const before = await composition.operatorTransactions();
+  const release = await composition.holdMining();
+  const first = settle(running, await sign());
+  await composition.untilSent();
+  const bodies = await Promise.all(Array.from({ length: 12 }, sign));
+  const others = bodies.map((body) => settle(running, body));
+  await composition.untilSent();
+  await release();
+  for (const answer of await Promise.all([first, ...others])) expect(answer).toMatchObject(settledAs);
+  expect((await composition.operatorTransactions()) - before).toBeLessThan(8);
+});
+
+test("a receipt without the transfer proves nothing", async () => {
+  const network = composition.configuration();
+  const { prove } = transferFromWays.settlingOf(transferFrom.name);
+  const running = await start();
+  const body = await sign();
+  const { transaction } = Object(await settle(running, body));
+  const parsed = transferFromWays.parse(body);
+  if (!parsed.ok) throw new Error("the payment cannot be read");
+  const call = { payment: parsed.request.payment, recipient: harnessAccounts.recipient.address };
+  const { createChain } = await import("../../../src/chain/create-chain.ts");
+  const chain = createChain({ network, operator: harnessAccounts.operator.address });
+  onTestFinished(() => chain.close());
+  const [receipt] = await chain.receipts([transaction]);
+  if (!receipt) throw new Error("there is no receipt");
+  const proofs = prove(receipt, network);
+  expect(proofs.find(call)).toEqual({ settled: true });
+  expect(proofs.find(call)).toBeUndefined();
+  expect(prove({ ...receipt, logs: [] }, network).find(call)).toBeUndefined();
+});
+
+test("a block that vanishes takes nothing with it: the payment is settled once, in another", async () => {
+  const running = await start({
+    network: composition.configuration({ confirmations: 3 }),
+    settleWaitMs: 20_000,
+  });
+  const before = await composition.recipientBalance();
+  const body = await sign();
+  const settling = settle(running, body);
+  await composition.untilSent();
+  await expect.poll(composition.recipientBalance).toBe(before + value);
+  await createLocalRpc(composition.chain.rpcUrl).request("anvil_reorg", 1, []);
+  const mining = setInterval(() => void composition.chain.mine(), 200);
+  onTestFinished(() => clearInterval(mining));
+  expect(await settling).toMatchObject(settledAs);
+  expect((await composition.recipientBalance()) - before).toBe(value);
+});
+
+describe("the studio", () => {
+  test("shows who paid what, and how it went", async () => {
+    const serviceId = "looked at";
+    const running = await start({ serviceId });
+    const store = createPaymentStore(serviceId);
+    onTestFinished(() => store.close());
+    const body = await sign();
+    expect(await settle(running, body)).toMatchObject(settledAs);
+    await expect
+      .poll(() => createPaymentLog(store).find(idOf(body))?.summary)
+      .toMatchObject({
+        ...{ network: "base", payer: payer.address, amount: `${value}` },
+        settle: { outcome: "settled" },
+      });
+  });
+});
+
+test.each(["claimed, not broadcast", "broadcast, not watched", "mined, not recorded"] as const)(
+  "killed when %s: the next process answers as the chain shows, and the payer is charged once",
+  async (dieAt) => {
+    const before = await composition.recipientBalance();
+    const body = await sign();
+    const transferFrom = true;
+    const first = await startServiceProcess(composition, composition.databaseUrl(), { dieAt, transferFrom });
+    const died = once(first.child, "exit");
+    await first.settle(body).catch(() => undefined);
+    expect((await died)[1]).toBe("SIGKILL");
+    const second = await startServiceProcess(composition, composition.databaseUrl(), { transferFrom });
+    let answer = await second.settle(body);
+    while (answer.status !== 200) {
+      await sleep(100);
+      answer = await second.settle(body);
+    }
+    expect(answer.body).toMatchObject(settledAs);
+    expect((await composition.recipientBalance()) - before).toBe(value);
+    await second.stop();
+  },
+);
