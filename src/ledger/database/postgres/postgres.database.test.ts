@@ -585,8 +585,8 @@ describe("after ten seconds of patience", () => {
       name: "UndeterminedError",
     });
     gate.decide = () => "pass";
-    // What could not be given up is given up now, and not kept alive with the rest.
-    await ledger.renewLeases();
+    // What could not be given up is given up now.
+    await ledger.retryWrites();
     const other = createTestLedger(await open(url), Date.now, { instanceId: "another" });
     expect(await other.acquireLease(id, "another")).toBe(true);
   }
