@@ -156,35 +156,38 @@ export function createLeases(
     },
 
     async renewLeases() {
-      await inTransaction(db, async (transaction) => {
-        const time = now();
-        /** Leases that none is working on: those that are being given up or renewed already are left to whom does so. */
-        const unlocked = (
-          column: "instance_id" | "expires_at",
-          operator: "=" | "<=",
-          value: string | number,
-        ) =>
-          transaction
-            .selectFrom("leases as unlocked")
-            .select("unlocked.id")
-            .where(`unlocked.${column}`, operator, value)
-            .forUpdate()
-            .skipLocked();
-        await withCommit(transaction, [
-          transaction
+      /** Leases that none is working on: those that are being given up or renewed already are left to whom does so. */
+      const unlocked = (column: "instance_id" | "expires_at", operator: "=" | "<=", value: string | number) =>
+        db
+          .selectFrom("leases as unlocked")
+          .select("unlocked.id")
+          .where(`unlocked.${column}`, operator, value)
+          .forUpdate()
+          .skipLocked();
+      // Each by itself, and no transaction: what became of a lost commit would be asked for longer than a lease lasts.
+      await Promise.all([
+        repeatable(() =>
+          db
             .updateTable("leases")
-            .set({ expires_at: time + leaseMs })
-            .where("id", "in", unlocked("instance_id", "=", instanceId)),
-          transaction
+            .set({ expires_at: now() + leaseMs })
+            .where("id", "in", unlocked("instance_id", "=", instanceId))
+            .execute(),
+        ),
+        repeatable(() =>
+          db
             .updateTable("idempotency")
-            .set({ lease_expires_at: time + leaseMs })
+            .set({ lease_expires_at: now() + leaseMs })
             .where("instance_id", "=", instanceId)
-            .where("answer", "is", null),
-          transaction
-            .deleteFrom("leases")
-            .where("id", "in", unlocked("expires_at", "<=", time - graceLeases * leaseMs)),
-        ]);
-      });
+            .where("answer", "is", null)
+            .execute(),
+        ),
+      ]);
+      await repeatable(() =>
+        db
+          .deleteFrom("leases")
+          .where("id", "in", unlocked("expires_at", "<=", now() - graceLeases * leaseMs))
+          .execute(),
+      );
     },
 
     markDelivered(id, holder, kept) {

@@ -600,6 +600,17 @@ describe("after ten seconds of patience", () => {
     await waitFor(async () => proxy.silent() === 0);
   }
 
+  test("leases are renewed while no commit can be looked up", async () => {
+    const { url, gate, ledger } = await prepare();
+    const { id } = paymentOf("a");
+    expect(await ledger.acquireLease(id, "holder")).toBe(true);
+    const before = await ledger.findLease(id);
+    gate.decide = (sql) => (/\binto commits\b/.test(sql) ? "cut" : "pass");
+    await ledger.renewLeases();
+    const after = await createTestLedger(await open(url), Date.now).findLease(id);
+    expect(after?.expiresAt).toBeGreaterThan(before?.expiresAt ?? Number.POSITIVE_INFINITY);
+  });
+
   test("a lock is not waited for any longer, a lease is owed, a silent server is asked once more", async () => {
     await Promise.all([stopByLock(), releaseLater(), askAnother()]);
   }, 40_000);
