@@ -108,6 +108,8 @@ export function createLedger(options: LedgerOptions): Ledger {
       return rows.map((row) => ({ ...row, count: Number(row.count) }));
     },
 
+    retryWrites: retryQueue.drain,
+
     finishWrites: retryQueue.finish,
 
     nextTxNonce: (chainId, address) => readNextTxNonce(db, { chainId, address }),

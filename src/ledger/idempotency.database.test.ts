@@ -181,7 +181,7 @@ describe.each(backends)("on $name", (backend) => {
       await expect(begin(doubtful)).rejects.toThrow("no answer");
       isSilent = false;
       expect(await begin(other)).toEqual({ status: "running" });
-      await doubtful.renewLeases();
+      await doubtful.retryWrites();
       expect(await begin(other)).toEqual({ status: "new" });
     });
 
@@ -192,7 +192,7 @@ describe.each(backends)("on $name", (backend) => {
       clock.advance(1);
       await expect(begin(doubtful)).rejects.toThrow("no answer");
       isSilent = false;
-      await doubtful.renewLeases();
+      await doubtful.retryWrites();
       expect(await begin(other)).toEqual({ status: "running" });
     });
   });

@@ -63,7 +63,7 @@ describe.each(backends)("on $name", (backend) => {
       const doubtful = createTestLedger(silent, clock.now, { leaseMs });
       await expect(doubtful.acquireLease(id, "one")).rejects.toThrow("no answer");
       expect(await other.acquireLease(id, "two")).toBe(false);
-      await doubtful.renewLeases();
+      await doubtful.retryWrites();
       expect(await other.acquireLease(id, "two")).toBe(true);
     });
 
@@ -128,6 +128,18 @@ describe.each(backends)("on $name", (backend) => {
       await ledger.renewLeases();
       clock.advance(leaseMs);
       expect(await ledger.acquireLease(id, "one")).toBe(true);
+    });
+
+    test("is given up together with others, and only where its holder has it", async () => {
+      const ids = ["a", "b", "c", "d"].map((name) => hashOf(name));
+      for (const one of ids) expect(await ledger.acquireLease(one, `holder of ${one}`)).toBe(true);
+      const [first, ...others] = ids;
+      await Promise.all([
+        ...ids.map((one) => ledger.releaseLease(one, `holder of ${first}`)),
+        ...ids.map((one) => other.releaseLease(one, `holder of ${one}`)),
+      ]);
+      const taken = await Promise.all(ids.map((one) => other.acquireLease(one, "next")));
+      expect(taken).toEqual([true, ...others.map(() => false)]);
     });
 
     test("takes no room once it is long over", async () => {
@@ -215,6 +227,46 @@ describe.each(backends)("on $name", (backend) => {
       });
       expect(await ledger.acquireLease(id, "three")).toBe(true);
       expect(await deliveredAt()).toBe(clock.now());
+    });
+
+    test("that the database is slow to record is no other instance's to give, however long that takes", async () => {
+      await ledger.mine(0, [settled(payment)]);
+      await ledger.releaseLease(id, "one");
+      let commits: "fail" | "wait" | "pass" = "fail";
+      const begun = Promise.withResolvers<void>();
+      const over = Promise.withResolvers<void>();
+      const execute = async (work: Parameters<ReturnType<Database["transaction"]>["execute"]>[0]) => {
+        if (commits === "fail") throw new Error("the database stops");
+        if (commits === "wait") {
+          begun.resolve();
+          await over.promise;
+        }
+        return db.transaction().setIsolationLevel("read committed").execute(work);
+      };
+      const slow: Database = new Proxy(db, {
+        get(target, name, self) {
+          if (name === "$extendTables") return () => self;
+          if (name === "transaction") return () => ({ setIsolationLevel: () => ({ execute }) });
+          const value: unknown = Reflect.get(target, name, target);
+          return typeof value === "function" ? value.bind(target) : value;
+        },
+      });
+      const troubled = createTestLedger(slow, clock.now, { leaseMs, instanceId: "instance-3" });
+      await troubled.acquireLease(id, "one");
+      await expect(troubled.markDelivered(id, "one")).rejects.toThrow("the database stops");
+      commits = "wait";
+      const retried = troubled.retryWrites();
+      await begun.promise;
+      commits = "pass";
+      for (let round = 0; round < 5; round++) {
+        clock.advance(leaseMs - 1);
+        await troubled.renewLeases();
+        expect(await other.acquireLease(id, "two")).toBe(false);
+      }
+      over.resolve();
+      await retried;
+      expect(await deliveredAt()).toBe(clock.now());
+      expect(await other.acquireLease(id, "two")).toBe(true);
     });
 
     test("keeps its first time", async () => {

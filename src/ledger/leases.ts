@@ -30,6 +30,7 @@ export function createLeases(
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
 ): Pick<Ledger, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
   const acquire = together(acquireAll, ofOneId);
+  const free = together(freeAll, ofOneId);
   // No caller waits for it: one after the other, there is more in each.
   const deliver = together(deliverAll, { ...ofOneId, anyNumber: true, mostUnderWay: 1 });
 
@@ -62,14 +63,19 @@ export function createLeases(
     return leases.map(({ id }) => ids.has(id));
   }
 
+  /** Which rows are leases that these holders of this instance have. */
+  function areHeld(leases: readonly Lease[]) {
+    // Pairs as one text each: databases look the ids up, and compare few pairs.
+    const asked = padded(leases);
+    return sql<SqlBool>`leases.instance_id = ${instanceId}
+      and leases.id in (${sql.join(asked.map(({ id }) => id))})
+      and leases.id || leases.holder in (${sql.join(asked.map(({ id, holder }) => id + holder))})`;
+  }
+
   async function deliverAll(leases: readonly Delivered[]): Promise<undefined[]> {
     await inTransaction(db, async (transaction) => {
       const time = now();
-      // Pairs as one text each: databases look the ids up, and compare few pairs.
-      const asked = padded(leases);
-      const isHeld = sql<SqlBool>`leases.instance_id = ${instanceId}
-        and leases.id in (${sql.join(asked.map(({ id }) => id))})
-        and leases.id || leases.holder in (${sql.join(asked.map(({ id, holder }) => id + holder))})`;
+      const isHeld = areHeld(leases);
       await withCommit(transaction, [
         // From here on no lease that has run out can be taken by another, who would then give the same success.
         transaction.selectFrom("leases").select("leases.id").where(isHeld).forUpdate(),
@@ -97,15 +103,27 @@ export function createLeases(
     return leases.map(() => undefined);
   }
 
-  async function release(id: Hex, holder: string): Promise<void> {
+  async function freeAll(leases: readonly Lease[]): Promise<undefined[]> {
+    const isHeld = areHeld(leases);
     await repeatable(() =>
       db
         .deleteFrom("leases")
-        .where("id", "=", lowerCase(id))
-        .where("holder", "=", holder)
-        .where("instance_id", "=", instanceId)
+        .where("id", "in", (held) =>
+          held
+            .selectFrom("leases")
+            .select("leases.id")
+            .where(isHeld)
+            // Like those who take leases: two statements must not wait for each other.
+            .orderBy("leases.id")
+            .forUpdate(),
+        )
         .execute(),
     );
+    return leases.map(() => undefined);
+  }
+
+  function release(id: Hex, holder: string): Promise<void> {
+    return free({ id: lowerCase(id), holder });
   }
 
   return {
@@ -138,32 +156,38 @@ export function createLeases(
     },
 
     async renewLeases() {
-      await retryQueue.drain();
-      await inTransaction(db, async (transaction) => {
-        const time = now();
-        /** Leases that none is working on: those that are being given up or renewed already are left to whom does so. */
-        const free = (column: "instance_id" | "expires_at", operator: "=" | "<=", value: string | number) =>
-          transaction
-            .selectFrom("leases as free")
-            .select("free.id")
-            .where(`free.${column}`, operator, value)
-            .forUpdate()
-            .skipLocked();
-        await withCommit(transaction, [
-          transaction
+      /** Leases that none is working on: those that are being given up or renewed already are left to whom does so. */
+      const unlocked = (column: "instance_id" | "expires_at", operator: "=" | "<=", value: string | number) =>
+        db
+          .selectFrom("leases as unlocked")
+          .select("unlocked.id")
+          .where(`unlocked.${column}`, operator, value)
+          .forUpdate()
+          .skipLocked();
+      // Each by itself, and no transaction: what became of a lost commit would be asked for longer than a lease lasts.
+      await Promise.all([
+        repeatable(() =>
+          db
             .updateTable("leases")
-            .set({ expires_at: time + leaseMs })
-            .where("id", "in", free("instance_id", "=", instanceId)),
-          transaction
+            .set({ expires_at: now() + leaseMs })
+            .where("id", "in", unlocked("instance_id", "=", instanceId))
+            .execute(),
+        ),
+        repeatable(() =>
+          db
             .updateTable("idempotency")
-            .set({ lease_expires_at: time + leaseMs })
+            .set({ lease_expires_at: now() + leaseMs })
             .where("instance_id", "=", instanceId)
-            .where("answer", "is", null),
-          transaction
-            .deleteFrom("leases")
-            .where("id", "in", free("expires_at", "<=", time - graceLeases * leaseMs)),
-        ]);
-      });
+            .where("answer", "is", null)
+            .execute(),
+        ),
+      ]);
+      await repeatable(() =>
+        db
+          .deleteFrom("leases")
+          .where("id", "in", unlocked("expires_at", "<=", now() - graceLeases * leaseMs))
+          .execute(),
+      );
     },
 
     markDelivered(id, holder, kept) {

@@ -245,9 +245,11 @@ export type Ledger = Recoveries & {
   markDelivered(id: Hex, holder: string, kept?: KeptAnswer): Promise<void>;
 
   /**
-   * Does the writes again that failed, of deliveries and of rights given up, until all are done, for `forMs` at most.
-   * Gives how many are left, which end with the process.
+   * Does the writes again that failed, of deliveries and of rights given up, but for those that are being done already.
+   * Called on a timer. May take long where the database comes and goes, so that nothing else should wait for it.
    */
+  retryWrites(): Promise<void>;
+  /** The same until all are done, for `forMs` at most. Gives how many are left, which end with the process. */
   finishWrites(forMs: number): Promise<number>;
 
   /** Settlements by the time of their claim, newest first: `limit` of them, after the one that `after` names. */

@@ -9,7 +9,7 @@ export type RetryQueue = {
   add(name: string, work: () => Promise<void>): void;
   /** Drops queued work that has been overtaken. */
   forget(name: string): void;
-  /** Does what is queued, oldest first, until something fails. Called on a timer. */
+  /** Does what is queued, but for what is being done already; what fails stays queued. Called on a timer. */
   drain(): Promise<void>;
   /** Drains until nothing is queued, for `forMs` at most, whatever the database does. Gives how much is left. */
   finish(forMs: number): Promise<number>;
@@ -24,17 +24,24 @@ const finishPauseMs = 100;
  */
 export function createRetryQueue(): RetryQueue {
   const queued = new Map<string, () => Promise<void>>();
+  const underWay = new Set<() => Promise<void>>();
   async function run(name: string, work: () => Promise<void>): Promise<void> {
     queued.set(name, work);
-    await work();
+    underWay.add(work);
+    try {
+      await work();
+    } finally {
+      underWay.delete(work);
+    }
     if (queued.get(name) === work) queued.delete(name);
   }
+  /**
+   * All at once: writes of one kind share their statements, and none waits for another. What fails was reported when it
+   * was first tried.
+   */
   async function drain(): Promise<void> {
-    try {
-      for (const [name, work] of [...queued]) await run(name, work);
-    } catch {
-      // Reported when it was first tried, and queued still.
-    }
+    const idle = [...queued].filter(([, work]) => !underWay.has(work));
+    await Promise.allSettled(idle.map(([name, work]) => run(name, work)));
   }
   return {
     run,

@@ -141,6 +141,23 @@ describe("what is in flight when the service ends", () => {
     expect(await composition.recipientBalance()).toBe(before + 10_000n);
   });
 
+  test("is not refused to a request that saw it unclaimed, and then used by its own transaction", async () => {
+    const body = await composition.payment();
+    const release = await composition.holdMining();
+    const first = await composition.start({ settleWaitMs: 300 });
+    expect((await composition.post(first, "settle", body)).status).toBe(503);
+    await release();
+    await composition.stop(first);
+    let looks = 0;
+    const second = await composition.start({
+      wrap: {
+        ledger: (ledger) => ({ ...ledger, find: async (id) => (++looks === 1 ? null : ledger.find(id)) }),
+      },
+    });
+    expect((await composition.post(second, "settle", body)).body).toMatchObject({ success: true });
+    expect(looks).toBeGreaterThan(1);
+  });
+
   /** Ends a service as kill -9 would, as far as the database knows: what it holds stays held, and is not renewed. */
   async function dieOver(body: Body, leaseMs: number): Promise<void> {
     const dead = async () => {};

@@ -112,3 +112,19 @@ test("a service that closes while its database is away records what became of it
   expect(await leases()).toEqual([]);
   await core.close();
 });
+
+test("leases are renewed however long it takes to record what was answered", async () => {
+  const parts = openParts(options);
+  let renewals = 0;
+  const ledger = {
+    ...parts.ledger,
+    retryWrites: () => new Promise<void>(() => {}),
+    async renewLeases() {
+      renewals++;
+    },
+  };
+  const service = await composeService(options, { ...parts, ledger });
+  await expect.poll(() => renewals).toBeGreaterThan(3);
+  await service.close();
+  await core.close();
+});

@@ -239,6 +239,8 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       .finally(() => {
         renewing = undefined;
       });
+    // Beside it: where this takes longer than a lease, another instance would give the successes that are to be recorded.
+    void ledger.retryWrites();
   }, leaseMs / 6);
   renewal.unref();
   let reconnection: NodeJS.Timeout | undefined;

@@ -143,12 +143,13 @@ export function createSettle(context: FacilitatorContext): Settle {
           const refusal = await withOperator(lanes, (lane) =>
             claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget, turn, ways }),
           );
-          if (refusal !== undefined) {
+          // Claimed by a request whose lease ran out meanwhile: it was refused for its own transaction.
+          if (refusal !== undefined && (await ledger.find(payment.id)) === null) {
             const told = await refuseWithUseOnChain(context, refusal, request);
             await leases.giveUp(lease);
             return refuse(told);
           }
-          isClaimed = true;
+          isClaimed = refusal === undefined;
         }
         const result = await awaitOutcome(lease, waiting, { isFresh: isClaimed });
         isSuccess = result.kind === "success";

@@ -585,8 +585,8 @@ describe("after ten seconds of patience", () => {
       name: "UndeterminedError",
     });
     gate.decide = () => "pass";
-    // What could not be given up is given up now, and not kept alive with the rest.
-    await ledger.renewLeases();
+    // What could not be given up is given up now.
+    await ledger.retryWrites();
     const other = createTestLedger(await open(url), Date.now, { instanceId: "another" });
     expect(await other.acquireLease(id, "another")).toBe(true);
   }
@@ -599,6 +599,17 @@ describe("after ten seconds of patience", () => {
     expect(swallowed).toBe(2);
     await waitFor(async () => proxy.silent() === 0);
   }
+
+  test("leases are renewed while no commit can be looked up", async () => {
+    const { url, gate, ledger } = await prepare();
+    const { id } = paymentOf("a");
+    expect(await ledger.acquireLease(id, "holder")).toBe(true);
+    const before = await ledger.findLease(id);
+    gate.decide = (sql) => (/\binto commits\b/.test(sql) ? "cut" : "pass");
+    await ledger.renewLeases();
+    const after = await createTestLedger(await open(url), Date.now).findLease(id);
+    expect(after?.expiresAt).toBeGreaterThan(before?.expiresAt ?? Number.POSITIVE_INFINITY);
+  });
 
   test("a lock is not waited for any longer, a lease is owed, a silent server is asked once more", async () => {
     await Promise.all([stopByLock(), releaseLater(), askAnother()]);
