@@ -30,8 +30,7 @@ afterEach(() => composition.stopAll());
 
 const request = (method: string, ...params: unknown[]) => composition.chain.node.request(method, ...params);
 
-/** Has blocks mined every 100 ms from now on, whatever was held. */
-/** Mines until the returned function is called, which waits for the last block: none comes after it. */
+/** Mines a block every 100 ms, whatever is held, until the returned function is called, which waits for the last block: none comes after it. */
 function mineSteadily(): () => Promise<void> {
   let stopped = false;
   const mining = (async () => {
@@ -526,9 +525,12 @@ describe("blocks that vanish after the success", () => {
     expect((await settling).body).toMatchObject({ success: true });
     await stopMining();
 
+    // The service sends again what vanished, which would be mined before it is looked for.
+    const goOn = await composition.holdMining();
     await request("anvil_reorg", Number(await request("eth_blockNumber")) - strangersBlock + 1, []);
     await request("anvil_dropAllTransactions");
     expect(await composition.operatorTransactions()).toBe(transactions);
+    await goOn();
     const mineAgain = mineSteadily();
     const next = await composition.post(running, "settle", await composition.payment());
     expect(next.body).toMatchObject({ success: true });
