@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { sql } from "kysely";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createLocalSigner } from "../chain/signing/local-signer.ts";
 import type { Database } from "../ledger/database/database.ts";
 import { migrate } from "../ledger/database/migrate.ts";
@@ -126,5 +126,28 @@ test("leases are renewed however long it takes to record what was answered", asy
   const service = await composeService(options, { ...parts, ledger });
   await expect.poll(() => renewals).toBeGreaterThan(3);
   await service.close();
+  await core.close();
+});
+
+test("a renewal of leases that fails is tried again at once, and not when it is due again", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  const lasting = { ...options, leaseMs: 60_000 };
+  const parts = openParts(lasting);
+  let failures = 0;
+  const ledger = {
+    ...parts.ledger,
+    async renewLeases() {
+      failures++;
+      throw new Error("the database is away");
+    },
+  };
+  const service = await composeService(lasting, { ...parts, ledger });
+  vi.advanceTimersByTime(10_000);
+  vi.useRealTimers();
+  await expect.poll(() => failures).toBeGreaterThan(2);
+  await service.close();
+  const ended = failures;
+  await delay(500);
+  expect(failures).toBe(ended);
   await core.close();
 });

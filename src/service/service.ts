@@ -94,6 +94,7 @@ const unrecordedDeliveries =
   "the database is away: it is not recorded that answers were delivered, so the same payments sent again may get them once more";
 
 const reconnectMs = 5_000;
+const renewAgainMs = 200;
 const fastKeccakAfterMs = 500;
 
 /** Puts the whole service together. */
@@ -231,14 +232,24 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   );
 
   let renewing: Promise<void> | undefined;
+  let closed = false;
+  /** Tried again at once where it fails, which may have taken half a lease: other instances take what is not renewed. */
+  async function renewLeases(): Promise<void> {
+    for (;;) {
+      try {
+        return await ledger.renewLeases();
+      } catch (error) {
+        logger.error({ err: error }, "leases could not be renewed");
+      }
+      if (closed) return;
+      await sleep(renewAgainMs);
+    }
+  }
   const renewal = setInterval(() => {
     // One that takes long, since the database does, is not made to take longer by the next.
-    renewing ??= ledger
-      .renewLeases()
-      .catch((error: unknown) => logger.error({ err: error }, "leases could not be renewed"))
-      .finally(() => {
-        renewing = undefined;
-      });
+    renewing ??= renewLeases().finally(() => {
+      renewing = undefined;
+    });
     // Beside it: where this takes longer than a lease, another instance would give the successes that are to be recorded.
     void ledger.retryWrites();
   }, leaseMs / 6);
@@ -368,6 +379,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     async close() {
       // Until now, as answers that were under way needed their leases.
       clearInterval(renewal);
+      closed = true;
       await renewing;
       await settled();
       for (const { chain } of lanes) chain.close();
