@@ -12,7 +12,7 @@ import {
 import type { NetworkConfig } from "../config/network-config.ts";
 import { authorizationDigest, domainSeparator } from "../methods/exact-eip3009/authorization.ts";
 import { readSettlements } from "../methods/exact-eip3009/on-chain/receipt-proof.ts";
-import { receivedOf } from "../methods/exact-eip3009/on-chain/received-payment.ts";
+import { receivedOf } from "../methods/exact-eip3009/on-chain/received-transfers.ts";
 import { diagnose } from "../methods/exact-eip3009/on-chain/state.ts";
 import { settleTransaction } from "../methods/exact-eip3009/on-chain/transaction.ts";
 import { authorizationOf } from "../methods/exact-eip3009/payload.ts";

@@ -52,7 +52,8 @@ export function createRetryQueue(): RetryQueue {
       const until = performance.now() + forMs;
       for (;;) {
         // A database that does not answer would hold it up for longer.
-        await Promise.race([drain(), delay(until - performance.now(), undefined, { ref: false })]);
+        const leftMs = Math.max(0, until - performance.now());
+        await Promise.race([drain(), delay(leftMs, undefined, { ref: false })]);
         if (queued.size === 0 || performance.now() >= until) return queued.size;
         await delay(finishPauseMs);
       }

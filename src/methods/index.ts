@@ -1,6 +1,6 @@
 export * from "../protocol/index.ts";
 export * from "./exact-eip3009/authorization.ts";
-export * from "./exact-eip3009/build-request.ts";
+export * from "./exact-eip3009/payload.ts";
 export { authorizationJson } from "./exact-eip3009/payload.ts";
 export { exactPayloadSchema } from "./exact-eip3009/payload-schema.ts";
 export { parsePaymentRequest } from "./methods.ts";

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { buildPaymentRequest } from "../../src/methods/exact-eip3009/build-request.ts";
+import { buildPaymentRequest } from "../../src/methods/exact-eip3009/payload.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import { networks } from "../../src/protocol/networks.ts";
 

@@ -3,7 +3,7 @@ import type { Receipt } from "../../src/chain/chain.ts";
 import type { EventLog } from "../../src/chain/log.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
-import type { ReceivedPayment } from "../../src/methods/exact-eip3009/on-chain/received-payment.ts";
+import type { ReceivedPayment } from "../../src/methods/exact-eip3009/on-chain/received-transfers.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 
 /** Logs as the contracts emit them, encoded by viem from the generated ABIs. */

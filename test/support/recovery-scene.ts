@@ -12,11 +12,11 @@ import { openDatabase } from "../../src/ledger/database/open-database.ts";
 import { openMigrated } from "../../src/ledger/database/open-migrated.ts";
 import type { Recovery } from "../../src/ledger/recoveries.ts";
 import type { Authorization } from "../../src/methods/exact-eip3009/authorization.ts";
-import { buildPaymentRequest } from "../../src/methods/exact-eip3009/build-request.ts";
 import {
   encodeCancellation,
   encodeSubmission,
 } from "../../src/methods/exact-eip3009/on-chain/token-calls.ts";
+import { buildPaymentRequest } from "../../src/methods/exact-eip3009/payload.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import { settlementId } from "../../src/protocol/signed-payment.ts";

@@ -4,7 +4,7 @@ import { startHarness } from "../../src/harness/run/start-harness.ts";
 import type { StartOptions } from "../../src/harness/run/start-options.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";
 import type { AuthorizationTerms } from "../../src/methods/exact-eip3009/authorization.ts";
-import { buildPaymentRequest } from "../../src/methods/exact-eip3009/build-request.ts";
+import { buildPaymentRequest } from "../../src/methods/exact-eip3009/payload.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import type { NetworkName } from "../../src/protocol/networks.ts";

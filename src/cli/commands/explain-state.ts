@@ -1,4 +1,4 @@
-import type { PayerState } from "../../methods/exact-eip3009/on-chain/payer-state.ts";
+import type { PayerState } from "../../methods/exact-eip3009/on-chain/state.ts";
 import { explanationOfReason, type RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
 import type { NamedPayment } from "../../observe/explain/read-input.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";

@@ -4,7 +4,7 @@ import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases
 import { type MockServer, startMockServer } from "../../fixtures/mock-server/start-mock-server.ts";
 import { signForScenario } from "../../fixtures/sign.ts";
 import { curlOf } from "../../harness/control/curl.ts";
-import { buildPaymentRequest } from "../../methods/exact-eip3009/build-request.ts";
+import { buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
 import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { renderRows, renderTable } from "../../util/table.ts";
 import { contractsOf, defineCommand, flag, localOptions, option } from "../kit/command.ts";

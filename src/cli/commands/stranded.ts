@@ -9,7 +9,7 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import {
   findStrandedTransfers,
   type StrandedTransfer,
-} from "../../methods/exact-eip3009/on-chain/stranded-transfers.ts";
+} from "../../methods/exact-eip3009/on-chain/received-transfers.ts";
 import type { Asset, NetworkName } from "../../protocol/networks.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
 import { self } from "../../util/self-command.ts";

@@ -1,4 +1,4 @@
-import { askPayerState, type PayerState } from "../../methods/exact-eip3009/on-chain/payer-state.ts";
+import { askPayerState, type PayerState } from "../../methods/exact-eip3009/on-chain/state.ts";
 import type { UsableAuthorization } from "./ask-use.ts";
 import { askHarness } from "./find-harness.ts";
 import { askNode } from "./readable-chain.ts";

@@ -5,7 +5,7 @@ import {
   type AuthorizationSigner,
   signAuthorization,
 } from "../../methods/exact-eip3009/authorization.ts";
-import { buildPaymentRequest } from "../../methods/exact-eip3009/build-request.ts";
+import { buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
 import { forTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";

@@ -1,5 +1,5 @@
 import { RpcRefusal } from "../../chain/rpc/local-rpc.ts";
-import { findMappingSlot } from "../../methods/exact-eip3009/on-chain/find-mapping-slot.ts";
+import { findMappingSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { usdcImplementationAddress, usdcSignaturesAddress } from "../../published/accounts.ts";

@@ -1,4 +1,4 @@
-import { buildRequirements } from "../../methods/exact-eip3009/build-request.ts";
+import { buildRequirements } from "../../methods/exact-eip3009/payload.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { type Asset, formatNetwork, type Network } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";

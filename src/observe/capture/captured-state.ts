@@ -5,7 +5,7 @@ import {
   type KnownPayment,
   type PayerState,
   rewindPayerState,
-} from "../../methods/exact-eip3009/on-chain/payer-state.ts";
+} from "../../methods/exact-eip3009/on-chain/state.ts";
 import { methodOf } from "../../methods/methods.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { CapturedChain } from "./capture.ts";

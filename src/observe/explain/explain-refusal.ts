@@ -1,5 +1,4 @@
-import { buildPaymentRequest } from "../../methods/exact-eip3009/build-request.ts";
-import { authorizationOf } from "../../methods/exact-eip3009/payload.ts";
+import { authorizationOf, buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { adviceOnReason, errorsSection } from "../../protocol/catalogue-texts.ts";
 import { knownToken } from "../../protocol/known-token.ts";

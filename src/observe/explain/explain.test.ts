@@ -5,7 +5,7 @@ import {
   signAuthorization,
   transferWithAuthorizationTypes,
 } from "../../methods/exact-eip3009/authorization.ts";
-import { buildPaymentRequest } from "../../methods/exact-eip3009/build-request.ts";
+import { buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
 import { reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type MistakeId, mistakes } from "../../protocol/mistakes.ts";

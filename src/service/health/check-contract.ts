@@ -10,7 +10,7 @@ import { callViews, readViews } from "../../chain/view-calls.ts";
 import { viewGas } from "../../chain/views.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import { contractVariables } from "../../config/variables.ts";
-import { forwardLimitOf } from "../../methods/exact-eip3009/on-chain/views.ts";
+import { forwardLimitOf } from "../../methods/exact-eip3009/on-chain/state.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";

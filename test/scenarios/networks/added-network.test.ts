@@ -6,7 +6,7 @@ import { readNetworkData } from "../../../src/config/network-file.ts";
 import { createFixtureEngine } from "../../../src/fixtures/index.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { connectHarness, createHarness } from "../../../src/harness/index.ts";
-import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/build-request.ts";
+import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/payload.ts";
 import { signAs } from "../../../src/published/sign-as.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { startCli } from "../../support/cli.ts";

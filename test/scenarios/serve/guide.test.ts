@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { resolveFacilitatorContracts } from "../../../src/harness/setup/addresses.ts";
 import { startChains } from "../../../src/harness/setup/chains.ts";
-import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/build-request.ts";
+import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/payload.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { signAs } from "../../../src/published/sign-as.ts";

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
 import { signAuthorization } from "../../../src/methods/exact-eip3009/authorization.ts";
-import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/build-request.ts";
+import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/payload.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
 import { createPayerSigner } from "../../../src/published/payer-signer.ts";

@@ -19,7 +19,7 @@ import type { SettleCall } from "../../on-chain/settling.ts";
 import { encodeForwardReceived } from "./calldata.ts";
 import { findDirectSubmission } from "./direct-submission.ts";
 import { provesForwarding } from "./receipt-proof.ts";
-import { receivedOf } from "./received-payment.ts";
+import { receivedOf } from "./received-transfers.ts";
 import { diagnose } from "./state.ts";
 import { forwardTransaction, settleTransaction } from "./transaction.ts";
 

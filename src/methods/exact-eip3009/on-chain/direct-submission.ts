@@ -7,7 +7,7 @@ import { addressWord, sameAddress } from "../../../protocol/hex.ts";
 import type { Search, TransferPlace } from "../../on-chain/settling.ts";
 import { authorizationCanceledTopic, authorizationUsedTopic, decodeEvent } from "./events.ts";
 import { readReceivedTransfers } from "./received-transfers.ts";
-import { authorizationStateOf } from "./views.ts";
+import { authorizationStateOf } from "./state.ts";
 
 /**
  * {@link Recovery.findDirectSubmission}: proven by `AuthorizationUsed` of that very authorization, the `Transfer` of that

@@ -8,8 +8,8 @@ import { addressWord, type Hex, sameAddress } from "../../../protocol/hex.ts";
 import { membersOf } from "../../../util/json.ts";
 import type { PaymentUse } from "../../on-chain/settling.ts";
 import { authorizationCanceledTopic, authorizationUsedTopic, decodeEvents } from "./events.ts";
-import type { KnownPayment } from "./payer-state.ts";
-import { authorizationStateOf } from "./views.ts";
+import type { KnownPayment } from "./state.ts";
+import { authorizationStateOf } from "./state.ts";
 
 /** What asks the chain. */
 type Searched = { rpc: Pick<Rpc, "ask">; reader: ChainReader; readLogs: ReturnType<typeof createLogReader> };

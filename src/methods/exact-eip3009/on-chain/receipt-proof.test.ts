@@ -19,7 +19,7 @@ import {
 import { x402FacilitatorAbi } from "../../../contracts/x402Facilitator.ts";
 import { type Hex, toHex } from "../../../protocol/hex.ts";
 import { provesForwarding, readSettlements } from "./receipt-proof.ts";
-import type { ReceivedPayment } from "./received-payment.ts";
+import type { ReceivedPayment } from "./received-transfers.ts";
 
 const settlement = (of: ReceivedPayment) => [authorizationUsed(of), transfer(of), settledLog(of)];
 

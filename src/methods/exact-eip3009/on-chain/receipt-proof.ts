@@ -1,9 +1,17 @@
-import type { Receipt } from "../../../chain/chain.ts";
+import type { ChainQueries, Receipt } from "../../../chain/chain.ts";
+import { readReceiptsAt } from "../../../chain/receipt-reader.ts";
 import { decodeRevert, describeRevert } from "../../../chain/revert.ts";
-import { type Address, type Hex, sameAddress } from "../../../protocol/hex.ts";
-import type { SettlementProof } from "../../on-chain/settling.ts";
-import { type AuthorizationRef, authorizationKey, decodeEvents, type PaymentEvent } from "./events.ts";
-import type { ReceivedPayment } from "./received-payment.ts";
+import { type Address, addressWord, type Hex, sameAddress } from "../../../protocol/hex.ts";
+import type { Payout, Search, SettlementProof } from "../../on-chain/settling.ts";
+import {
+  type AuthorizationRef,
+  authorizationKey,
+  decodeEvents,
+  forwardedTopic,
+  type PaymentEvent,
+  settledTopic,
+} from "./events.ts";
+import { type ReceivedPayment, receivedOf } from "./received-transfers.ts";
 
 type ReadProofs = {
   /** How it ended this settlement; undefined when the receipt proves neither success nor failure. */
@@ -89,4 +97,30 @@ function payoutKey(payout: AuthorizationRef & { recipient: Address; value: bigin
 
 function transferKey(token: Address, from: Address, value: bigint): string {
   return `${token} ${from} ${value}`.toLowerCase();
+}
+
+/** {@link Settling.findPayout} */
+export async function findPayout(
+  { reader, readLogs, network: { facilitatorContract } }: ChainQueries,
+  { fromBlock, toBlock, ...call }: Search,
+): Promise<Payout | null> {
+  const received = receivedOf(call);
+  const topics = [
+    [settledTopic, forwardedTopic],
+    `0x${addressWord(received.asset)}` as const,
+    `0x${addressWord(received.payer)}` as const,
+    received.authorizationNonce,
+  ];
+  const filter = { address: facilitatorContract, topics, about: call.id };
+  for await (const logs of readLogs([filter], fromBlock, toBlock)) {
+    for (const receipt of await readReceiptsAt(reader, logs)) {
+      const { hash, blockNumber, blockHash } = receipt;
+      const place = { hash, blockNumber, blockHash };
+      if (readSettlements(receipt, facilitatorContract).find(received)?.settled === true) {
+        return { kind: "settled", ...place };
+      }
+      if (provesForwarding(receipt, facilitatorContract, received)) return { kind: "forwarded", ...place };
+    }
+  }
+  return null;
 }

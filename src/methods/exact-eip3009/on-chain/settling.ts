@@ -5,10 +5,9 @@ import type { Settling } from "../../on-chain/settling.ts";
 import { exactEip3009 } from "../payload.ts";
 import { settlesSeveral } from "./calldata.ts";
 import { findDirectSubmission } from "./direct-submission.ts";
-import { findPayout } from "./payout.ts";
-import { provesForwarding, readSettlements } from "./receipt-proof.ts";
-import { receivedOf } from "./received-payment.ts";
-import { explainRevert, stateOf } from "./state.ts";
+import { findPayout, provesForwarding, readSettlements } from "./receipt-proof.ts";
+import { receivedOf } from "./received-transfers.ts";
+import { explainRevert, forwardLimitOf, stateOf } from "./state.ts";
 import {
   countBatch,
   forwardTransaction,
@@ -18,7 +17,6 @@ import {
   usualSettleGas,
 } from "./transaction.ts";
 import { createUseReader } from "./used-authorizations.ts";
-import { forwardLimitOf } from "./views.ts";
 
 /** One for each chain and endpoint, since what is asked of one at a time shares a request. */
 const useReaders = new WeakMap<ChainQueries["reader"], ReturnType<typeof createUseReader>>();

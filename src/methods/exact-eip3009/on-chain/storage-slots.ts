@@ -1,4 +1,8 @@
+import type { LocalRpc } from "../../../chain/rpc/local-rpc.ts";
+import { readQuantity } from "../../../chain/rpc/read-hex.ts";
 import { type Address, addressWord, type Hex, keccak256, uintWord } from "../../../protocol/hex.ts";
+import { membersOf } from "../../../util/json.ts";
+import { authorizationStateOf } from "./state.ts";
 
 /**
  * Which storage slots of a token say whether an authorization is used, found from the calls that were seen. A recording
@@ -66,4 +70,36 @@ function wordsOf(calldata: Hex): ReadonlySet<string> {
       .toLowerCase()
       .match(/[0-9a-f]{64}/g) ?? [];
   return new Set(words);
+}
+
+/** Always the same, so that a recording holds what is asked for it. */
+const exampleNonce: Hex = `0x${"402".padStart(64, "0")}`;
+
+/** Tokens have a few dozen slots before their mappings, and gaps of 50 for what they inherit from. */
+const lastSlot = 1_000n;
+
+/**
+ * In which slot a token keeps the states of its authorizations, found by watching which storage a look-up of an account reads.
+ * Undefined when it is kept in another way than Solidity's mapping of mappings.
+ */
+export async function findMappingSlot(
+  rpc: LocalRpc,
+  token: Address,
+  account: Address,
+): Promise<bigint | undefined> {
+  const { data } = authorizationStateOf(token, account, exampleNonce);
+  const read = new Set(readSlots(await rpc.request("eth_createAccessList", { to: token, data }, "latest")));
+  for (let slot = 0n; slot <= lastSlot; slot++) {
+    if (read.has(authorizationSlot(account, exampleNonce, slot))) return slot;
+  }
+  return undefined;
+}
+
+function readSlots(answer: unknown): readonly bigint[] {
+  const { accessList } = membersOf(answer);
+  if (!Array.isArray(accessList)) return [];
+  return accessList.flatMap((entry: unknown) => {
+    const { storageKeys } = membersOf(entry);
+    return Array.isArray(storageKeys) ? storageKeys.flatMap((key) => readQuantity(key) ?? []) : [];
+  });
 }

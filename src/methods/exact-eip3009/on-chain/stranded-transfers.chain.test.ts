@@ -18,7 +18,7 @@ import type { Hex } from "../../../protocol/hex.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 import { findDirectSubmission } from "./direct-submission.ts";
-import { findStrandedTransfers } from "./stranded-transfers.ts";
+import { findStrandedTransfers } from "./received-transfers.ts";
 import { forwardTransaction, settleTransaction } from "./transaction.ts";
 
 let deployment: TestDeployment;

@@ -5,7 +5,7 @@ import type { SignedPayment } from "../../../protocol/signed-payment.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
 import { together } from "../../../util/together.ts";
 import { withTimeout } from "../../../util/with-timeout.ts";
-import { authorizationStateOf } from "./views.ts";
+import { authorizationStateOf } from "./state.ts";
 
 /** An authorization, with the id of its settlement. */
 type Asked = Pick<SignedPayment, "asset" | "payer" | "nonce"> & { id?: Hex | undefined };
