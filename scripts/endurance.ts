@@ -9,10 +9,13 @@ import { join } from "node:path";
  * some hours on 2 cores; `npm run test:endurance -- kills mixed` runs these parts alone.
  */
 
-/** The files of each part, and how often they try what they try; the environment may say otherwise. */
-const parts: Readonly<
-  Record<string, { files: readonly string[]; counts: Readonly<Record<string, string>> }>
-> = {
+/** What each part runs, and how often that tries what it tries; the environment may say otherwise. */
+type Part = { counts: Readonly<Record<string, string>> } & (
+  | { files: readonly string[] }
+  | { forge: readonly string[] }
+);
+
+const parts: Readonly<Record<string, Part>> = {
   // 8 steps on two databases: 1,008 deaths.
   kills: { files: ["crash/kill"], counts: { KILL_REPETITIONS: "63" } },
   redrives: { files: ["crash/redrive"], counts: { REDRIVE_REPETITIONS: "20" } },
@@ -35,6 +38,11 @@ const parts: Readonly<
   "lost-answers": { files: ["lost-answers"], counts: { LOST_ANSWER_REPETITIONS: "20" } },
   bodies: { files: ["hostile-bodies"], counts: { HOSTILE_BODIES: "1000000" } },
   equal: { files: ["conformance/equal"], counts: { EQUAL_RUNS: "100000" } },
+  // The invariants of the contract, each with 130,000 calls.
+  contracts: {
+    forge: ["test", "--match-path", "contracts/test/invariants/*"],
+    counts: { FOUNDRY_INVARIANT_RUNS: "2048" },
+  },
 };
 
 type Row = { lost: number; paidTwice: number; wrongAnswers: number };
@@ -52,18 +60,22 @@ writeFileSync(report, "");
 const failed: string[] = [];
 let interrupted = false;
 // One after the other: each takes the whole machine.
-for (const [name, { files, counts }] of chosen) {
-  const vitest = spawn("vitest", ["run", "--project", "scenarios", ...files], {
+for (const [name, part] of chosen) {
+  const [command, ...args] =
+    "forge" in part
+      ? [process.execPath, join(import.meta.dirname, "forge.ts"), ...part.forge]
+      : ["vitest", "run", "--project", "scenarios", ...part.files];
+  const running = spawn(command ?? "", args, {
     stdio: "inherit",
-    env: { ...counts, ...process.env, ENDURANCE_REPORT: report },
+    env: { ...part.counts, ...process.env, ENDURANCE_REPORT: report },
   });
   // Sent to this process alone, a signal would leave everything running that the tests have started.
   const end = () => {
     interrupted = true;
-    vitest.kill("SIGTERM");
+    running.kill("SIGTERM");
   };
   process.once("SIGINT", end).once("SIGTERM", end);
-  const [status] = await once(vitest, "close");
+  const [status] = await once(running, "close");
   process.off("SIGINT", end).off("SIGTERM", end);
   if (status !== 0) failed.push(name);
   if (interrupted) break;
