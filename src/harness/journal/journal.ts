@@ -1,5 +1,5 @@
 import { nonceMember } from "../../methods/nonce-member.ts";
-import { checksOf } from "../../observe/channels/checks-of.ts";
+import { checksOf } from "../../observe/channels/channels.ts";
 import { isAbout, marksOf } from "../../observe/studio/payment-marks.ts";
 import type { PaymentStore } from "../../observe/studio/payment-store.ts";
 import { createRequestIds } from "../../observe/studio/request-ids.ts";

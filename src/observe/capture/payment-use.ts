@@ -8,9 +8,8 @@ import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { withTimeout } from "../../util/with-timeout.ts";
-import type { PaymentChain } from "../studio/payment-chain.ts";
+import type { PaymentChain, ReadableChain } from "../studio/payment-chain.ts";
 import type { LoggedPayment } from "../studio/payment-log.ts";
-import type { ReadableChain } from "./readable-chain.ts";
 
 /** Limits of one search: a person waits for it, and each request to a provider costs money. */
 const bounds = { requests: 40, blocks: 32_000n, timeoutMs: 3_000 };

@@ -16,10 +16,17 @@ import { adviceOnPower, expiryMarginSeconds, powerOfTenBetween } from "../../pro
 import { formatAmount, parseAmount, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
 import { isBytes32, parseUint256 } from "../../protocol/wire-values.ts";
 import { showValue } from "../../util/show-value.ts";
-import { amountMemberOf, explainExtra, explainOffer } from "./explain-offer.ts";
-import { type AnswerMembers, explainRefusedAnswer } from "./explain-refused-answer.ts";
+import {
+  type AnswerMembers,
+  amountMemberOf,
+  explainExtra,
+  explainOffer,
+  explainRefusedAnswer,
+  explainUnread,
+  paymentFor,
+  requirementsFor,
+} from "./explain-exchange.ts";
 import { explainSignature } from "./explain-signature.ts";
-import { explainUnread, paymentFor, requirementsFor } from "./explain-unread.ts";
 import { type Input, isRecord, readInput } from "./read-input.ts";
 
 /** What payments are compared with. */

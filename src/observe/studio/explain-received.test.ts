@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { problemDetails } from "../../protocol/problems.ts";
-import { describeReceived } from "../channels/received-body.ts";
+import { describeReceived } from "../channels/channels.ts";
 import { explainReceived } from "./explain-received.ts";
 
 const contract = "0x00000000000000000000000000000000000000F0";

@@ -1,7 +1,7 @@
 import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { bodyLimit } from "../../protocol/problems.ts";
 import type { ReceivedBody } from "../channels/channels.ts";
-import { mostReceived } from "../channels/received-body.ts";
+import { mostReceived } from "../channels/channels.ts";
 import {
   explainRefusal,
   type RefusalContext,

@@ -1,6 +1,6 @@
 import type { PaymentRequest } from "../../protocol/requests.ts";
+import { tellFailure } from "../channels/channel.ts";
 import type { ReceivedBody } from "../channels/channels.ts";
-import { tellFailure } from "../channels/tell-failure.ts";
 import type { PaymentMessage } from "./payment-message.ts";
 import type { PaymentStore } from "./payment-store.ts";
 import type { KnownNames } from "./payment-terms.ts";

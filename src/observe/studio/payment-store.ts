@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { publicationTime } from "../channels/channel.ts";
 import {
   channels,
   type FaultHit,
@@ -6,7 +7,6 @@ import {
   type RpcRequested,
   type TransactionStep,
 } from "../channels/channels.ts";
-import { publicationTime } from "../channels/publication-time.ts";
 import { paymentsHitBy } from "./find-hit.ts";
 import type { PaymentMessage } from "./payment-message.ts";
 import { RecentPayments } from "./recent-payments.ts";

@@ -1,6 +1,10 @@
 import { z } from "zod";
-import { paymentAnswerSchema, paymentListSchema, paymentSummarySchema } from "./payment-view.ts";
-import { transactionViewSchema } from "./transaction-view.ts";
+import {
+  paymentAnswerSchema,
+  paymentListSchema,
+  paymentSummarySchema,
+  transactionViewSchema,
+} from "./payment-view.ts";
 
 /** What the studio adds to the OpenAPI document of the service it stands beside. */
 export function describeStudioApi(): { paths: object; schemas: object } {

@@ -1,5 +1,5 @@
 import type { CheckMade } from "../channels/channels.ts";
-import { checksOf } from "../channels/checks-of.ts";
+import { checksOf } from "../channels/channels.ts";
 import type { PaymentMessage } from "./payment-message.ts";
 import type { TimelineEntry } from "./payment-view.ts";
 import { createRequestIds } from "./request-ids.ts";

@@ -6,7 +6,7 @@ import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { createHarness } from "../../../src/harness/index.ts";
 import { readCapture } from "../../../src/observe/capture/capture.ts";
 import { replayCapture } from "../../../src/observe/capture/replay.ts";
-import { transactionViewSchema } from "../../../src/observe/studio/transaction-view.ts";
+import { transactionViewSchema } from "../../../src/observe/studio/payment-view.ts";
 import { runCli } from "../../support/cli.ts";
 import { type RunningCommand, startCommand } from "../../support/serve/command.ts";
 import type { DeployedChains } from "../../support/serve/deployed-chains.ts";

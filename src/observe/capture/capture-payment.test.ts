@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
 import { addressWord, keccak256Text, uintWord } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
-import { type CapturedState, rewindState } from "./captured-state.ts";
+import { type CapturedState, rewindState } from "./capture-payment.ts";
 
 const { base } = networks;
 const payment = examplePayment({});

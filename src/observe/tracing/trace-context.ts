@@ -1,6 +1,7 @@
 import type * as OpenTelemetry from "@opentelemetry/api";
 import type { Hex } from "../../protocol/hex.ts";
 import { createBoundedMap } from "../../util/bounded-map.ts";
+import type { TraceHeaders } from "../channels/channels.ts";
 
 /** How many payments and transactions are remembered; the oldest are forgotten first. */
 export const mostRemembered = 10_000;
@@ -28,4 +29,29 @@ export function contextAfter(
   parent: OpenTelemetry.SpanContext | undefined,
 ): OpenTelemetry.Context {
   return parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent);
+}
+
+const traceparentFormat = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
+const longestHeader = 512;
+
+/**
+ * The parent span in a request's `traceparent` and `tracestate`; undefined without one. Parsed here, so that it does
+ * not depend on the SDK's propagator.
+ *
+ * @see https://www.w3.org/TR/trace-context/
+ */
+export function readTraceparent(
+  api: typeof OpenTelemetry,
+  { traceparent, tracestate }: TraceHeaders = {},
+): OpenTelemetry.SpanContext | undefined {
+  if (typeof traceparent !== "string" || traceparent.length > longestHeader) return undefined;
+  const [, traceId, spanId, flags] = traceparentFormat.exec(traceparent) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  const context: OpenTelemetry.SpanContext = {
+    ...{ traceId, spanId, isRemote: true },
+    traceFlags: Number.parseInt(flags, 16) & api.TraceFlags.SAMPLED,
+    ...(typeof tracestate === "string" &&
+      tracestate.length <= longestHeader && { traceState: api.createTraceState(tracestate) }),
+  };
+  return api.isSpanContextValid(context) ? context : undefined;
 }
