@@ -7,12 +7,11 @@ import {
   type RefusalContext,
   type RefusalExplanation,
 } from "../explain/explain-refusal.ts";
-import { explainReceived, receivedView } from "./explain-received.ts";
 import { shownBody } from "./payment-body.ts";
 import type { PaymentChain } from "./payment-chain.ts";
 import type { LoggedPayment } from "./payment-log.ts";
 import type { OperationView, PaymentDetail, PaymentSummary } from "./payment-view.ts";
-import { explainUse, settledHere, usedReason } from "./used-before.ts";
+import { explainReceived, explainUse, receivedView, settledHere, usedReason } from "./refusal-details.ts";
 
 /**
  * All that is known of a payment, with what is wrong with it. Its chain, where there is one to ask, says how its

@@ -3,9 +3,9 @@ import { tellFailure } from "../channels/channel.ts";
 import type { ReceivedBody } from "../channels/channels.ts";
 import type { PaymentMessage } from "./payment-message.ts";
 import type { PaymentStore } from "./payment-store.ts";
-import type { KnownNames } from "./payment-terms.ts";
 import type { PaymentDetail, PaymentSummary, TimelineEntry } from "./payment-view.ts";
 import type { StoredPayment } from "./stored-payment.ts";
+import type { KnownNames } from "./summary.ts";
 import { addToSummary, beginSummary } from "./summary.ts";
 import { timelineOf } from "./timeline.ts";
 

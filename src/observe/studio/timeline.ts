@@ -1,8 +1,8 @@
 import type { CheckMade } from "../channels/channels.ts";
 import { checksOf } from "../channels/channels.ts";
 import type { PaymentMessage } from "./payment-message.ts";
+import { createRequestIds } from "./payment-message.ts";
 import type { TimelineEntry } from "./payment-view.ts";
-import { createRequestIds } from "./request-ids.ts";
 import type { StoredPayment } from "./stored-payment.ts";
 
 /** So many lines of a payment are shown, the newest; those before are counted. */

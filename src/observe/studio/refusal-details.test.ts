@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { problemDetails } from "../../protocol/problems.ts";
 import { describeReceived } from "../channels/channels.ts";
-import { explainReceived } from "./explain-received.ts";
+import { explainReceived } from "./refusal-details.ts";
 
 const contract = "0x00000000000000000000000000000000000000F0";
 

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import Fastify from "fastify";
 import { expect, test } from "vitest";
-import { pageRoutes } from "./page-routes.ts";
+import { pageRoutes } from "./serve-studio.ts";
 
 test("in a checkout that was never built, the page itself says what to do", async () => {
   await using app = Fastify();
-  pageRoutes(app, new URL("./never-built/", import.meta.url));
+  pageRoutes(app, new URL("./never-built", import.meta.url));
   const answer = await app.inject({ url: "/studio" });
   expect(answer.statusCode).toBe(503);
   expect(answer.headers["content-type"]).toBe("text/html; charset=utf-8");
