@@ -12,11 +12,14 @@ import {
 import { clientCases } from "../../judge/client/client-cases.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
 import type { ClientResult } from "../../judge/client/run-client-case.ts";
-import { reportClient } from "../../judge/report/client-report.ts";
 import type { Finding } from "../../judge/report/finding.ts";
-import { renderJudgment } from "../../judge/report/format-judgment.ts";
-import { renderBadge, renderJudgmentJunit, renderSarif } from "../../judge/report/formats.ts";
-import { reportShop } from "../../judge/report/shop-report.ts";
+import { reportClient, reportShop } from "../../judge/report/finding.ts";
+import {
+  renderBadge,
+  renderJudgment,
+  renderJudgmentJunit,
+  renderSarif,
+} from "../../judge/report/format-judgment.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import type { ShopResult } from "../../judge/shop/run-shop-case.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";

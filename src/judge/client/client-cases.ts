@@ -1,9 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { encodeHeader, type Offer } from "../scene/offers.ts";
-import { stranger } from "../scene/payers.ts";
+import { encodeHeader, type Offer, stranger } from "../scene/offers.ts";
 import type { Scene } from "../scene/scene.ts";
-import type { ClientCase } from "./client-case.ts";
-import type { PaidVisit, ResetPlace } from "./visit.ts";
+import type { ClientCase, PaidVisit, ResetPlace } from "./client-case.ts";
 
 const sendAgain =
   "Sends the same payment again: it can be settled only once, so the goods come and nothing is paid a second time.";

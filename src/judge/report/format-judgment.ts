@@ -1,4 +1,5 @@
 import { escapeControls } from "../../util/escape-controls.ts";
+import { escapeXml, renderJunitXml } from "../../util/junit.ts";
 import { renderTable, terminalWidth, wrapText } from "../../util/table.ts";
 import type { Finding } from "./finding.ts";
 
@@ -49,4 +50,79 @@ function renderBad({ name, verdictText, situation, safe, exchanges, links, notes
     ...notes.flatMap((note) => indent(`(${note})`, "    ")),
     ...indent(`Good: ${safe}`, "  "),
   ];
+}
+
+/** The report as JUnit XML: a test for each case, in a suite for each network. */
+export function renderJudgmentJunit(subject: string, findings: readonly Finding[]): string {
+  const suites = Map.groupBy(findings, ({ network }) => network);
+  return renderJunitXml(
+    `x402 judgment of ${subject}`,
+    new Map(
+      [...suites].map(([network, ofNetwork]) => [
+        network,
+        ofNetwork.map(({ name, verdict, tookMs, isGood, verdictText, notes, ...finding }) => ({
+          name,
+          className: `judge.${verdict}`,
+          tookMs,
+          ...(!isGood && { failure: { message: verdictText, lines: describe({ ...finding, notes }) } }),
+          ...(verdict === "not_run" && { skipped: notes.join("; ") }),
+        })),
+      ]),
+    ),
+  );
+}
+
+/**
+ * The report as SARIF 2.1.0, which code scanning reads: a rule for each case, a result for each bad one.
+ *
+ * @param file the file that code scanning attaches the results to
+ */
+export function renderSarif(file: string, findings: readonly Finding[]): string {
+  const rules = findings.map(({ name, situation, safe }) => ({
+    id: name,
+    shortDescription: { text: situation },
+    help: { text: safe },
+  }));
+  const results = findings
+    .filter(({ isGood }) => !isGood)
+    .map(({ name, verdictText, ...finding }) => ({
+      ruleId: name,
+      level: "error",
+      message: { text: [verdictText, ...describe(finding)].join("\n") },
+      locations: [{ physicalLocation: { artifactLocation: { uri: file }, region: { startLine: 1 } } }],
+    }));
+  return JSON.stringify({
+    $schema: "https://json.schemastore.org/sarif-2.1.0.json",
+    version: "2.1.0",
+    runs: [{ tool: { driver: { name: "x402-kit judge", rules } }, results }],
+  });
+}
+
+/** A badge for a README: how many cases are good. */
+export function renderBadge(findings: readonly Finding[]): string {
+  const run = findings.filter(({ verdict }) => verdict !== "not_run");
+  const good = run.filter(({ isGood }) => isGood).length;
+  const label = "x402 judge";
+  const value = `${good} of ${run.length} good`;
+  const [left, right] = [label, value].map((text) => 10 + 7 * text.length) as [number, number];
+  const color = good === run.length ? "#2e7d32" : "#c62828";
+  const text = (x: number, shown: string) => `<text x="${x}" y="14">${escapeXml(shown)}</text>`;
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${left + right}" height="20" role="img" aria-label="${label}: ${value}">`,
+    `<rect width="${left}" height="20" fill="#444"/>`,
+    `<rect x="${left}" width="${right}" height="20" fill="${color}"/>`,
+    `<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" text-anchor="middle">`,
+    `${text(left / 2, label)}${text(left + right / 2, value)}</g>`,
+    "</svg>",
+    "",
+  ].join("\n");
+}
+
+function describe({
+  situation,
+  exchanges,
+  notes,
+  safe,
+}: Pick<Finding, "situation" | "exchanges" | "notes" | "safe">): string[] {
+  return [situation, ...exchanges, ...notes, `Good: ${safe}`];
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { networks } from "../../protocol/networks.ts";
-import { judgeShopFacts } from "./shop-verdict.ts";
+import { judgeShopFacts } from "./run-shop-case.ts";
 
 const { address: token } = networks.base.usdc;
 const paid = { network: "base", token, to: token, amount: 10_000n, transaction: "0x01" } as const;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { networks } from "../../protocol/networks.ts";
-import type { TokenTransfer } from "../scene/transfers.ts";
-import { judgeClientFacts } from "./client-verdict.ts";
+import type { TokenTransfer } from "../scene/scene.ts";
+import { judgeClientFacts } from "./run-client-case.ts";
 
 const payTo = "0x00000000000000000000000000000000000000AA";
 const allowed = { network: networks.base, asset: networks.base.usdc, payTo, amount: 10_000n } as const;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { isPublishedKey } from "../../published/accounts.ts";
-import { goodsOf, payerOf } from "./payers.ts";
+import { goodsOf, payerOf } from "./offers.ts";
 
 test("the same seed and case give the same payer and goods, and any other different ones", () => {
   const made = [payerOf(1, "a"), payerOf(1, "b"), payerOf(2, "a")].map(({ privateKey }) => privateKey);

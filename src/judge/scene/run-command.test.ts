@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { lastLines } from "./last-lines.ts";
+import { lastLines } from "./run-command.ts";
 
 test("the error above a stack trace is shown", () => {
   const { stack = "" } = new Error("no shop today");

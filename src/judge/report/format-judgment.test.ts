@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { Finding } from "./finding.ts";
-import { renderJudgment } from "./format-judgment.ts";
-import { renderBadge, renderJudgmentJunit, renderSarif } from "./formats.ts";
+import { renderBadge, renderJudgment, renderJudgmentJunit, renderSarif } from "./format-judgment.ts";
 
 const good: Finding = {
   name: "plain",

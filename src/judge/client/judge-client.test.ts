@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { builtInNetworks } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import { clientCases } from "./client-cases.ts";
+import { requireWorkingClient } from "./judge-client.ts";
 import type { ClientResult, ClientRun } from "./run-client-case.ts";
-import { requireWorkingClient } from "./working-client.ts";
 
 const [plain] = clientCases;
 if (plain === undefined) throw new Error("no cases");
