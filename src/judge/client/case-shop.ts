@@ -19,7 +19,7 @@ import {
   requirementsOf,
 } from "../scene/offers.ts";
 import type { Scene } from "../scene/scene.ts";
-import type { ClientCase, PaidVisit, ResetPlace, Settled, Visit } from "./client-case.ts";
+import type { ClientCase, PaidVisit, ResetPlace, Settled, Visit } from "./client-cases.ts";
 
 /** A payment in the report; `settlementId` is its id in the studio. */
 export type SentPayment = {

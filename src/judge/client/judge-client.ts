@@ -5,7 +5,7 @@ import { inParallel } from "../../util/in-parallel.ts";
 import { describeEnd, lastLines } from "../scene/run-command.ts";
 import { openScene, type Scene } from "../scene/scene.ts";
 import { openShops, type Shops } from "./case-shop.ts";
-import type { ClientCase } from "./client-case.ts";
+import type { ClientCase } from "./client-cases.ts";
 import { type ClientResult, type JudgeClientOptions, runClientCase } from "./run-client-case.ts";
 
 /** Clients mostly wait. With this many at once, a run takes less than 90 s even if every case times out. */

@@ -8,7 +8,7 @@ import { type CasePayer, goodsOf, type Offer, payerOf } from "../scene/offers.ts
 import { type CommandEnd, endWithin, startCommand } from "../scene/run-command.ts";
 import type { Scene, SceneOptions, TokenTransfer } from "../scene/scene.ts";
 import { createCaseShop, type Exchange, type Shops } from "./case-shop.ts";
-import type { ClientCase } from "./client-case.ts";
+import type { ClientCase } from "./client-cases.ts";
 
 /** Options for judging a client. */
 export type JudgeClientOptions = Pick<SceneOptions, "knownNetworks" | "networkFile" | "studio" | "signal"> & {

@@ -7,7 +7,7 @@ import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import type { ScenarioEnvironment } from "../../../src/fixtures/engine/environment.ts";
 import { createFaultSetters } from "../../../src/harness/faults/faults.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import type { ArrangedFault } from "../../../src/judge/conformance/run-scenario.ts";
+import type { ArrangedFault } from "../../../src/judge/conformance/run-conformance.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { authorizationOf } from "../../../src/methods/exact-eip3009/payload.ts";

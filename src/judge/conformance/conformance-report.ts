@@ -1,10 +1,59 @@
-import type { Difference } from "../../fixtures/engine/answer.ts";
+import { type Difference, differenceLine } from "../../fixtures/engine/answer.ts";
 import { escapeControls } from "../../util/escape-controls.ts";
+import { type JunitCase, renderJunitXml } from "../../util/junit.ts";
 import { renderTable, wrapText } from "../../util/table.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
 import type { Level } from "./level.ts";
-import { groupOf, type Tally, tally } from "./report.ts";
-import type { ConformanceResult } from "./run-conformance.ts";
+import type { ConformanceResult, Obstacle } from "./run-conformance.ts";
+
+/** The number of scenarios by result. */
+export type Tally = { passed: number; wrong: number; differs: number; kit: number; notRun: number };
+
+/** Counts scenarios by result. */
+export function tally(results: readonly ConformanceResult[]): Tally {
+  const tally: Tally = { passed: 0, wrong: 0, differs: 0, kit: 0, notRun: 0 };
+  for (const result of results) tally[placeOf(result)]++;
+  return tally;
+}
+
+function placeOf(result: ConformanceResult): keyof Tally {
+  if (result.outcome === "failed") return result.level;
+  return result.outcome === "passed" ? "passed" : "notRun";
+}
+
+/** The part of a scenario's name that says what the answer is: `insufficient_funds`. */
+export function groupOf({ scenario }: ConformanceResult): string {
+  return scenario.name.split(".").at(-2) ?? "";
+}
+
+/** The report as data. */
+export function describeResults(
+  { baseUrl, access, environment, isKit }: FoundFacilitator,
+  results: readonly ConformanceResult[],
+) {
+  const { passed, wrong, differs, kit, notRun } = tally(results);
+  return {
+    facilitator: `${baseUrl}${access.prefix}`,
+    network: environment.network.name,
+    compared: isKit ? "everything" : "contract",
+    passed,
+    failed: wrong + differs,
+    wrong,
+    differs,
+    kitOnly: kit,
+    notRun,
+    scenarios: results.map(({ scenario, ...result }) => {
+      const { name, means } = scenario;
+      if (result.outcome === "not_run") return { name, means, ...result };
+      return { name, means, ...result, tookMs: Math.round(result.tookMs) };
+    }),
+  };
+}
+
+/** Why a scenario was not run, on one line. */
+export function obstacleLine({ why, lacking }: Obstacle): string {
+  return lacking === undefined ? why : `${why}: ${lacking}`;
+}
 
 /** A completely different answer has many differences; the first ones are enough. */
 const mostDifferences = 6;
@@ -145,4 +194,33 @@ function summarize(
 function summarizeReasons([first = "", ...others]: readonly string[]): string {
   if (others.length === 0) return first;
   return `${first}, and ${others.length} other ${others.length === 1 ? "reason" : "reasons"}, above`;
+}
+
+/** The report as JUnit XML, which CI systems read: a suite for each operation and version. */
+export function renderJunit(
+  { baseUrl, access }: FoundFacilitator,
+  results: readonly ConformanceResult[],
+): string {
+  const suites = Map.groupBy(
+    results,
+    ({ scenario }) => `${scenario.operation}, version ${scenario.x402Version}`,
+  );
+  return renderJunitXml(
+    `x402 conformance of ${baseUrl}${access.prefix}`,
+    new Map([...suites].map(([name, ofSuite]) => [name, ofSuite.map(describeCase)])),
+  );
+}
+
+function describeCase(result: ConformanceResult): JunitCase {
+  const { scenario } = result;
+  const className = `${scenario.operation}.v${scenario.x402Version}.${groupOf(result)}`;
+  const common = { name: scenario.name, className };
+  if (result.outcome === "not_run") return { ...common, tookMs: 0, skipped: obstacleLine(result) };
+  const { tookMs } = result;
+  if (result.outcome === "passed") return { ...common, tookMs };
+  const lines = result.differences.map(differenceLine);
+  const [first = "", ...others] = lines;
+  const message = others.length === 0 ? first : `${first}, and ${others.length} more`;
+  if (result.level === "kit") return { ...common, tookMs, skipped: `a choice of this kit: ${message}` };
+  return { ...common, tookMs, failure: { type: result.level, message, lines: [scenario.means, ...lines] } };
 }

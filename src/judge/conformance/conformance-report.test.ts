@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { findScenario } from "../../fixtures/cases/scenarios.ts";
 import { createFixtureEngine } from "../../fixtures/engine/engine.ts";
 import { compareContract } from "./compare.ts";
-import { renderJunit } from "./junit.ts";
+import { renderJunit } from "./conformance-report.ts";
 
 test("the report is XML whatever a facilitator answers", () => {
   const facilitator = {
