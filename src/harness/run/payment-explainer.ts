@@ -1,4 +1,4 @@
-import type { PaymentChain } from "../../observe/studio/payment-chain.ts";
+import type { PaymentChain } from "../../observe/studio/describe-payment.ts";
 import type { PaymentLog } from "../../observe/studio/payment-log.ts";
 import type { PaymentStore } from "../../observe/studio/payment-store.ts";
 import type { Address } from "../../protocol/hex.ts";

@@ -54,7 +54,7 @@ export type CaseShopOptions = {
 };
 
 /** The shop of one case. */
-export type CaseShop = {
+type CaseShop = {
   handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void>;
   /** What the client sent, in order. */
   readonly exchanges: readonly Exchange[];

@@ -7,7 +7,7 @@ import type { Level } from "./level.ts";
 import type { ConformanceResult, Obstacle } from "./run-conformance.ts";
 
 /** The number of scenarios by result. */
-export type Tally = { passed: number; wrong: number; differs: number; kit: number; notRun: number };
+type Tally = { passed: number; wrong: number; differs: number; kit: number; notRun: number };
 
 /** Counts scenarios by result. */
 export function tally(results: readonly ConformanceResult[]): Tally {
@@ -22,7 +22,7 @@ function placeOf(result: ConformanceResult): keyof Tally {
 }
 
 /** The part of a scenario's name that says what the answer is: `insufficient_funds`. */
-export function groupOf({ scenario }: ConformanceResult): string {
+function groupOf({ scenario }: ConformanceResult): string {
   return scenario.name.split(".").at(-2) ?? "";
 }
 
@@ -51,7 +51,7 @@ export function describeResults(
 }
 
 /** Why a scenario was not run, on one line. */
-export function obstacleLine({ why, lacking }: Obstacle): string {
+function obstacleLine({ why, lacking }: Obstacle): string {
   return lacking === undefined ? why : `${why}: ${lacking}`;
 }
 

@@ -251,9 +251,9 @@ async function clockOf(baseUrl: string, isKit: boolean): Promise<() => bigint | 
 }
 
 /** Test payers with an unexpected balance, each with that balance: `1 USDC`. */
-export type UnfitPayers = ReadonlyMap<string, string>;
+type UnfitPayers = ReadonlyMap<string, string>;
 
-const names = Object.keys(testPayers) as TestPayerName[];
+const payerNames = Object.keys(testPayers) as TestPayerName[];
 
 /** Finds the test payers on a local chain whose balance no longer fits their purpose. */
 export async function findUnfitPayers(
@@ -261,13 +261,13 @@ export async function findUnfitPayers(
   { address, decimals }: Pick<RunningNetwork["asset"], "address" | "decimals">,
 ): Promise<UnfitPayers> {
   const balances = await rpc.batch(
-    names.map((name) => {
+    payerNames.map((name) => {
       const data = `0x70a08231${addressWord(testPayers[name].address)}`;
       return ["eth_call", { to: address, data }, "latest"];
     }),
   );
   return new Map(
-    names.flatMap((name, index) => {
+    payerNames.flatMap((name, index) => {
       const balance = readQuantity(balances[index]);
       if (balance === undefined) return [];
       // No scenario that pays takes as much as one whole token.

@@ -149,7 +149,7 @@ export type Obstacle = { why: string; lacking?: string };
 const aboutKeys = /^(unauthorized|forbidden)\.|^success\.(bearer|default_authentication)$/;
 
 /** Why a scenario cannot be run against a facilitator from outside; undefined when it can. */
-export function whyNotRun(scenario: ScenarioRow, facilitator: FoundFacilitator): Obstacle | undefined {
+function whyNotRun(scenario: ScenarioRow, facilitator: FoundFacilitator): Obstacle | undefined {
   const { environment, access, isKit, hasFunds, hasBlacklist, unfitPayers, versions } = facilitator;
   const { cause, outcome, x402Version } = scenario;
   if (!versions.has(x402Version)) {

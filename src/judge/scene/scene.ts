@@ -209,7 +209,7 @@ export type TokenTransfer = {
 const transferEvent = parseAbiItem("event Transfer(address indexed from, address indexed to, uint256 value)");
 
 /** Every transfer of any token from an account, on any of the networks, in the order of the chains. */
-export async function readTransfers(
+async function readTransfers(
   chains: readonly HarnessNetwork[],
   from: Address,
 ): Promise<readonly TokenTransfer[]> {

@@ -175,7 +175,7 @@ export const shopVerdicts = {
   good: "good",
 } as const;
 
-export type ShopVerdict = keyof typeof shopVerdicts;
+type ShopVerdict = keyof typeof shopVerdicts;
 
 /** The facts about one case, from the chain and the answers. */
 export type ShopFacts = {

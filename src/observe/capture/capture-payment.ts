@@ -14,9 +14,9 @@ import { KitError } from "../../util/errors.ts";
 import { kitVersion } from "../../util/kit-version.ts";
 import type { ExplainContext } from "../explain/explain.ts";
 import { shownBody } from "../studio/payment-body.ts";
-import type { ReadableChain } from "../studio/payment-chain.ts";
 import type { LoggedPayment } from "../studio/payment-log.ts";
 import type { Capture, CapturedChain } from "./capture.ts";
+import type { ReadableChain } from "./payment-use.ts";
 
 /** Replaces a signature that is left out of a capture. */
 const cutSignature: Hex = `0x${"00".repeat(65)}`;
@@ -99,7 +99,7 @@ type Block = { number: number; time: number };
  * @param askedAt unix milliseconds
  * @throws {KitError} when the node does not have the state of that block any more
  */
-export async function readCapturedChain(
+async function readCapturedChain(
   chain: ReadableChain,
   request: PaymentRequest,
   asked: {
@@ -192,7 +192,7 @@ export type CapturedState = Pick<
 type StateReader = Pick<ReadableChain, "network" | "asset" | "ask">;
 
 /** Reads the state at a block; undefined where the node does not have it any more. */
-export async function readState(
+async function readState(
   { network, asset, ask }: StateReader,
   { payment }: PaymentRequest,
   block: bigint,

@@ -4,9 +4,9 @@ import { decodeCall } from "../../methods/exact-eip3009/on-chain/decode-call.ts"
 import { decodeEvents, type PaymentEvent } from "../../methods/exact-eip3009/on-chain/events.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
-import type { ReadableChain } from "../studio/payment-chain.ts";
 import type { LoggedPayment } from "../studio/payment-log.ts";
 import type { TransactionView } from "../studio/payment-view.ts";
+import type { ReadableChain } from "./payment-use.ts";
 
 /**
  * A payment's newest transaction, read from a node and decoded: the call with its payments, without signatures, and

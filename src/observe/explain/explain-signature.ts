@@ -188,7 +188,7 @@ function tokensNamed(
 }
 
 /** Whose token a domain has, where it is another network's: ` (USDC on optimism)`. */
-export function homeOf(domain: SignedDomain, right: SignedDomain): string {
+function homeOf(domain: SignedDomain, right: SignedDomain): string {
   if (sameAddress(domain.asset.address, right.asset.address)) return "";
   const home = builtInNetworks.all.find(({ usdc }) => sameAddress(usdc.address, domain.asset.address));
   return home === undefined || home.chainId === right.chainId ? "" : ` (USDC on ${home.name})`;

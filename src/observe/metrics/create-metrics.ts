@@ -122,7 +122,7 @@ export async function createMetrics(
  * Every value of a label is a series that is kept for ever: if a set is larger than expected, the metrics get less exact
  * instead of filling the memory.
  */
-export function capLabels(count: number): (value: string) => string {
+function capLabels(count: number): (value: string) => string {
   const known = new Set<string>();
   return (value) => {
     if (known.has(value)) return value;

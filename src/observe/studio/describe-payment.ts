@@ -8,9 +8,8 @@ import {
   type RefusalExplanation,
 } from "../explain/explain-refusal.ts";
 import { shownBody } from "./payment-body.ts";
-import type { PaymentChain } from "./payment-chain.ts";
 import type { LoggedPayment } from "./payment-log.ts";
-import type { OperationView, PaymentDetail, PaymentSummary } from "./payment-view.ts";
+import type { OperationView, PaymentDetail, PaymentSummary, TransactionView } from "./payment-view.ts";
 import { explainReceived, explainUse, receivedView, settledHere, usedReason } from "./refusal-details.ts";
 
 /**
@@ -152,3 +151,17 @@ function explanationsOf(
   if (before === undefined) return explanations;
   return [before, ...explanations.filter(({ mistake }) => mistake !== usedReason)];
 }
+
+/** What the chain of a payment says of it. It is asked when a person looks at the payment, and for no verdict. */
+export type PaymentChain = {
+  /**
+   * The newest transaction that carried the payment.
+   *
+   * @throws {KitError} when there is none, or the node does not know it
+   */
+  transaction(payment: LoggedPayment): Promise<TransactionView>;
+  /** How its authorization was used; undefined where that could not be found out soon. Never throws. */
+  authorizationUse(payment: Pick<LoggedPayment, "request" | "summary">): Promise<PaymentUse | undefined>;
+  /** The chain's time, unix seconds, at a time in unix milliseconds, where blocks and their times are remembered. */
+  timeAt?(network: string, at: number): bigint | undefined;
+};

@@ -5,8 +5,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import type { RefusalContext } from "../explain/explain-refusal.ts";
+import type { PaymentChain } from "./describe-payment.ts";
 import { describePayment } from "./describe-payment.ts";
-import type { PaymentChain } from "./payment-chain.ts";
 import type { LoggedPayment, PaymentLog } from "./payment-log.ts";
 import { mostListed, type PaymentSummary, paymentApiVersion } from "./payment-view.ts";
 
@@ -135,7 +135,7 @@ const keepAliveMs = 15_000;
  * Writes every change of a payment as Server-Sent Events, from where a reader was on. A reader that is dropped comes back
  * with its `Last-Event-ID`. Gives what ends it.
  */
-export function streamPayments(
+function streamPayments(
   response: ServerResponse,
   { log, lastEventId }: { log: PaymentLog; lastEventId: string | string[] | undefined },
 ): () => void {
@@ -219,7 +219,7 @@ export type OpenStreams = {
   close(): void;
 };
 
-export function createOpenStreams(): OpenStreams {
+function createOpenStreams(): OpenStreams {
   const streams = new Map<Socket, ServerResponse>();
 
   function ofAddress(address: string | undefined): number {

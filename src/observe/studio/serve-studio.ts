@@ -5,7 +5,7 @@ import { z } from "zod";
 import { self } from "../../util/self-command.ts";
 import type { RefusalContext } from "../explain/explain-refusal.ts";
 import { againRoutes, type Resend } from "./again-routes.ts";
-import type { PaymentChain } from "./payment-chain.ts";
+import type { PaymentChain } from "./describe-payment.ts";
 import { createPaymentLog, type PaymentLog } from "./payment-log.ts";
 import { paymentRoutes } from "./payment-routes.ts";
 import type { PaymentStore } from "./payment-store.ts";
@@ -45,7 +45,7 @@ export type StudioOptions = {
  * payment, without signatures or keys. With `resend`, `POST /payments/{id}/again` sends a payment once more, and
  * `POST /payments/{id}/curl` writes it as a command; the caller keeps foreign pages from both.
  */
-export async function studioRoutes(
+async function studioRoutes(
   app: FastifyInstance,
   { log, context, resend, chain }: StudioOptions,
 ): Promise<void> {
@@ -57,7 +57,7 @@ export async function studioRoutes(
 }
 
 /** The page and its files, as `npm run build` leaves them. */
-export const builtPage = new URL("../../../dist/studio-page/", import.meta.url);
+const builtPage = new URL("../../../dist/studio-page/", import.meta.url);
 
 /** What the page may do: load its own files, and ask this service alone. */
 const pagePolicy =

@@ -220,7 +220,7 @@ export class KeptPayment implements StoredPayment {
 type Linked<T> = { before: T | undefined };
 
 /** The entries of a list, from the oldest to the newest. */
-export function fromOldest<T extends Linked<T>>(newest: T | undefined): T[] {
+function fromOldest<T extends Linked<T>>(newest: T | undefined): T[] {
   const entries: T[] = [];
   for (let entry = newest; entry !== undefined; entry = entry.before) entries.push(entry);
   return entries.reverse();
@@ -231,7 +231,7 @@ export function fromOldest<T extends Linked<T>>(newest: T | undefined): T[] {
  *
  * @returns the newest that is left, and how many messages the others held
  */
-export function forgetOldest<T extends Linked<T>>(
+function forgetOldest<T extends Linked<T>>(
   newest: T | undefined,
   count: number,
   messagesOf: (entry: T) => number,

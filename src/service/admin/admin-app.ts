@@ -1,9 +1,9 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { capturePayment } from "../../observe/capture/capture-payment.ts";
+import type { ReadableChain } from "../../observe/capture/payment-use.ts";
 import { createUseFinder } from "../../observe/capture/payment-use.ts";
 import type { RefusalContext } from "../../observe/explain/explain-refusal.ts";
-import type { ReadableChain } from "../../observe/studio/payment-chain.ts";
 import { createPaymentLog, type LoggedPayment } from "../../observe/studio/payment-log.ts";
 import { answerFrom, paymentRoutes } from "../../observe/studio/payment-routes.ts";
 import { createPaymentStore } from "../../observe/studio/payment-store.ts";

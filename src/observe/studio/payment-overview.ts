@@ -3,10 +3,10 @@ import { builtInNetworks, type Network, type NetworkRegistry } from "../../proto
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";
-import type { ReceivedBody } from "../channels/channels.ts";
+import { type CheckMade, checksOf, type ReceivedBody } from "../channels/channels.ts";
 import { namesIn, readInput } from "../explain/read-input.ts";
-import type { PaymentMessage } from "./payment-message.ts";
-import type { OperationView, PaymentSummary } from "./payment-view.ts";
+import { createRequestIds, type PaymentMessage } from "./payment-message.ts";
+import type { OperationView, PaymentSummary, TimelineEntry } from "./payment-view.ts";
 import type { StoredPayment } from "./stored-payment.ts";
 
 /** The summary of a payment before any message about it. */
@@ -85,7 +85,7 @@ function opened(before: OperationView | null): OperationView {
 export type KnownNames = { networks?: NetworkRegistry | undefined; tokens?: KnownTokens | undefined };
 
 /** Who pays what on which network, as lists of payments tell it. */
-export type PaymentTerms = {
+type PaymentTerms = {
   network: string | null;
   payer: string | null;
   /** The payer's name, if it is a test payer. */
@@ -105,7 +105,7 @@ export function termsOf(
 ): PaymentTerms {
   if (request !== undefined) {
     const { knownNetwork, payment, requirements } = request;
-    return describe(
+    return describeTerms(
       {
         network: knownNetwork,
         payer: payment.payer,
@@ -116,7 +116,7 @@ export function termsOf(
     );
   }
   const names = received === undefined ? undefined : namesIn(readInput(received.text).input, networks);
-  return describe({ ...names, asset: names?.assets[0] }, tokens);
+  return describeTerms({ ...names, asset: names?.assets[0] }, tokens);
 }
 
 type Named = {
@@ -126,7 +126,10 @@ type Named = {
   asset?: string | undefined;
 };
 
-function describe({ network, payer, value, asset }: Named, tokens: KnownTokens | undefined): PaymentTerms {
+function describeTerms(
+  { network, payer, value, asset }: Named,
+  tokens: KnownTokens | undefined,
+): PaymentTerms {
   // A payment header of version 1 names no token: the network's own is meant.
   const token = asset === undefined ? network?.usdc : knownToken(network, asset, tokens);
   return {
@@ -137,4 +140,104 @@ function describe({ network, payer, value, asset }: Named, tokens: KnownTokens |
     asset: asset ?? null,
     token: token === undefined ? null : unitsOf(token),
   };
+}
+
+/** So many lines of a payment are shown, the newest; those before are counted. */
+const mostLines = 300;
+
+/** What happened to a payment, line by line. */
+export function timelineOf({ messages, times, omitted }: StoredPayment): {
+  timeline: TimelineEntry[];
+  omitted: number;
+} {
+  const requestIds = createRequestIds();
+  const lines = messages
+    .flatMap((message, index): TimelineEntry[] => {
+      const common = { ok: true, tookMs: null, requestId: requestIds.of(message) };
+      if (!("checks" in message)) return [{ at: times[index] ?? 0, ...common, ...describeMessage(message) }];
+      return checksOf(message).map((made) => ({ at: made.at, ...common, ...describeCheck(made) }));
+    })
+    .sort((a, b) => a.at - b.at);
+  const timeline = lines.slice(-mostLines).map((line) => ({ ...line, at: Math.floor(line.at) }));
+  return { timeline, omitted: omitted + lines.length - timeline.length };
+}
+
+type Line = Pick<TimelineEntry, "kind" | "title" | "details"> & Partial<TimelineEntry>;
+
+function describeCheck({ check, refusal }: CheckMade): Line {
+  const details =
+    refusal === undefined
+      ? {}
+      : { reason: refusal.reason, situation: refusal.situation, message: refusal.message };
+  return { kind: "check", title: check, ok: refusal === undefined, details };
+}
+
+function describeMessage(message: Exclude<PaymentMessage, { checks: unknown }>): Line {
+  if ("result" in message) {
+    const { operation, result, status, tookMs } = message;
+    const { outcome, reason, situation, message: text, transaction } = result;
+    return {
+      kind: "answer",
+      title: `${operation}: ${outcome}`,
+      ok: outcome === "valid" || outcome === "settled",
+      tookMs,
+      details: facts({ status, reason, situation, message: text, transaction }),
+    };
+  }
+  if ("path" in message) {
+    const { method, path, status, message: text } = message;
+    return { kind: "answer", title: `${method} ${path}`, ok: false, details: { status, message: text } };
+  }
+  if ("operation" in message) {
+    const { operation, requestId } = message;
+    return { kind: "request", title: `POST /v1/${operation}`, details: { requestId } };
+  }
+  if ("fate" in message) {
+    const isDelivered = message.fate === "delivered";
+    return { kind: "delivery", title: `answer ${message.fate}`, ok: isDelivered, details: {} };
+  }
+  if ("faultId" in message) {
+    const { kind, methods } = message;
+    const details = methods.length === 0 ? {} : { methods: methods.join(", ") };
+    return { kind: "fault", title: kind, ok: false, details };
+  }
+  if ("endpoint" in message) {
+    const { endpoint, methods, durationMs, error } = message;
+    return {
+      kind: "rpc",
+      title: methods.join(", "),
+      ok: error === undefined,
+      tookMs: durationMs,
+      details: facts({ endpoint, error }),
+    };
+  }
+  if ("settlementId" in message) {
+    const { serviceId: _, settlementId: __, step, ...rest } = message;
+    const ok = step !== "failed" && step !== "reorganized" && step !== "recoveryPostponed";
+    return { kind: "ledger", title: step, ok, details: facts(rest) };
+  }
+  const { serviceId: _, network: __, step, ...rest } = message;
+  const payments = "settlementIds" in rest ? rest.settlementIds.length : undefined;
+  const sentTo =
+    "everywhere" in rest
+      ? { everywhere: undefined, to: rest.everywhere ? "every endpoint" : "one endpoint" }
+      : {};
+  return {
+    kind: "transaction",
+    title: step,
+    ok: !("succeeded" in rest) || rest.succeeded,
+    details: facts({ ...rest, ...sentTo, payments }),
+  };
+}
+
+/** What can be shown of a message: texts, numbers and flags; big numbers as decimal text. */
+function facts(values: Record<string, unknown>): Record<string, string | number | boolean> {
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) => {
+      if (typeof value === "bigint") return [[name, value.toString()]];
+      return typeof value === "string" || typeof value === "number" || typeof value === "boolean"
+        ? [[name, value]]
+        : [];
+    }),
+  );
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import type { Finding } from "./finding.ts";
-import { renderBadge, renderJudgment, renderJudgmentJunit, renderSarif } from "./format-judgment.ts";
+import type { Finding } from "./judgment.ts";
+import { renderBadge, renderJudgment, renderJudgmentJunit, renderSarif } from "./judgment.ts";
 
 const good: Finding = {
   name: "plain",
