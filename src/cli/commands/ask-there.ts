@@ -1,7 +1,7 @@
 import { askState } from "../../harness/control/ask-state.ts";
 import { askUse } from "../../harness/control/ask-use.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
-import type { ExplainContext } from "../../observe/explain/explain.ts";
+import type { ExplainContext } from "../../observe/explain/explain-input.ts";
 import type { RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
 import type { KnownOfChain } from "../../observe/explain/format-explanation.ts";
 import type { NamedPayment } from "../../observe/explain/read-input.ts";

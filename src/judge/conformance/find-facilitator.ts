@@ -9,7 +9,7 @@ import {
   defaultContracts,
   type FixtureNetwork,
   type ScenarioEnvironment,
-} from "../../fixtures/engine/environment.ts";
+} from "../../fixtures/engine/scenario-environment.ts";
 import type { HarnessDescription, RunningNetwork } from "../../harness/control/description.ts";
 import { askHarness } from "../../harness/control/find-harness.ts";
 import { type Address, addressWord, type Hex, sameAddress } from "../../protocol/hex.ts";

@@ -7,7 +7,7 @@ import {
   type FixtureRequest,
   isBegun,
 } from "../../fixtures/engine/answer.ts";
-import type { ScenarioEnvironment } from "../../fixtures/engine/environment.ts";
+import type { ScenarioEnvironment } from "../../fixtures/engine/scenario-environment.ts";
 import { KitError } from "../../util/errors.ts";
 import { inParallel } from "../../util/in-parallel.ts";
 import { self } from "../../util/self-command.ts";

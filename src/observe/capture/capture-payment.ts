@@ -12,10 +12,10 @@ import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isErc6492 } from "../../protocol/signature.ts";
 import { KitError } from "../../util/errors.ts";
 import { kitVersion } from "../../util/kit-version.ts";
-import type { ExplainContext } from "../explain/explain.ts";
+import type { ExplainContext } from "../explain/explain-input.ts";
 import { shownBody } from "../studio/payment-body.ts";
 import type { LoggedPayment } from "../studio/payment-log.ts";
-import type { Capture, CapturedChain } from "./capture.ts";
+import type { Capture, CapturedChain } from "./capture-format.ts";
 import type { ReadableChain } from "./payment-use.ts";
 
 /** Replaces a signature that is left out of a capture. */

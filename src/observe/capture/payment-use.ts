@@ -9,7 +9,7 @@ import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { withTimeout } from "../../util/with-timeout.ts";
-import type { PaymentChain } from "../studio/describe-payment.ts";
+import type { PaymentChain } from "../studio/payment-detail.ts";
 import type { LoggedPayment } from "../studio/payment-log.ts";
 
 /** A chain that a capture reads. No transactions are sent. */

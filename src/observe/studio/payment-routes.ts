@@ -5,8 +5,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import type { RefusalContext } from "../explain/explain-refusal.ts";
-import type { PaymentChain } from "./describe-payment.ts";
-import { describePayment } from "./describe-payment.ts";
+import type { PaymentChain } from "./payment-detail.ts";
+import { describePayment } from "./payment-detail.ts";
 import type { LoggedPayment, PaymentLog } from "./payment-log.ts";
 import { mostListed, type PaymentSummary, paymentApiVersion } from "./payment-view.ts";
 

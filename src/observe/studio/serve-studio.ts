@@ -5,7 +5,7 @@ import { z } from "zod";
 import { self } from "../../util/self-command.ts";
 import type { RefusalContext } from "../explain/explain-refusal.ts";
 import { againRoutes, type Resend } from "./again-routes.ts";
-import type { PaymentChain } from "./describe-payment.ts";
+import type { PaymentChain } from "./payment-detail.ts";
 import { createPaymentLog, type PaymentLog } from "./payment-log.ts";
 import { paymentRoutes } from "./payment-routes.ts";
 import type { PaymentStore } from "./payment-store.ts";

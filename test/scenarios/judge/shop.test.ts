@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { defaultContracts } from "../../../src/fixtures/engine/environment.ts";
+import { defaultContracts } from "../../../src/fixtures/engine/scenario-environment.ts";
 import { freePort } from "../../../src/judge/scene/run-command.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";

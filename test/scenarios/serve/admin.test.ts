@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { createHarness } from "../../../src/harness/index.ts";
-import { readCapture } from "../../../src/observe/capture/capture.ts";
+import { readCapture } from "../../../src/observe/capture/capture-format.ts";
 import { replayCapture } from "../../../src/observe/capture/replay.ts";
 import { transactionViewSchema } from "../../../src/observe/studio/payment-view.ts";
 import { runCli } from "../../support/cli.ts";

@@ -4,7 +4,7 @@ import { mockUsdcAbi } from "../../../src/contracts/mockUsdc.ts";
 import { strangerAddress, writeRequest } from "../../../src/fixtures/cases/payment-spec.ts";
 import type { ScenarioFault, ScenarioPlan } from "../../../src/fixtures/cases/scenario.ts";
 import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
-import type { ScenarioEnvironment } from "../../../src/fixtures/engine/environment.ts";
+import type { ScenarioEnvironment } from "../../../src/fixtures/engine/scenario-environment.ts";
 import { createFaultSetters } from "../../../src/harness/faults/faults.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { ArrangedFault } from "../../../src/judge/conformance/run-conformance.ts";

@@ -13,7 +13,7 @@ import { type BuiltInNetworkName, networks } from "../../protocol/networks.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { testPayers } from "../../published/test-payers.ts";
-import { explain } from "./explain.ts";
+import { explain } from "./explain-input.ts";
 import { formatExplanation } from "./format-explanation.ts";
 
 const contracts = {

@@ -4,7 +4,7 @@ import { authorizationOf } from "../../methods/exact-eip3009/payload.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import { channels, type RequestResult, type SettlementStep } from "../channels/channels.ts";
-import { describePayment } from "./describe-payment.ts";
+import { describePayment } from "./payment-detail.ts";
 import { createPaymentLog } from "./payment-log.ts";
 import { createPaymentStore } from "./payment-store.ts";
 

@@ -3,7 +3,7 @@ import { exampleBody } from "../../../test/support/example-payment.ts";
 import { hostileValues, replacedEverywhere } from "../../../test/support/hostile-values.ts";
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
-import { explain } from "./explain.ts";
+import { explain } from "./explain-input.ts";
 import { explainRefusal } from "./explain-refusal.ts";
 import { formatExplanation } from "./format-explanation.ts";
 import { adviceOn } from "./payment-line.ts";
