@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { freePort } from "../../src/judge/scene/free-port.ts";
+import { freePort } from "../../src/judge/scene/run-command.ts";
 import type { Variables } from "../../test/support/serve/command.ts";
 
 const bin = fileURLToPath(new URL("../../dist/cli/bin.js", import.meta.url));

@@ -1,6 +1,6 @@
 export type { OrganizationData } from "../config/organization-file.ts";
 export type { LogLevel } from "../config/values.ts";
-export type { Capture } from "../observe/capture/capture.ts";
+export type { Capture } from "../observe/capture/capture-format.ts";
 export type { PaymentSummary } from "../observe/studio/payment-view.ts";
 export { ConfigurationError, KitError } from "../util/errors.ts";
 export type { HarnessBuyer } from "./api/buyer.ts";

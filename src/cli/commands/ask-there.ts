@@ -1,13 +1,13 @@
 import { askState } from "../../harness/control/ask-state.ts";
 import { askUse } from "../../harness/control/ask-use.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
-import type { ExplainContext } from "../../observe/explain/explain.ts";
+import type { ExplainContext } from "../../observe/explain/explain-input.ts";
 import type { RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
 import type { KnownOfChain } from "../../observe/explain/format-explanation.ts";
 import type { NamedPayment } from "../../observe/explain/read-input.ts";
 import type { PaymentDetail } from "../../observe/studio/payment-view.ts";
 import { createPaymentReader } from "../../observe/studio/read-payments.ts";
-import { explainUse, type SettledHere, settledHere } from "../../observe/studio/used-before.ts";
+import { explainUse, type SettledHere, settledHere } from "../../observe/studio/refusal-details.ts";
 import { adviceOnReason } from "../../protocol/catalogue-texts.ts";
 import { sameAddress } from "../../protocol/hex.ts";
 import { isWireAddress } from "../../protocol/wire-values.ts";

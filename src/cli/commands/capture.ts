@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { requestJson } from "../../harness/control/http-json.ts";
 import { parsePaymentRequest } from "../../methods/methods.ts";
-import { type Capture, captureSchema, readCapture } from "../../observe/capture/capture.ts";
+import { type Capture, captureSchema, readCapture } from "../../observe/capture/capture-format.ts";
 import { replayCapture } from "../../observe/capture/replay.ts";
 import { createPaymentReader } from "../../observe/studio/read-payments.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";

@@ -8,12 +8,16 @@ import {
 import { createVariableReader } from "../../config/variable-reader.ts";
 import { variables } from "../../config/variables.ts";
 import { scenarios } from "../../fixtures/cases/scenarios.ts";
-import { authKinds } from "../../judge/conformance/access.ts";
+import {
+  describeResults,
+  exitCodeOf,
+  renderConformance,
+  renderJunit,
+  tally,
+} from "../../judge/conformance/conformance-report.ts";
 import { findFacilitator } from "../../judge/conformance/find-facilitator.ts";
-import { exitCodeOf, renderConformance } from "../../judge/conformance/format-report.ts";
-import { renderJunit } from "../../judge/conformance/junit.ts";
-import { describeResults, tally } from "../../judge/conformance/report.ts";
 import { runConformance } from "../../judge/conformance/run-conformance.ts";
+import { authKinds } from "../../judge/conformance/send-request.ts";
 import { testKeys } from "../../published/test-keys.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { nearest } from "../../util/nearest.ts";

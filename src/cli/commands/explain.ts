@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { readFacilitatorUrl, readMoment } from "../../config/values.ts";
 import { askTime } from "../../harness/control/ask-time.ts";
 import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
-import { explain } from "../../observe/explain/explain.ts";
+import { explain } from "../../observe/explain/explain-input.ts";
 import { explanationOf } from "../../observe/explain/explain-refusal.ts";
 import { formatExplanations } from "../../observe/explain/format-explanation.ts";
 import { namedPayment, namesIn, readInput } from "../../observe/explain/read-input.ts";

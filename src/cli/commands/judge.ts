@@ -10,13 +10,17 @@ import {
   readWholeNumber,
 } from "../../config/values.ts";
 import { clientCases } from "../../judge/client/client-cases.ts";
+import type { ClientResult } from "../../judge/client/judge-client.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
-import type { ClientResult } from "../../judge/client/run-client-case.ts";
-import { reportClient } from "../../judge/report/client-report.ts";
-import type { Finding } from "../../judge/report/finding.ts";
-import { renderJudgment } from "../../judge/report/format-judgment.ts";
-import { renderBadge, renderJudgmentJunit, renderSarif } from "../../judge/report/formats.ts";
-import { reportShop } from "../../judge/report/shop-report.ts";
+import type { Finding } from "../../judge/report/judgment.ts";
+import {
+  renderBadge,
+  renderJudgment,
+  renderJudgmentJunit,
+  renderSarif,
+  reportClient,
+  reportShop,
+} from "../../judge/report/judgment.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import type { ShopResult } from "../../judge/shop/run-shop-case.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";

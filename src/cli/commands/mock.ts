@@ -1,8 +1,8 @@
 import { InvalidValue } from "../../config/values.ts";
 import { usualAmount } from "../../fixtures/cases/payment-spec.ts";
 import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases/scenarios.ts";
+import { signForScenario } from "../../fixtures/engine/sign-payment.ts";
 import { type MockServer, startMockServer } from "../../fixtures/mock-server/start-mock-server.ts";
-import { signForScenario } from "../../fixtures/sign.ts";
 import { curlOf } from "../../harness/control/curl.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
 import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";

@@ -1,4 +1,4 @@
-import type { Capture } from "../../observe/capture/capture.ts";
+import type { Capture } from "../../observe/capture/capture-format.ts";
 import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import { controlOf } from "../control/control-client.ts";
 import { startHarness } from "../run/start-harness.ts";

@@ -1,7 +1,7 @@
 import type { NetworkData } from "../../config/network-file.ts";
 import type { OrganizationData } from "../../config/organization-file.ts";
 import type { LogLevel } from "../../config/values.ts";
-import type { Capture } from "../../observe/capture/capture.ts";
+import type { Capture } from "../../observe/capture/capture-format.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import type { ForkOption } from "../fork/fork-options.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { parsePaymentRequest } from "../../methods/methods.ts";
-import { type Capture, readCapture } from "../../observe/capture/capture.ts";
+import { type Capture, readCapture } from "../../observe/capture/capture-format.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";

@@ -1,4 +1,4 @@
-import type { Capture } from "../../observe/capture/capture.ts";
+import type { Capture } from "../../observe/capture/capture-format.ts";
 import { capturePayment } from "../../observe/capture/capture-payment.ts";
 import type { LoggedPayment } from "../../observe/studio/payment-log.ts";
 import { KitError } from "../../util/errors.ts";

@@ -1,8 +1,7 @@
 import { nonceMember } from "../../methods/nonce-member.ts";
-import { checksOf } from "../../observe/channels/checks-of.ts";
-import { isAbout, marksOf } from "../../observe/studio/payment-marks.ts";
+import { checksOf } from "../../observe/channels/channels.ts";
+import { createRequestIds, isAbout, marksOf } from "../../observe/studio/payment-message.ts";
 import type { PaymentStore } from "../../observe/studio/payment-store.ts";
-import { createRequestIds } from "../../observe/studio/request-ids.ts";
 import type { StoredPayment } from "../../observe/studio/stored-payment.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { type KnownTokens, unitsOfPayment } from "../../protocol/known-token.ts";

@@ -1,4 +1,4 @@
-import type { PaymentChain } from "../../observe/studio/payment-chain.ts";
+import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
 import type { PaymentLog } from "../../observe/studio/payment-log.ts";
 import type { PaymentStore } from "../../observe/studio/payment-store.ts";
 import type { Address } from "../../protocol/hex.ts";
@@ -53,7 +53,7 @@ export function createPaymentExplainer(
     chain,
     list: async () => (await readLog()).list(),
     async explain(id) {
-      const { describePayment } = await import("../../observe/studio/describe-payment.ts");
+      const { describePayment } = await import("../../observe/studio/payment-detail.ts");
       const payment = (await readLog()).find(id.toLowerCase());
       return payment === undefined ? [] : (await describePayment(payment, context, chain)).explanations;
     },

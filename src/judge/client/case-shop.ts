@@ -2,17 +2,24 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { finished } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import type { Hex } from "../../protocol/hex.ts";
-import { sameAddress } from "../../protocol/hex.ts";
+import { type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
+import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
+import { http } from "../../util/node-http.ts";
 import { startFacilitatorLine } from "../scene/facilitator-line.ts";
-import { challengeOf, encodeHeader, type Offer, offerOf, requirementsOf } from "../scene/offers.ts";
-import type { CasePayer } from "../scene/payers.ts";
-import { type ReceivedPayment, readPayment } from "../scene/received-payment.ts";
+import {
+  type CasePayer,
+  challengeOf,
+  encodeHeader,
+  type Offer,
+  offerOf,
+  type ReceivedPayment,
+  readPayment,
+  requirementsOf,
+} from "../scene/offers.ts";
 import type { Scene } from "../scene/scene.ts";
-import type { ClientCase } from "./client-case.ts";
-import type { PaidVisit, ResetPlace, Settled, Visit } from "./visit.ts";
+import type { ClientCase, PaidVisit, ResetPlace, Settled, Visit } from "./client-cases.ts";
 
 /** A payment in the report; `settlementId` is its id in the studio. */
 export type SentPayment = {
@@ -47,7 +54,7 @@ export type CaseShopOptions = {
 };
 
 /** The shop of one case. */
-export type CaseShop = {
+type CaseShop = {
   handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void>;
   /** What the client sent, in order. */
   readonly exchanges: readonly Exchange[];
@@ -264,4 +271,28 @@ function postSettle(facilitatorUrl: string, apiKey: string, body: string): Promi
     headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
     body,
   });
+}
+
+/** The shops of all cases, each under its own path. */
+export type Shops = AsyncDisposable & {
+  /** The URL of the shop with this name. */
+  resourceOf(name: string): string;
+  open(name: string, shop: CaseShop): void;
+};
+
+/** Listens for the clients of all cases. */
+export async function openShops(): Promise<Shops> {
+  const shops = new Map<string, CaseShop>();
+  const server = http.createServer((request, response) => {
+    const [, network = "", name = "", path = ""] = (request.url ?? "").split(/[/?]/);
+    const shop = shops.get(`${network}/${name}`);
+    if (shop === undefined) response.writeHead(404).end();
+    else shop.handle(request, response, path).catch(() => response.destroy());
+  });
+  const port = await listenOnLoopback(server);
+  return {
+    resourceOf: (name) => `http://127.0.0.1:${port}/${name}/report`,
+    open: (name, shop) => void shops.set(name, shop),
+    [Symbol.asyncDispose]: () => closeAtOnce(server),
+  };
 }

@@ -1,12 +1,54 @@
-import { availableParallelism } from "node:os";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { sameAddress } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
+import type { X402Version } from "../../protocol/requests.ts";
+import { KitError } from "../../util/errors.ts";
 import { inParallel } from "../../util/in-parallel.ts";
-import { openScene, type Scene } from "../scene/scene.ts";
-import type { ClientCase } from "./client-case.ts";
-import type { JudgeClientOptions } from "./client-options.ts";
-import { type ClientResult, runClientCase } from "./run-client-case.ts";
-import { openShops, type Shops } from "./shops.ts";
-import { requireWorkingClient } from "./working-client.ts";
+import { type CasePayer, goodsOf, type Offer, payerOf } from "../scene/offers.ts";
+import { type CommandEnd, describeEnd, endWithin, lastLines, startCommand } from "../scene/run-command.ts";
+import { openScene, type Scene, type SceneOptions, type TokenTransfer } from "../scene/scene.ts";
+import { createCaseShop, type Exchange, openShops, type Shops } from "./case-shop.ts";
+import type { ClientCase } from "./client-cases.ts";
+
+/** Options for judging a client. */
+type JudgeClientOptions = Pick<SceneOptions, "knownNetworks" | "networkFile" | "studio" | "signal"> & {
+  /** The program and its arguments. */
+  command: readonly string[];
+  cases: readonly ClientCase[];
+  networks: readonly NetworkName[];
+  versions: readonly X402Version[];
+  header?: { name: string; value: string } | undefined;
+  /** How long the command may run in a case. */
+  timeoutMs: number;
+  /** The delay of the slow shop's answer. */
+  slowMs: number;
+  seed: number;
+};
+
+/** The result of a case on one network. */
+export type ClientResult = {
+  tested: ClientCase;
+  network: NetworkName;
+  verdict: ClientVerdict;
+  transfers: readonly TokenTransfer[];
+  runs: readonly ClientRun[];
+  exchanges: readonly Exchange[];
+  /** Links to the payments in the studio, if it runs. */
+  links: readonly string[];
+  tookMs: number;
+};
+
+/** The result of one process of the client. */
+export type ClientRun = {
+  /** Undefined when it was killed. */
+  end: CommandEnd | undefined;
+  /** Whether it printed or saved the goods. */
+  served: boolean;
+  stdout: string;
+  stderr: string;
+};
 
 /** Clients mostly wait. With this many at once, a run takes less than 90 s even if every case times out. */
 const atOncePerCore = 4;
@@ -55,4 +97,166 @@ async function judgeOn(
   const results = [plain, ...inOrder];
   await onJudged(results);
   return results;
+}
+
+/**
+ * Requires that a client buys from a working shop.
+ *
+ * @throws {KitError} says what the client failed to do, with the end of its output
+ */
+export function requireWorkingClient(result: ClientResult, options: JudgeClientOptions): void {
+  const problem = problemOf(result, options);
+  if (problem === undefined) return;
+  throw new KitError(problem, {
+    hints: [
+      ...lastLines(result.runs.flatMap(({ stdout, stderr }) => [stdout, stderr])),
+      "It must fetch X402_URL, pay with X402_PRIVATE_KEY when asked, print the body or save it in X402_OUTPUT, and exit with 0.",
+    ],
+  });
+}
+
+function problemOf(
+  { verdict, runs: [run], exchanges, transfers }: ClientResult,
+  { timeoutMs, versions }: JudgeClientOptions,
+): string | undefined {
+  if (run === undefined) return undefined;
+  const { end, served } = run;
+  const shown = end === undefined ? "" : describeEnd(end);
+  const asked = exchanges.length > 0;
+  if (end === undefined && transfers.length <= 1) {
+    const what = asked ? "" : ", and never asked the shop";
+    return `The command still ran after ${timeoutMs / 1_000} s${what}; it was ended`;
+  }
+  if (!asked) return `The command ended ${shown} and never asked the shop at X402_URL`;
+  if (verdict === "not_paid_not_served") {
+    const paid = exchanges.some(({ payment }) => payment !== undefined);
+    if (paid) return `The command's payment was refused (${exchanges.at(-1)?.answer}), and it ended ${shown}`;
+    const spoken = versions.map((version) => `v${version}`).join(" and ");
+    return `The command asked the shop, which speaks ${spoken}, and did not pay; it ended ${shown}`;
+  }
+  if (verdict === "paid_not_served") {
+    return `The command paid, and printed nothing of what it got; it ended ${shown}`;
+  }
+  if (served && end !== undefined && end.code !== 0) {
+    return `The command got what it paid for, and yet ended ${shown}: it must exit with 0`;
+  }
+  return undefined;
+}
+
+/** Runs the client in one case and judges it. */
+async function runClientCase(
+  tested: ClientCase,
+  scene: Scene,
+  shops: Shops,
+  options: JudgeClientOptions,
+): Promise<ClientResult> {
+  const { seed, versions, header, slowMs } = options;
+  const startedAt = performance.now();
+  const name = `${scene.network.name}/${tested.name}`;
+  const payer = payerOf(seed, name);
+  const goods = goodsOf(seed, name);
+  await scene.fund(payer.address);
+  const resource = shops.resourceOf(name);
+  const shop = createCaseShop({ tested, scene, versions, resource, goods, payer, header, slowMs });
+  shops.open(name, shop);
+  const runs = await Promise.all(
+    Array.from({ length: tested.runs ?? 1 }, () => runOnce(scene, resource, payer, goods, options)),
+  );
+  await shop.idle();
+  const transfers = await scene.transfersFrom(payer.address);
+  const verdict = judgeClientFacts({
+    transfers,
+    allowed: scene.offer,
+    runs: runs.length,
+    served: runs.filter(({ served }) => served).length,
+    outlivedItsTime: runs.some(({ end }) => end === undefined),
+  });
+  const network = scene.network.name;
+  const tookMs = Math.round(performance.now() - startedAt);
+  const { exchanges } = shop;
+  const links = new Set(
+    exchanges.flatMap(({ payment }) =>
+      payment === undefined || scene.studioUrl === undefined
+        ? []
+        : [`${scene.studioUrl}#${payment.settlementId}`],
+    ),
+  );
+  return { tested, network, verdict, transfers, runs, exchanges, links: [...links], tookMs };
+}
+
+async function runOnce(
+  scene: Scene,
+  resource: string,
+  payer: CasePayer,
+  goods: string,
+  { command, header, timeoutMs, signal }: JudgeClientOptions,
+): Promise<ClientRun> {
+  const { network, asset, amount } = scene.offer;
+  const folder = await mkdtemp(join(tmpdir(), "x402-kit-judge-"));
+  const output = join(folder, "output");
+  try {
+    await using running = await startCommand(command, {
+      X402_URL: resource,
+      X402_PRIVATE_KEY: payer.privateKey,
+      X402_NETWORK: network.name,
+      X402_CAIP2: network.caip2,
+      X402_ASSET: asset.address,
+      X402_MAX_AMOUNT: `${amount}`,
+      X402_OUTPUT: output,
+      ...(header !== undefined && { X402_HEADER: `${header.name}: ${header.value}` }),
+    });
+    const end = await endWithin(running, timeoutMs, signal);
+    if (end !== undefined) await running.outputEnded;
+    const saved = await readFile(output, "utf8").catch(() => "");
+    const stdout = running.stdout();
+    return { end, served: `${stdout}${saved}`.includes(goods), stdout, stderr: running.stderr() };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** The verdicts on a client, worst first. */
+export const clientVerdicts = {
+  paid_more_or_elsewhere: "paid more or elsewhere than allowed",
+  paid_twice: "paid twice",
+  paid_not_served: "paid and not served although it could have been",
+  hung: "hung",
+  not_paid_not_served: "not paid and not served",
+  paid_once_served: "paid once and served",
+} as const;
+
+type ClientVerdict = keyof typeof clientVerdicts;
+
+/** Whether a verdict is good. */
+export function isGoodVerdict(verdict: ClientVerdict): boolean {
+  return verdict === "paid_once_served" || verdict === "not_paid_not_served";
+}
+
+/** The facts about one case, from the chain and the processes. */
+export type ClientFacts = {
+  /** Every transfer from the payer. */
+  transfers: readonly TokenTransfer[];
+  /** The offer that the payer may accept. */
+  allowed: Offer;
+  /** How many processes of the client ran. */
+  runs: number;
+  /** How many of them printed or saved the goods. */
+  served: number;
+  /** Whether one was killed because it took too long. */
+  outlivedItsTime: boolean;
+};
+
+/** Judges by transfers on chain and delivered goods, not by what programs print. */
+export function judgeClientFacts(facts: ClientFacts): ClientVerdict {
+  const { transfers, allowed, runs, served, outlivedItsTime } = facts;
+  const isAllowed = ({ network, token, to, amount }: TokenTransfer) =>
+    network === allowed.network.name &&
+    sameAddress(token, allowed.asset.address) &&
+    sameAddress(to, allowed.payTo) &&
+    amount <= allowed.amount;
+  if (!transfers.every(isAllowed)) return "paid_more_or_elsewhere";
+  if (transfers.length > runs) return "paid_twice";
+  if (outlivedItsTime) return "hung";
+  if (transfers.length > served) return "paid_not_served";
+  return served === 0 ? "not_paid_not_served" : "paid_once_served";
 }

@@ -2,16 +2,17 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { privateKeyToAddress } from "viem/accounts";
 import { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/head-time.ts";
-import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { createLocalRpc, type LocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import { isBegun } from "../../fixtures/engine/answer.ts";
 import {
   defaultContracts,
   type FixtureNetwork,
   type ScenarioEnvironment,
-} from "../../fixtures/engine/environment.ts";
-import type { HarnessDescription } from "../../harness/control/description.ts";
+} from "../../fixtures/engine/scenario-environment.ts";
+import type { HarnessDescription, RunningNetwork } from "../../harness/control/description.ts";
 import { askHarness } from "../../harness/control/find-harness.ts";
-import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { type Address, addressWord, type Hex, sameAddress } from "../../protocol/hex.ts";
 import {
   builtInNetworks,
   createNetworkRegistry,
@@ -19,14 +20,14 @@ import {
   type NetworkRegistry,
 } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
+import { formatUnits } from "../../protocol/token-units.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { testKeys } from "../../published/test-keys.ts";
+import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
-import type { Access, Auth } from "./access.ts";
-import { type Comparison, compareContract, compareExactly } from "./compare.ts";
-import { hideSecrets } from "./hide-secrets.ts";
+import { type Comparison, compareContract, compareExactly, hideSecrets } from "./compare.ts";
+import type { Access, Auth } from "./send-request.ts";
 import { sendRequest } from "./send-request.ts";
-import { findUnfitPayers, type UnfitPayers } from "./unfit-payers.ts";
 
 export type FacilitatorOptions = {
   /** Without `/v1`. */
@@ -247,4 +248,31 @@ async function clockOf(baseUrl: string, isKit: boolean): Promise<() => bigint | 
   const machine = () => BigInt(Math.floor(Date.now() / 1000));
   if (!isKit || (await read()) === undefined) return machine;
   return async () => BigInt((await read()) ?? machine());
+}
+
+/** Test payers with an unexpected balance, each with that balance: `1 USDC`. */
+type UnfitPayers = ReadonlyMap<string, string>;
+
+const payerNames = Object.keys(testPayers) as TestPayerName[];
+
+/** Finds the test payers on a local chain whose balance no longer fits their purpose. */
+export async function findUnfitPayers(
+  rpc: Pick<LocalRpc, "batch">,
+  { address, decimals }: Pick<RunningNetwork["asset"], "address" | "decimals">,
+): Promise<UnfitPayers> {
+  const balances = await rpc.batch(
+    payerNames.map((name) => {
+      const data = `0x70a08231${addressWord(testPayers[name].address)}`;
+      return ["eth_call", { to: address, data }, "latest"];
+    }),
+  );
+  return new Map(
+    payerNames.flatMap((name, index) => {
+      const balance = readQuantity(balances[index]);
+      if (balance === undefined) return [];
+      // No scenario that pays takes as much as one whole token.
+      const isFit = name === "empty" ? balance === 0n : balance >= 10n ** BigInt(decimals);
+      return isFit ? [] : [[name, `${formatUnits(balance, decimals)} USDC`]];
+    }),
+  );
 }

@@ -1,4 +1,5 @@
 import { setTimeout } from "node:timers/promises";
+import type { Scenario, ScenarioFault, ScenarioPlan } from "../../fixtures/cases/scenario.ts";
 import type { ScenarioRow } from "../../fixtures/cases/scenarios.ts";
 import {
   type Difference,
@@ -6,15 +7,53 @@ import {
   type FixtureRequest,
   isBegun,
 } from "../../fixtures/engine/answer.ts";
+import type { ScenarioEnvironment } from "../../fixtures/engine/scenario-environment.ts";
 import { KitError } from "../../util/errors.ts";
 import { inParallel } from "../../util/in-parallel.ts";
-import { adaptRequest } from "./access.ts";
-import type { Comparison } from "./compare.ts";
+import { self } from "../../util/self-command.ts";
+import { type Comparison, compareExactly } from "./compare.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
 import { type Classified, classifyDifference } from "./level.ts";
-import { runScenario } from "./run-scenario.ts";
-import { sendRequest } from "./send-request.ts";
-import { type Obstacle, whyNotRun } from "./why-not-run.ts";
+import { adaptRequest, sendRequest } from "./send-request.ts";
+
+/** A fault that is in effect. */
+export type ArrangedFault = {
+  /** Sends the request while the fault lasts. */
+  send(request: FixtureRequest): Promise<FixtureAnswer>;
+  /** Ends the fault, before the same request is sent again. */
+  end?(): Promise<void>;
+};
+
+/** A facilitator that scenarios are run against. */
+export type ConformanceTarget = {
+  environment: ScenarioEnvironment;
+  send(request: FixtureRequest): Promise<FixtureAnswer>;
+  /** Causes a fault; without this function, only scenarios without faults can be run. */
+  arrange?(fault: ScenarioFault, plan: ScenarioPlan): Promise<ArrangedFault>;
+};
+
+/**
+ * Runs a scenario: its earlier requests, its request, and for some scenarios that request again.
+ *
+ * @returns where the answers differ from the expected ones
+ */
+export async function runScenario(
+  scenario: Scenario,
+  { environment, send, arrange }: ConformanceTarget,
+  compare: Comparison = compareExactly,
+): Promise<readonly Difference[]> {
+  const { cause } = scenario;
+  const plan = await scenario.plan(environment);
+  const { before, request, answer, again } = plan;
+  for (const earlier of before) await send(earlier);
+  if (cause.by === "fault" && arrange === undefined)
+    throw new Error(`the fault ${cause.fault} cannot be arranged`);
+  const arranged = cause.by === "fault" ? await arrange?.(cause.fault, plan) : undefined;
+  const found = compare(answer, await (arranged ?? { send }).send(request));
+  await arranged?.end?.();
+  if (again === undefined || found.length > 0) return found;
+  return compare(again, await send(request)).map(({ at, ...rest }) => ({ at: `sent again: ${at}`, ...rest }));
+}
 
 /** The result of a scenario. */
 export type ConformanceResult = { scenario: ScenarioRow } & (
@@ -101,4 +140,49 @@ function retryAfterOf(answer: FixtureAnswer): number | undefined {
   if (!isBegun(answer) || answer.status !== 429) return undefined;
   const seconds = Number(answer.headers["retry-after"] ?? Number.NaN);
   return seconds >= 0 && seconds <= mostRetryAfterSeconds ? seconds : undefined;
+}
+
+/** Why a scenario is not run; `lacking` names what this scenario lacks. */
+export type Obstacle = { why: string; lacking?: string };
+
+/** Situations that depend on the API key. */
+const aboutKeys = /^(unauthorized|forbidden)\.|^success\.(bearer|default_authentication)$/;
+
+/** Why a scenario cannot be run against a facilitator from outside; undefined when it can. */
+function whyNotRun(scenario: ScenarioRow, facilitator: FoundFacilitator): Obstacle | undefined {
+  const { environment, access, isKit, hasFunds, hasBlacklist, unfitPayers, versions } = facilitator;
+  const { cause, outcome, x402Version } = scenario;
+  if (!versions.has(x402Version)) {
+    return { why: `the facilitator lists no version ${x402Version} of the protocol for the network` };
+  }
+  if (cause.by === "fault") {
+    return { why: "needs a fault around the facilitator", lacking: cause.fault };
+  }
+  const cannot = scenario.cannotRun(environment);
+  if (cannot !== undefined) return { why: cannot };
+  const { keys, payers } = scenario.needs(environment);
+  if (!hasBlacklist && (payers.includes("blacklisted") || keys.includes("blockedRecipient"))) {
+    return { why: "needs a token with a blacklist" };
+  }
+  const unfit = payers.find((name) => unfitPayers.has(name));
+  if (unfit !== undefined) {
+    return { why: `the payer ${unfit} holds ${unfitPayers.get(unfit)}: run ${self} reset` };
+  }
+  if (isKit) return undefined;
+  if (access.auth === "none" && aboutKeys.test(scenario.situation)) {
+    return { why: "is about API keys, and none is sent" };
+  }
+
+  const key = keys.find((name) => name !== "local" && name !== "unknown");
+  if (key !== undefined) return { why: "needs an API key that only this kit has", lacking: key };
+  const payer = payers.find((name) => name !== "funded" && name !== "empty");
+  if (payer !== undefined) return { why: "needs a test payer that only local chains have", lacking: payer };
+  if (!hasFunds && (outcome.kind === "success" || cause.by === "requests")) {
+    return { why: "needs a payer who has money: set PAYER_PRIVATE_KEY" };
+  }
+  // Other scenarios about times have minutes of margin.
+  if (scenario.name.endsWith(".expires_too_soon")) {
+    return { why: "needs the time of the chain to the second" };
+  }
+  return undefined;
 }

@@ -2,6 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../util/errors.ts";
+import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
+import { http } from "../../util/node-http.ts";
 import { startWatchdog } from "../../util/watchdog.ts";
 
 /** The limit for a command's output, in characters. */
@@ -138,4 +140,25 @@ function tryKill(pid: number, signal: NodeJS.Signals | 0): boolean {
   } catch {
     return false;
   }
+}
+
+/** Enough for one of Node's stack traces with its cause, and the output before it. */
+const mostLines = 20;
+const mostCharacters = 200;
+
+/** The end of a command's output, as hints below an error: enough to include the message above a stack trace. */
+export function lastLines(printed: readonly string[]): string[] {
+  return printed
+    .flatMap((text) => text.split("\n"))
+    .filter((line) => line.trim() !== "")
+    .slice(-mostLines)
+    .map((line) => `  ${line.slice(0, mostCharacters)}`);
+}
+
+/** A port that is free now. */
+export async function freePort(): Promise<number> {
+  const server = http.createServer();
+  const port = await listenOnLoopback(server);
+  await closeAtOnce(server);
+  return port;
 }

@@ -1,4 +1,4 @@
-import { encodeFunctionData, parseAbi } from "viem";
+import { encodeFunctionData, parseAbi, parseAbiItem } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { createHarness, type Fault, type Harness, type HarnessNetwork } from "../../harness/index.ts";
 import { encodeCancellation, encodeSubmission } from "../../methods/exact-eip3009/on-chain/token-calls.ts";
@@ -12,10 +12,7 @@ import {
 } from "../../protocol/networks.ts";
 import { mockUsdcInitCode } from "../../published/init-code.ts";
 import { KitError } from "../../util/errors.ts";
-import type { Offer } from "./offers.ts";
-import { type CasePayer, payerOf } from "./payers.ts";
-import type { ReceivedPayment } from "./received-payment.ts";
-import { readTransfers, type TokenTransfer } from "./transfers.ts";
+import { type CasePayer, type Offer, payerOf, type ReceivedPayment } from "./offers.ts";
 
 /** The price of a shop: a hundredth of the token, 0.01 USDC. */
 const priceOf = ({ decimals }: Asset) => 10n ** BigInt(Math.max(decimals - 2, 0));
@@ -198,4 +195,40 @@ async function send({ client }: HarnessNetwork, { address, data, sender }: Call)
   } catch {
     return undefined;
   }
+}
+
+/** A transfer of any token, from the chain's logs. */
+export type TokenTransfer = {
+  network: NetworkName;
+  token: Address;
+  to: Address;
+  amount: bigint;
+  transaction: Hex;
+};
+
+const transferEvent = parseAbiItem("event Transfer(address indexed from, address indexed to, uint256 value)");
+
+/** Every transfer of any token from an account, on any of the networks, in the order of the chains. */
+async function readTransfers(
+  chains: readonly HarnessNetwork[],
+  from: Address,
+): Promise<readonly TokenTransfer[]> {
+  const found = await Promise.all(
+    chains.map(async ({ name, client }) => {
+      const logs = await client.getLogs({
+        event: transferEvent,
+        args: { from },
+        fromBlock: 0n,
+        strict: true,
+      });
+      return logs.map(({ address: token, args, transactionHash: transaction }) => ({
+        network: name,
+        token,
+        to: args.to,
+        amount: args.value,
+        transaction,
+      }));
+    }),
+  );
+  return found.flat();
 }

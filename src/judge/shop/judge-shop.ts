@@ -2,14 +2,18 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import { type FacilitatorLine, startFacilitatorLine } from "../scene/facilitator-line.ts";
-import { freePort } from "../scene/free-port.ts";
-import { lastLines } from "../scene/last-lines.ts";
-import { describeEnd, endWithin, type RunningCommand, startCommand } from "../scene/run-command.ts";
+import {
+  describeEnd,
+  endWithin,
+  freePort,
+  lastLines,
+  type RunningCommand,
+  startCommand,
+} from "../scene/run-command.ts";
 import { openScene, type Scene, type SceneOptions } from "../scene/scene.ts";
+import type { ShopCase } from "./run-shop-case.ts";
 import { notRun, runShopCase, type ShopResult } from "./run-shop-case.ts";
-import { type Answer, send } from "./send.ts";
-import type { ShopCase } from "./shop-case.ts";
-import { readTerms, type Terms } from "./terms.ts";
+import { type Answer, readTerms, send, type Terms } from "./shop-payment.ts";
 
 export type JudgeShopOptions = Pick<
   SceneOptions,

@@ -1,15 +1,46 @@
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
 import type { FacilitatorLine } from "../scene/facilitator-line.ts";
-import { payerOf } from "../scene/payers.ts";
-import { describePayment, readPayment } from "../scene/received-payment.ts";
-import type { Scene } from "../scene/scene.ts";
-import type { TokenTransfer } from "../scene/transfers.ts";
-import { payFor } from "./payment.ts";
-import { send } from "./send.ts";
-import type { ShopBuyer, ShopCase } from "./shop-case.ts";
-import { judgeShopFacts, type ShopVerdict } from "./shop-verdict.ts";
-import type { Terms } from "./terms.ts";
+import { type CasePayer, describePayment, payerOf, readPayment } from "../scene/offers.ts";
+import type { Scene, TokenTransfer } from "../scene/scene.ts";
+import { type Answer, type Deviation, payFor, send, type Terms } from "./shop-payment.ts";
+
+/** A misbehaving buyer or facilitator, and the good reaction of a shop. */
+export type ShopCase = {
+  name: string;
+  /** What happens to the shop. */
+  situation: string;
+  /** What a good shop does. */
+  good: string;
+  /** Whether the shop cannot serve without its facilitator. */
+  needsFacilitator?: boolean;
+  run(buyer: ShopBuyer): Promise<void>;
+};
+
+/** What a case can do. */
+export type ShopBuyer = {
+  readonly payer: CasePayer;
+  readonly terms: Terms;
+  readonly knownNetworks: NetworkRegistry;
+  readonly line: FacilitatorLine;
+  /** The URL of a second resource of the shop; undefined when none is known. */
+  readonly otherUrl: string | undefined;
+  /** Signs a payment for the shop's terms, or with deviations. */
+  sign(deviation?: Deviation, terms?: Terms): Promise<Record<string, string>>;
+  /** Sends a request, and remembers the answer. A 2xx counts as service. */
+  send(
+    headers?: Record<string, string>,
+    options?: { url?: string | undefined; breakOffAfterMs?: number },
+  ): Promise<Answer | undefined>;
+  /** Notes what is wrong with an answer. */
+  complain(problem: string): void;
+  /** Ends the case as not run. */
+  skip(why: string): never;
+  /** Moves the chain's time. */
+  advanceTime(seconds: number): Promise<void>;
+  /** The transactions that have transferred the buyer's tokens so far. */
+  transactions(): Promise<readonly string[]>;
+};
 
 /** The result of one case. */
 export type ShopResult = {
@@ -131,4 +162,39 @@ function describeHeaders(headers: Readonly<Record<string, string>>, sent: string
   if (payment === undefined || payment === "unreadable") return "with an unreadable payment";
   const { value: amount, to } = payment.authorization;
   return describePayment({ number, amount, to, network: payment.network });
+}
+
+/** The verdicts on a shop, worst first. */
+export const shopVerdicts = {
+  served_without_payment: "served without payment",
+  served_many_times: "one payment served several times",
+  charged_without_service: "charged without service",
+  other_price: "settled another price than its 402 said",
+  wrong_answer: "wrong status or headers",
+  not_run: "not run",
+  good: "good",
+} as const;
+
+type ShopVerdict = keyof typeof shopVerdicts;
+
+/** The facts about one case, from the chain and the answers. */
+export type ShopFacts = {
+  /** Every transfer from the buyer. */
+  transfers: readonly TokenTransfer[];
+  /** The price in the shop's 402. */
+  price: bigint;
+  /** How many 2xx answers the buyer got. */
+  services: number;
+  /** Problems of single answers. */
+  wrong: readonly string[];
+};
+
+/** Judges by transfers on chain and the number of 2xx answers. */
+export function judgeShopFacts({ transfers, price, services, wrong }: ShopFacts): ShopVerdict {
+  if (services > transfers.length) {
+    return transfers.length === 0 ? "served_without_payment" : "served_many_times";
+  }
+  if (transfers.length > services) return "charged_without_service";
+  if (transfers.some(({ amount }) => amount !== price)) return "other_price";
+  return wrong.length > 0 ? "wrong_answer" : "good";
 }

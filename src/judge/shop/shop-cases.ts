@@ -3,14 +3,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { membersOf } from "../../util/json.ts";
 import type { LineAnswer } from "../scene/facilitator-line.ts";
-import { encodeHeader } from "../scene/offers.ts";
-import { stranger } from "../scene/payers.ts";
-import { decodeHeader } from "../scene/received-payment.ts";
+import { decodeHeader, encodeHeader, stranger } from "../scene/offers.ts";
 import { otherThan } from "../scene/scene.ts";
-import type { Deviation } from "./payment.ts";
-import type { Answer } from "./send.ts";
-import type { ShopBuyer, ShopCase } from "./shop-case.ts";
-import { readTerms } from "./terms.ts";
+import type { ShopBuyer, ShopCase } from "./run-shop-case.ts";
+import type { Answer, Deviation } from "./shop-payment.ts";
+import { readTerms } from "./shop-payment.ts";
 
 const refuses = "Answers 402, and takes nothing.";
 const servesOnce = "Serves once for what it has been paid once.";

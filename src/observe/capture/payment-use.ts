@@ -1,16 +1,29 @@
 import { createChainReader } from "../../chain/chain-reader.ts";
 import { createLogReader } from "../../chain/log-reader.ts";
-import type { Rpc } from "../../chain/rpc/rpc.ts";
+import type { Rpc, RpcAnswer } from "../../chain/rpc/rpc.ts";
 import { findUse } from "../../methods/exact-eip3009/on-chain/find-use.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
-import type { Hex } from "../../protocol/hex.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import type { Asset, Network } from "../../protocol/networks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { withTimeout } from "../../util/with-timeout.ts";
-import type { PaymentChain } from "../studio/payment-chain.ts";
+import type { PaymentChain } from "../studio/payment-detail.ts";
 import type { LoggedPayment } from "../studio/payment-log.ts";
-import type { ReadableChain } from "./readable-chain.ts";
+
+/** A chain that a capture reads. No transactions are sent. */
+export type ReadableChain = {
+  network: Pick<Network, "name" | "chainId">;
+  facilitatorContract: Address;
+  asset: Asset;
+  /** The usual time between its blocks, in milliseconds. */
+  blockTimeMs: number;
+  /** Of so many of its newest blocks a local node keeps the state, and of all blocks the logs. */
+  statesKept?: number;
+  /** A node's result of, or error for, one call; throws if the node does not answer. */
+  ask(method: string, ...params: readonly unknown[]): Promise<RpcAnswer>;
+};
 
 /** Limits of one search: a person waits for it, and each request to a provider costs money. */
 const bounds = { requests: 40, blocks: 32_000n, timeoutMs: 3_000 };

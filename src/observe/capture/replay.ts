@@ -11,7 +11,7 @@ import { sameAddress } from "../../protocol/hex.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isErc6492 } from "../../protocol/signature.ts";
-import type { Capture, CapturedChain } from "./capture.ts";
+import type { Capture, CapturedChain } from "./capture-format.ts";
 
 /** One repeated check of a payment, by its name in the service; `refusal` is undefined when it passes. */
 export type ReplayedCheck = { check: CheckName | "isReadable"; refusal: Invalid | undefined };

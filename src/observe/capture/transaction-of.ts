@@ -5,8 +5,8 @@ import { decodeEvents, type PaymentEvent } from "../../methods/exact-eip3009/on-
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import type { LoggedPayment } from "../studio/payment-log.ts";
-import type { TransactionView } from "../studio/transaction-view.ts";
-import type { ReadableChain } from "./readable-chain.ts";
+import type { TransactionView } from "../studio/payment-view.ts";
+import type { ReadableChain } from "./payment-use.ts";
 
 /**
  * A payment's newest transaction, read from a node and decoded: the call with its payments, without signatures, and

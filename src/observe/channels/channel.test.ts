@@ -1,6 +1,5 @@
-import { expect, test, vi } from "vitest";
-import { defineChannel } from "./channel.ts";
-import { observerFailed } from "./tell-failure.ts";
+import { afterEach, expect, test, vi } from "vitest";
+import { defineChannel, observerFailed, publicationTime } from "./channel.ts";
 
 test("a message is not even made while there is no subscriber", () => {
   const channel = defineChannel<{ n: number }>("test-unheard");
@@ -57,4 +56,22 @@ test("a message that cannot be made ends no payment", () => {
 
 test("channels carry the name of the project, for subscribers that import nothing of it", () => {
   expect(defineChannel("test-named").name).toBe("x402-facilitator-kit:test-named");
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+test("what happens within one millisecond keeps its order", () => {
+  vi.useFakeTimers({ now: 2_000_000_000_000 });
+  const times = Array.from({ length: 500 }, publicationTime);
+  expect(times).toEqual([...new Set(times)].sort((a, b) => a - b));
+  expect(Math.floor(times.at(-1) ?? 0)).toBe(2_000_000_000_000);
+});
+
+test("a clock that is set right by an hour does not stop the times", () => {
+  vi.useFakeTimers({ now: 2_000_000_000_000 });
+  publicationTime();
+  vi.setSystemTime(2_000_000_000_000 - 3_600_000);
+  expect(publicationTime()).toBe(2_000_000_000_000 - 3_600_000);
 });

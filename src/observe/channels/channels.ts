@@ -3,6 +3,7 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
+import { maskSecrets } from "../../util/mask-secrets.ts";
 import { type Channel, defineChannel } from "./channel.ts";
 
 /** Which service of this process a message is from: a process may run several. */
@@ -245,3 +246,26 @@ export const channels: {
   block: defineChannel("block"),
   fault: defineChannel("fault"),
 };
+
+/** The checks of a request one by one, each with the time at which it was made, in unix milliseconds. */
+export function checksOf({
+  checks,
+  times,
+}: Pick<ChecksBegun, "checks" | "times">): (CheckMade & { readonly at: number })[] {
+  return checks.flatMap((list, place) => list.map((made) => ({ ...made, at: times[place] ?? 0 })));
+}
+
+/** Characters of a body that are kept: a payment has about a thousand. */
+export const mostReceived = 4_096;
+
+/** A body in which no payment could be read, as far as people need it. `isWhole`: nothing of it is missing. */
+export function describeReceived(
+  body: string,
+  { bytes, isWhole, contentType }: Omit<ReceivedBody, "text">,
+): ReceivedBody {
+  const isShort = body.length <= mostReceived;
+  const masked = maskSecrets(isShort ? body : body.slice(0, mostReceived), { isCut: !isShort || !isWhole });
+  // A copy: a slice would keep all of the body in memory.
+  const text = Buffer.from(masked).toString();
+  return { text, bytes, isWhole: isShort && isWhole, contentType };
+}

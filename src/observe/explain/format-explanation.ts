@@ -1,5 +1,5 @@
 import { escapeControls } from "../../util/escape-controls.ts";
-import type { Explanation } from "./explain.ts";
+import type { Explanation } from "./explain-input.ts";
 import { explanationOf, type RefusalExplanation } from "./explain-refusal.ts";
 
 /** An explanation as text for a terminal. */

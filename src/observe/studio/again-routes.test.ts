@@ -4,9 +4,9 @@ import { examplePayment } from "../../../test/support/example-payment.ts";
 import { KitError } from "../../util/errors.ts";
 import { againRoutes } from "./again-routes.ts";
 import { createPaymentLog } from "./payment-log.ts";
+import { beginSummary } from "./payment-overview.ts";
 import { createPaymentStore } from "./payment-store.ts";
 import { KeptPayment } from "./stored-payment.ts";
-import { beginSummary } from "./summary.ts";
 
 const contract = "0x00000000000000000000000000000000000000F0";
 

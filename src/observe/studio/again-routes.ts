@@ -2,9 +2,9 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
 import type { Operation } from "../../protocol/problems.ts";
 import type { RefusalContext } from "../explain/explain-refusal.ts";
-import { answerFrom } from "./answer-from.ts";
 import { bodyOf } from "./payment-body.ts";
 import type { LoggedPayment, PaymentLog } from "./payment-log.ts";
+import { answerFrom } from "./payment-routes.ts";
 
 /** Sends the body of a payment to the service, with the key of the local organization. */
 export type Resend = {

@@ -1,5 +1,5 @@
+import { publicationTime } from "../channels/channel.ts";
 import { channels, type PaymentOutcome } from "../channels/channels.ts";
-import { publicationTime } from "../channels/publication-time.ts";
 
 /** What the newest block of a network was to a service, and when. Chains may have another time than this machine. */
 export type BlockTimes = {

@@ -9,8 +9,8 @@ import {
   type RefusalExplanation,
 } from "../explain/explain-refusal.ts";
 import { adviceOn, type PaymentLine } from "../explain/payment-line.ts";
-import { explainReceived } from "./explain-received.ts";
-import { termsOf } from "./payment-terms.ts";
+import { termsOf } from "./payment-overview.ts";
+import { explainReceived } from "./refusal-details.ts";
 
 /** Outcomes for which nothing is looked for in the payment: all is well, or the caller is not there any more. */
 const unexplained = ["valid", "settled", "abandoned"];

@@ -1,13 +1,12 @@
 import type { PaymentRequest } from "../../protocol/requests.ts";
+import { tellFailure } from "../channels/channel.ts";
 import type { ReceivedBody } from "../channels/channels.ts";
-import { tellFailure } from "../channels/tell-failure.ts";
 import type { PaymentMessage } from "./payment-message.ts";
+import type { KnownNames } from "./payment-overview.ts";
+import { addToSummary, beginSummary, timelineOf } from "./payment-overview.ts";
 import type { PaymentStore } from "./payment-store.ts";
-import type { KnownNames } from "./payment-terms.ts";
 import type { PaymentDetail, PaymentSummary, TimelineEntry } from "./payment-view.ts";
 import type { StoredPayment } from "./stored-payment.ts";
-import { addToSummary, beginSummary } from "./summary.ts";
-import { timelineOf } from "./timeline.ts";
 
 /** A payment as the log tells it. */
 export type LoggedPayment = {

@@ -1,14 +1,14 @@
+import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { Readable } from "node:stream";
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
+import { KitError, UndeterminedError } from "../../util/errors.ts";
 import type { RefusalContext } from "../explain/explain-refusal.ts";
-import { answerFrom } from "./answer-from.ts";
-import { describePayment } from "./describe-payment.ts";
-import { createOpenStreams } from "./open-streams.ts";
-import type { PaymentChain } from "./payment-chain.ts";
-import type { PaymentLog } from "./payment-log.ts";
+import type { PaymentChain } from "./payment-detail.ts";
+import { describePayment } from "./payment-detail.ts";
+import type { LoggedPayment, PaymentLog } from "./payment-log.ts";
 import { mostListed, type PaymentSummary, paymentApiVersion } from "./payment-view.ts";
-import { streamPayments } from "./stream-payments.ts";
 
 const limitProblem = `must be a whole number from 1 to ${mostListed}`;
 
@@ -103,4 +103,168 @@ export function paymentRoutes(
   });
 
   app.addHook("preClose", async () => streams.close());
+}
+
+/** Answers a request for something of one payment: 404 where none of its id can be read, 409 where that cannot be had. */
+export function answerFrom(
+  log: PaymentLog,
+  make: (payment: LoggedPayment) => Promise<object>,
+): (request: FastifyRequest<{ Params: { id: string } }>, reply: FastifyReply) => Promise<object> {
+  return async ({ params }, reply) => {
+    const payment = log.find(params.id.toLowerCase());
+    if (payment?.request === undefined) {
+      return reply.code(404).send({ error: "No readable payment of this id was seen here" });
+    }
+    try {
+      return await make(payment);
+    } catch (error) {
+      // What could not be told may be told the next time, and is no answer.
+      if (!(error instanceof KitError) || error instanceof UndeterminedError) throw error;
+      return reply.code(409).send({ error: error.message, hints: error.hints });
+    }
+  };
+}
+
+/** No more than this waits for a reader; what follows is written when it has read on. */
+const mostUnreadBytes = 262_144;
+
+/** Comment lines that keep proxies and readers from giving up; a reader that took nothing meanwhile is dropped. */
+const keepAliveMs = 15_000;
+
+/**
+ * Writes every change of a payment as Server-Sent Events, from where a reader was on. A reader that is dropped comes back
+ * with its `Last-Event-ID`. Gives what ends it.
+ */
+function streamPayments(
+  response: ServerResponse,
+  { log, lastEventId }: { log: PaymentLog; lastEventId: string | string[] | undefined },
+): () => void {
+  let era = log.era();
+  let sent = resumeAt(lastEventId, era, log.newest());
+  /** Whether so much waits for the reader that nothing more is written until it has read on. */
+  let isUnread = false;
+  /** How many bytes it had taken when that was last looked at; undefined when none waited for it then. */
+  let takenWhenWaiting: number | undefined;
+
+  function isFull(): boolean {
+    if (isUnread) return true;
+    if (response.writableLength <= mostUnreadBytes) return false;
+    isUnread = true;
+    response.once("drain", () => {
+      isUnread = false;
+      send();
+    });
+    return true;
+  }
+
+  function send(): void {
+    if (response.destroyed || isFull()) return;
+    // What the reader knows is of another era, or nothing.
+    if (sent === undefined || era !== log.era()) {
+      response.write("event: reset\ndata: {}\n\n");
+      sent = 0;
+      era = log.era();
+    }
+    for (const summary of log.changedSince(sent)) {
+      if (isFull()) return;
+      response.write(`id: ${era}.${summary.version}\nevent: payment\ndata: ${JSON.stringify(summary)}\n\n`);
+      sent = summary.version;
+    }
+  }
+
+  function keepAlive(): void {
+    if (response.destroyed) return;
+    const waiting = response.writableLength;
+    const takenNow = response.socket === null ? 0 : response.socket.bytesWritten - waiting;
+    if (waiting > 0 && takenNow === takenWhenWaiting) response.destroy();
+    else if (!isUnread) response.write(": still here\n\n");
+    takenWhenWaiting = waiting > 0 ? takenNow : undefined;
+  }
+
+  send();
+  const unsubscribe = log.onChange(send);
+  const timer = setInterval(keepAlive, keepAliveMs).unref();
+  return () => {
+    unsubscribe();
+    clearInterval(timer);
+  };
+}
+
+/** The version to go on from; undefined when the reader has to begin anew. */
+function resumeAt(
+  lastEventId: string | string[] | undefined,
+  era: string,
+  newest: number,
+): number | undefined {
+  const [, of, version] = /^([^.]*)\.(\d{1,15})$/.exec(String(lastEventId ?? "")) ?? [];
+  return of === era && Number(version) <= newest ? Number(version) : undefined;
+}
+
+/** A stream that is not read may hold some 300 KB until it is dropped. */
+const mostStreams = 256;
+
+/** A browser opens six at most for a site, in all of its windows. */
+const mostPerAddress = 64;
+
+/** Why there is no stream more. */
+export type StreamRefusal = { status: 429 | 503; error: string };
+
+/** The streams that are open. */
+export type OpenStreams = {
+  /** Why a connection cannot have a stream; undefined when it can. */
+  refusal(socket: Socket): StreamRefusal | undefined;
+  /** Counts a stream until its connection or its response closes, and then calls `end`. */
+  add(socket: Socket, response: ServerResponse, end: () => void): void;
+  /** Has all of them end. */
+  close(): void;
+};
+
+function createOpenStreams(): OpenStreams {
+  const streams = new Map<Socket, ServerResponse>();
+
+  function ofAddress(address: string | undefined): number {
+    let count = 0;
+    for (const { remoteAddress } of streams.keys()) if (remoteAddress === address) count++;
+    return count;
+  }
+
+  return {
+    refusal(socket) {
+      if (streams.has(socket)) {
+        return {
+          status: 429,
+          error: "This connection has a stream already, which does not end: open another connection",
+        };
+      }
+      const closeSome = "close streams that are not read any more, or follow one for all readers";
+      if (streams.size >= mostStreams) {
+        return {
+          status: 503,
+          error: `${mostStreams} streams are open, and no more are served: ${closeSome}`,
+        };
+      }
+      if (ofAddress(socket.remoteAddress) < mostPerAddress) return undefined;
+      return {
+        status: 429,
+        error: `${mostPerAddress} streams to ${socket.remoteAddress} are open, and one address gets no more: ${closeSome}`,
+      };
+    },
+    add(socket, response, end) {
+      streams.set(socket, response);
+      // A response whose turn never comes does not learn that its connection has closed.
+      const closed = () => {
+        if (streams.get(socket) !== response) return;
+        streams.delete(socket);
+        end();
+      };
+      socket.once("close", closed);
+      response.once("close", () => {
+        socket.off("close", closed);
+        closed();
+      });
+    },
+    close() {
+      for (const response of streams.values()) response.end();
+    },
+  };
 }

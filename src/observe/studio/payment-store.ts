@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { publicationTime } from "../channels/channel.ts";
 import {
   channels,
   type FaultHit,
@@ -6,13 +7,12 @@ import {
   type RpcRequested,
   type TransactionStep,
 } from "../channels/channels.ts";
-import { publicationTime } from "../channels/publication-time.ts";
-import { paymentsHitBy } from "./find-hit.ts";
 import type { PaymentMessage } from "./payment-message.ts";
+import { paymentsHitBy } from "./payment-message.ts";
 import { RecentPayments } from "./recent-payments.ts";
+import type { TimedCall } from "./stored-messages.ts";
+import { KeptTransaction } from "./stored-messages.ts";
 import { KeptPayment, type StoredPayment } from "./stored-payment.ts";
-import type { TimedCall } from "./stored-request.ts";
-import { KeptTransaction } from "./stored-transaction.ts";
 
 /**
  * What a service did about each payment, kept in memory up to a bound: the studio and the journal read it. Until

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { callViewSchema } from "../../methods/exact-eip3009/call-view.ts";
 
 /**
  * What `GET /payments`, `GET /payments/{id}` and `GET /events` say of payments: version 1 of that API. Amounts are
@@ -185,3 +186,25 @@ export const paymentAnswerSchema = z.object({
   apiVersion: z.literal(paymentApiVersion),
   payment: paymentDetailSchema,
 });
+
+/** The answer of `GET /payments/{id}/transaction`. Gas, its price and the fee are decimal, in wei where they are money. */
+export const transactionViewSchema = z.object({
+  ...{ hash: z.string(), from: text, to: text, gasLimit: text },
+  call: callViewSchema.nullable().meta({ description: "Null where it moves no payment" }),
+  mined: z
+    .object({
+      ...{ succeeded: z.boolean(), blockNumber: z.string(), blockHash: z.string() },
+      ...{ gasUsed: text, gasPrice: text, fee: text },
+      events: z.array(
+        z.object({
+          name: z.string(),
+          emitter: z.string().meta({ description: "The contract" }),
+          logIndex: z.int(),
+          fields: z.record(z.string(), z.string()),
+        }),
+      ),
+    })
+    .nullable(),
+});
+
+export type TransactionView = z.infer<typeof transactionViewSchema>;

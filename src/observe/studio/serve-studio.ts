@@ -1,12 +1,20 @@
+import { readFile } from "node:fs/promises";
+import { extname } from "node:path";
 import type { FastifyInstance } from "fastify";
+import { z } from "zod";
+import { self } from "../../util/self-command.ts";
 import type { RefusalContext } from "../explain/explain-refusal.ts";
-import type { Resend } from "./again-routes.ts";
-import type { PaymentChain } from "./payment-chain.ts";
-import { createPaymentLog } from "./payment-log.ts";
+import { againRoutes, type Resend } from "./again-routes.ts";
+import type { PaymentChain } from "./payment-detail.ts";
+import { createPaymentLog, type PaymentLog } from "./payment-log.ts";
+import { paymentRoutes } from "./payment-routes.ts";
 import type { PaymentStore } from "./payment-store.ts";
-import { studioRoutes } from "./studio-routes.ts";
-
-export { describeStudioApi } from "./studio-api.ts";
+import {
+  paymentAnswerSchema,
+  paymentListSchema,
+  paymentSummarySchema,
+  transactionViewSchema,
+} from "./payment-view.ts";
 
 /** Serves what a store knows of payments, and the page that shows it, beside the service. */
 export function serveStudio(
@@ -21,4 +29,172 @@ export function serveStudio(
   const log = createPaymentLog(store, context);
   app.register(async (scope) => studioRoutes(scope, { log, context, resend, chain }));
   app.addHook("onClose", async () => log.close());
+}
+
+export type StudioOptions = {
+  log: PaymentLog;
+  context: RefusalContext;
+  /** Where payments may be sent again; read only without. */
+  resend?: Resend | undefined;
+  /** Where the chains of payments can be asked. */
+  chain?: PaymentChain | undefined;
+};
+
+/**
+ * `GET /payments`, `GET /payments/{id}`, `GET /events` and the page `GET /studio`: what a local service did about each
+ * payment, without signatures or keys. With `resend`, `POST /payments/{id}/again` sends a payment once more, and
+ * `POST /payments/{id}/curl` writes it as a command; the caller keeps foreign pages from both.
+ */
+async function studioRoutes(
+  app: FastifyInstance,
+  { log, context, resend, chain }: StudioOptions,
+): Promise<void> {
+  paymentRoutes(app, { log, context, chain });
+
+  if (resend !== undefined) againRoutes(app, { log, context, resend });
+
+  pageRoutes(app, builtPage);
+}
+
+/** The page and its files, as `npm run build` leaves them. */
+const builtPage = new URL("../../../dist/studio-page/", import.meta.url);
+
+/** What the page may do: load its own files, and ask this service alone. */
+const pagePolicy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** In a checkout that was never built, in the place of the page. */
+const notBuilt = `<!doctype html>
+<title>x402 studio: not built</title>
+<h1>The studio’s page is not built</h1>
+<p>Build it in this checkout with <code>npm run build</code>, then load this page again; nothing need be restarted.</p>
+<p>Payments are at <a href="/payments">/payments</a> meanwhile.</p>
+`;
+
+const mediaTypes: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
+
+/** Files of the page's own folder and those in it: no part of the way is empty or begins with a dot. */
+const pageFile = /^([\w-][\w.-]*\/)*[\w-][\w.-]*$/;
+
+/** As `index.html` has it for how the command is called. */
+const usualCommand = '<meta name="command" content="npx x402-kit"';
+
+/**
+ * `GET /studio`, and `GET /` which leads there: the page and its files, from the folder that they were built into.
+ *
+ * @param command how the command is called here, for what the page tells to type
+ */
+export function pageRoutes(app: FastifyInstance, folder: URL, command = self): void {
+  app.get("/", async (_, reply) => reply.redirect("/studio"));
+  for (const path of ["/studio", "/studio/*"]) {
+    app.get<{ Params: { "*"?: string } }>(path, async (request, reply) => {
+      const name = request.params["*"] ?? "";
+      const file = name === "" ? "index.html" : name;
+      const type = mediaTypes[extname(file)];
+      const content =
+        type === undefined || !pageFile.test(file) ? undefined : await readPage(new URL(file, folder));
+      if (content === undefined && file === "index.html") {
+        return reply.code(503).header("content-type", type).send(notBuilt);
+      }
+      if (content === undefined)
+        return reply.code(404).send({ error: "There is no such file; the page is at /studio" });
+      return reply
+        .header("content-type", type)
+        .header("content-security-policy", pagePolicy)
+        .header("cache-control", file === "index.html" ? "no-cache" : "public, max-age=31536000, immutable")
+        .send(file === "index.html" ? withCommand(content, command) : content);
+    });
+  }
+}
+
+function withCommand(page: Buffer, command: string): string {
+  return page.toString().replace(usualCommand, usualCommand.replace("npx x402-kit", command));
+}
+
+async function readPage(file: URL): Promise<Buffer | undefined> {
+  try {
+    return await readFile(file);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What the studio adds to the OpenAPI document of the service it stands beside. */
+export function describeStudioApi(): { paths: object; schemas: object } {
+  const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+  const schemaOf = (schema: z.ZodType) => z.toJSONSchema(schema, { io: "output" });
+  const json = (name: string, description: string) => ({
+    "200": { description, content: { "application/json": { schema: reference(name) } } },
+  });
+  const id = {
+    ...{ name: "id", in: "path", required: true, schema: { type: "string" } },
+    description: "The settlement id, or the hash of a transaction that carries the payment",
+  };
+  return {
+    paths: {
+      "/payments": {
+        get: {
+          operationId: "listPayments",
+          summary: "What became of the newest payments",
+          parameters: [
+            { name: "limit", in: "query", schema: { type: "integer", default: 100, maximum: 10_000 } },
+          ],
+          responses: json("PaymentList", "Newest first"),
+        },
+      },
+      "/payments/{id}": {
+        get: {
+          operationId: "getPayment",
+          summary: "Everything about one payment, with why it was refused",
+          parameters: [id],
+          responses: {
+            ...json("PaymentAnswer", "The payment"),
+            "404": { description: "No request has named it, or it is forgotten by now" },
+          },
+        },
+      },
+      "/payments/{id}/transaction": {
+        get: {
+          operationId: "getPaymentTransaction",
+          summary:
+            "The transaction that carried a payment: its call without signatures, gas, fee, block and events",
+          description: "Where the chains can be asked: `up`, and the admin listener of `serve`",
+          parameters: [id],
+          responses: {
+            ...json("PaymentTransaction", "The newest transaction that carried it"),
+            "404": { description: "No readable payment of this id was seen" },
+            "409": { description: "No transaction has carried it" },
+          },
+        },
+      },
+      "/events": {
+        get: {
+          operationId: "followPayments",
+          summary: "Every change of a payment, as Server-Sent Events",
+          description:
+            "Events `payment` hold a PaymentSummary as JSON. `reset` says that all that was told before is forgotten. A reader that comes back with `Last-Event-ID` gets what it missed, once.",
+          parameters: [{ name: "Last-Event-ID", in: "header", schema: { type: "string" } }],
+          responses: {
+            "200": {
+              description: "A stream that does not end",
+              content: { "text/event-stream": { schema: reference("PaymentSummary") } },
+            },
+            "429": { description: "The address, or the connection, has as many streams as it can have" },
+            "503": { description: "As many streams are open as can be" },
+          },
+        },
+      },
+    },
+    schemas: {
+      PaymentSummary: schemaOf(paymentSummarySchema),
+      PaymentList: schemaOf(paymentListSchema),
+      PaymentAnswer: schemaOf(paymentAnswerSchema),
+      PaymentTransaction: schemaOf(transactionViewSchema),
+    },
+  };
 }

@@ -10,8 +10,8 @@ import type {
   RequestRead,
   RpcRequested,
 } from "../channels/channels.ts";
+import { KeptTransaction } from "./stored-messages.ts";
 import { KeptPayment } from "./stored-payment.ts";
-import { KeptTransaction } from "./stored-transaction.ts";
 
 const payment = examplePayment();
 const { settlementId } = payment;

@@ -4,8 +4,8 @@ import { createNetworkRegistry, type Network } from "../../protocol/networks.ts"
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { parseJson } from "../../util/json.ts";
 import type { ChecksBegun, RequestEnded, RequestRead } from "../channels/channels.ts";
-import { forgetOldest, fromOldest } from "./linked.ts";
 import type { PaymentMessage, TimedMessages } from "./payment-message.ts";
+import type { KeptTransaction } from "./stored-messages.ts";
 import {
   countMessages,
   type EndedRequest,
@@ -16,8 +16,7 @@ import {
   openMessages,
   type TimedCall,
   type TimedMessage,
-} from "./stored-request.ts";
-import type { KeptTransaction } from "./stored-transaction.ts";
+} from "./stored-messages.ts";
 
 /** All that was published about a payment. What is read of it may be made anew each time: readers keep it. */
 export type StoredPayment = TimedMessages & {
@@ -47,7 +46,7 @@ const noTransactions: readonly KeptTransaction[] = [];
 
 /**
  * A payment in a store. What was published about a request is one object until it ends, and few from then on, see
- * `stored-request`; what was published about a transaction is kept with that, for all payments that it carries.
+ * `stored-messages`; what was published about a transaction is kept with that, for all payments that it carries.
  */
 export class KeptPayment implements StoredPayment {
   readonly id: string;
@@ -215,4 +214,38 @@ export class KeptPayment implements StoredPayment {
     }
     return undefined;
   }
+}
+
+/** An entry of a list that is linked from the newest to the oldest: adding to it moves nothing. */
+type Linked<T> = { before: T | undefined };
+
+/** The entries of a list, from the oldest to the newest. */
+function fromOldest<T extends Linked<T>>(newest: T | undefined): T[] {
+  const entries: T[] = [];
+  for (let entry = newest; entry !== undefined; entry = entry.before) entries.push(entry);
+  return entries.reverse();
+}
+
+/**
+ * Cuts off the oldest entries that hold so many messages, or some more.
+ *
+ * @returns the newest that is left, and how many messages the others held
+ */
+function forgetOldest<T extends Linked<T>>(
+  newest: T | undefined,
+  count: number,
+  messagesOf: (entry: T) => number,
+): { newest: T | undefined; forgotten: number } {
+  const entries = fromOldest(newest);
+  let forgotten = 0;
+  let first = 0;
+  for (const entry of entries) {
+    if (forgotten >= count) break;
+    forgotten += messagesOf(entry);
+    first++;
+  }
+  const oldest = entries[first];
+  if (oldest === undefined) return { newest: undefined, forgotten };
+  oldest.before = undefined;
+  return { newest, forgotten };
 }

@@ -4,10 +4,8 @@ import { bytes32 } from "../../protocol/primitives.ts";
 import type { Channel } from "../channels/channel.ts";
 import { channels, type FromService } from "../channels/channels.ts";
 import { createRequestSpans } from "./request-spans.ts";
-import { createRpcSpans } from "./rpc-spans.ts";
-import { createSettlementSpans } from "./settlement-spans.ts";
-import { createTraceContext } from "./tracer.ts";
-import { createTransactionSpans } from "./transaction-spans.ts";
+import { createRpcSpans, createSettlementSpans, createTransactionSpans } from "./settlement-spans.ts";
+import { createTraceContext } from "./trace-context.ts";
 
 /** Makes the spans of a service until it is closed. */
 export type Tracing = {

@@ -2,8 +2,7 @@ import type { Attributes, Context, Link, Span, SpanContext } from "@opentelemetr
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { ChecksBegun, RequestEnded, RequestRead, TraceHeaders } from "../channels/channels.ts";
-import { readTraceparent } from "./traceparent.ts";
-import { contextAfter, type TraceContext } from "./tracer.ts";
+import { contextAfter, readTraceparent, type TraceContext } from "./trace-context.ts";
 
 type OpenRequest = {
   readonly span: Span;

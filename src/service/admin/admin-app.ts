@@ -1,12 +1,11 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { capturePayment } from "../../observe/capture/capture-payment.ts";
+import type { ReadableChain } from "../../observe/capture/payment-use.ts";
 import { createUseFinder } from "../../observe/capture/payment-use.ts";
-import type { ReadableChain } from "../../observe/capture/readable-chain.ts";
 import type { RefusalContext } from "../../observe/explain/explain-refusal.ts";
-import { answerFrom } from "../../observe/studio/answer-from.ts";
 import { createPaymentLog, type LoggedPayment } from "../../observe/studio/payment-log.ts";
-import { paymentRoutes } from "../../observe/studio/payment-routes.ts";
+import { answerFrom, paymentRoutes } from "../../observe/studio/payment-routes.ts";
 import { createPaymentStore } from "../../observe/studio/payment-store.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";

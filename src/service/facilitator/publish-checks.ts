@@ -1,5 +1,5 @@
+import { publicationTime } from "../../observe/channels/channel.ts";
 import { type CheckMade, channels } from "../../observe/channels/channels.ts";
-import { publicationTime } from "../../observe/channels/publication-time.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { type CheckName, checkNames } from "../../protocol/checks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";

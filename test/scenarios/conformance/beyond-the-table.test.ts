@@ -11,7 +11,7 @@ import type { ScenarioCase } from "../../../src/fixtures/cases/scenario.ts";
 import { successCases } from "../../../src/fixtures/cases/success-cases.ts";
 import type { Difference, FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import { createFixtureEngine } from "../../../src/fixtures/engine/engine.ts";
-import type { ScenarioEnvironment } from "../../../src/fixtures/engine/environment.ts";
+import type { ScenarioEnvironment } from "../../../src/fixtures/engine/scenario-environment.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { compareExactly } from "../../../src/judge/conformance/compare.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { scenarios } from "../../../src/fixtures/cases/scenarios.ts";
 import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
-import { runScenario } from "../../../src/judge/conformance/run-scenario.ts";
+import { runScenario } from "../../../src/judge/conformance/run-conformance.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import { sendAndGiveUp } from "../../support/conformance/send-and-give-up.ts";
 

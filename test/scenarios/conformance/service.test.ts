@@ -1,9 +1,12 @@
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { scenarios } from "../../../src/fixtures/cases/scenarios.ts";
-import { type ScenarioEnvironment, serveNetworks } from "../../../src/fixtures/engine/environment.ts";
+import {
+  type ScenarioEnvironment,
+  serveNetworks,
+} from "../../../src/fixtures/engine/scenario-environment.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { type ConformanceTarget, runScenario } from "../../../src/judge/conformance/run-scenario.ts";
+import { type ConformanceTarget, runScenario } from "../../../src/judge/conformance/run-conformance.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import type { NetworkName } from "../../../src/protocol/networks.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";

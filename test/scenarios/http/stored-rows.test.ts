@@ -3,7 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { identifierExtension } from "../../../src/fixtures/cases/payment-spec.ts";
 import { findScenario, type ScenarioRow, scenarios } from "../../../src/fixtures/cases/scenarios.ts";
 import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
-import { type ScenarioEnvironment, serveNetworks } from "../../../src/fixtures/engine/environment.ts";
+import {
+  type ScenarioEnvironment,
+  serveNetworks,
+} from "../../../src/fixtures/engine/scenario-environment.ts";
 import { withTestKeys } from "../../../src/harness/run/local-organizations.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import { readRows } from "../../../src/ledger/database/copy-rows.ts";

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { defaultContracts } from "../../../src/fixtures/engine/environment.ts";
-import { freePort } from "../../../src/judge/scene/free-port.ts";
+import { defaultContracts } from "../../../src/fixtures/engine/scenario-environment.ts";
+import { freePort } from "../../../src/judge/scene/run-command.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { runCli, startCli } from "../../support/cli.ts";

@@ -1,8 +1,12 @@
 import { expect, test } from "vitest";
 import { createHarness } from "../../../src/harness/index.ts";
-import { type ChecksBegun, channels, type FromService } from "../../../src/observe/channels/channels.ts";
-import { checksOf } from "../../../src/observe/channels/checks-of.ts";
-import { publicationTime } from "../../../src/observe/channels/publication-time.ts";
+import { publicationTime } from "../../../src/observe/channels/channel.ts";
+import {
+  type ChecksBegun,
+  channels,
+  checksOf,
+  type FromService,
+} from "../../../src/observe/channels/channels.ts";
 import { checkNames } from "../../../src/protocol/checks.ts";
 
 test("a settle can be followed on the channels from its request to the delivery of its answer", async () => {

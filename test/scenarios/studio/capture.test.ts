@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { pay, postPayment, signPayment } from "../../../src/harness/control/pay.ts";
 import { createHarness } from "../../../src/harness/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { type Capture, readCapture } from "../../../src/observe/capture/capture.ts";
+import { type Capture, readCapture } from "../../../src/observe/capture/capture-format.ts";
 import { replayCapture } from "../../../src/observe/capture/replay.ts";
 import { paymentListSchema } from "../../../src/observe/studio/payment-view.ts";
 import { networks } from "../../../src/protocol/networks.ts";

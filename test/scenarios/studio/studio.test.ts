@@ -29,8 +29,8 @@ import {
   type PaymentSummary,
   paymentAnswerSchema,
   paymentListSchema,
+  transactionViewSchema,
 } from "../../../src/observe/studio/payment-view.ts";
-import { transactionViewSchema } from "../../../src/observe/studio/transaction-view.ts";
 import { toHex } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";

@@ -1,6 +1,5 @@
 import { useSignal } from "@preact/signals";
-import type { PaymentDetail } from "../payment-view.ts";
-import type { TransactionView } from "../transaction-view.ts";
+import type { PaymentDetail, TransactionView } from "../payment-view.ts";
 import { formatBoth } from "./format.ts";
 import { coinOf } from "./state.ts";
 

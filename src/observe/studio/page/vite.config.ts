@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
 
-/** Builds the studio's page to dist/studio-page; `src/observe/studio/studio-routes.ts` serves it. */
+/** Builds the studio's page to dist/studio-page; `src/observe/studio/serve-studio.ts` serves it. */
 export default defineConfig({
   root: fileURLToPath(new URL(".", import.meta.url)),
   base: "/studio/",

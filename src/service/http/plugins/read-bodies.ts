@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
 import type { ReceivedBody, RequestResult } from "../../../observe/channels/channels.ts";
-import { describeReceived, mostReceived } from "../../../observe/channels/received-body.ts";
+import { describeReceived, mostReceived } from "../../../observe/channels/channels.ts";
 import { findJsonProblem } from "../../../protocol/json-problem.ts";
 import { bodyLimit, problemDetails, problemKinds } from "../../../protocol/problems.ts";
 import { shortenPath } from "../../../protocol/routes.ts";

@@ -1,0 +1,226 @@
+import { type Difference, differenceLine } from "../../fixtures/engine/answer.ts";
+import { escapeControls } from "../../util/escape-controls.ts";
+import { type JunitCase, renderJunitXml } from "../../util/junit.ts";
+import { renderTable, wrapText } from "../../util/table.ts";
+import type { FoundFacilitator } from "./find-facilitator.ts";
+import type { Level } from "./level.ts";
+import type { ConformanceResult, Obstacle } from "./run-conformance.ts";
+
+/** The number of scenarios by result. */
+type Tally = { passed: number; wrong: number; differs: number; kit: number; notRun: number };
+
+/** Counts scenarios by result. */
+export function tally(results: readonly ConformanceResult[]): Tally {
+  const tally: Tally = { passed: 0, wrong: 0, differs: 0, kit: 0, notRun: 0 };
+  for (const result of results) tally[placeOf(result)]++;
+  return tally;
+}
+
+function placeOf(result: ConformanceResult): keyof Tally {
+  if (result.outcome === "failed") return result.level;
+  return result.outcome === "passed" ? "passed" : "notRun";
+}
+
+/** The part of a scenario's name that says what the answer is: `insufficient_funds`. */
+function groupOf({ scenario }: ConformanceResult): string {
+  return scenario.name.split(".").at(-2) ?? "";
+}
+
+/** The report as data. */
+export function describeResults(
+  { baseUrl, access, environment, isKit }: FoundFacilitator,
+  results: readonly ConformanceResult[],
+) {
+  const { passed, wrong, differs, kit, notRun } = tally(results);
+  return {
+    facilitator: `${baseUrl}${access.prefix}`,
+    network: environment.network.name,
+    compared: isKit ? "everything" : "contract",
+    passed,
+    failed: wrong + differs,
+    wrong,
+    differs,
+    kitOnly: kit,
+    notRun,
+    scenarios: results.map(({ scenario, ...result }) => {
+      const { name, means } = scenario;
+      if (result.outcome === "not_run") return { name, means, ...result };
+      return { name, means, ...result, tookMs: Math.round(result.tookMs) };
+    }),
+  };
+}
+
+/** Why a scenario was not run, on one line. */
+function obstacleLine({ why, lacking }: Obstacle): string {
+  return lacking === undefined ? why : `${why}: ${lacking}`;
+}
+
+/** A completely different answer has many differences; the first ones are enough. */
+const mostDifferences = 6;
+
+/** Many failures usually have one cause, so only the names of further ones are shown. */
+const mostFailures = 20;
+
+/** Longer than any sentence of the service. */
+const mostCharacters = 300;
+
+type Failure = Extract<ConformanceResult, { outcome: "failed" }>;
+
+const headings: Readonly<Record<Level, string>> = {
+  wrong: "Wrong: the public specification decides these payments otherwise",
+  differs: "Differs: the verdict is right; the specification leaves open how it is said",
+  kit: "Kit only: choices of this kit, which other facilitators need not share",
+};
+
+/** The report as text: a table by kind of answer, then each failure, then the scenarios that were not run and why. */
+export function renderConformance(
+  { baseUrl, access, environment, isKit }: FoundFacilitator,
+  results: readonly ConformanceResult[],
+  { parallel }: { parallel: number },
+): string {
+  const counts = tally(results);
+  const compared = isKit
+    ? "headers and bodies, to the letter"
+    : "status, verdict and reason; messages and headers are its own";
+  const cells = (of: Tally) =>
+    (isKit ? [of.passed, of.wrong, of.notRun] : [of.passed, of.wrong, of.differs, of.kit, of.notRun]).map(
+      String,
+    );
+  const columns = isKit
+    ? ["passed", "failed", "not run"]
+    : ["passed", "wrong", "differs", "kit only", "not run"];
+  const groups = [...Map.groupBy(results, groupOf)].map(([group, of]) => [group, ...cells(tally(of))]);
+  const failures = results.filter((result) => result.outcome === "failed");
+  const skipped = Map.groupBy(
+    results.filter((result) => result.outcome === "not_run"),
+    ({ why }) => why,
+  );
+  return [
+    `Conformance of ${baseUrl}${access.prefix} on ${environment.network.name}`,
+    `Compared: ${compared}`,
+    ...(parallel === 1 ? [] : [`Scenarios at a time: ${parallel}`]),
+    "",
+    renderTable(
+      ["scenarios", ...columns.map((right) => ({ right }))],
+      [...groups, ["all", ...cells(counts)]],
+    ),
+    ...(["wrong", "differs", "kit"] as const).flatMap((level) => {
+      const ofLevel = failures.filter((failure) => failure.level === level);
+      return renderLevel(isKit ? "Failed" : headings[level], ofLevel);
+    }),
+    ...(skipped.size === 0 ? [] : ["", "Not run"]),
+    ...[...skipped].flatMap(([why, ofWhy]) => renderObstacle(why, ofWhy)),
+    "",
+    summarize(counts, isKit, [...skipped.keys()]),
+    ...(isEverywhereUnauthorized(failures)
+      ? ["Every failure is a 401. Is the API key one of this facilitator? Set X402_API_KEY."]
+      : []),
+  ].join("\n");
+}
+
+/** 0 when nothing fails, 1 when something is wrong or nothing was run, 2 when something differs. */
+export function exitCodeOf(
+  { passed, wrong, differs, kit }: Tally,
+  results: readonly ConformanceResult[],
+): number {
+  const failures = results.filter((result) => result.outcome === "failed");
+  if (wrong > 0 || passed + differs + kit === 0 || isEverywhereUnauthorized(failures)) return 1;
+  return differs > 0 ? 2 : 0;
+}
+
+function renderLevel(heading: string, failures: readonly Failure[]): string[] {
+  if (failures.length === 0) return [];
+  return [
+    ...["", heading],
+    ...failures.slice(0, mostFailures).flatMap(renderFailure),
+    ...failures.slice(mostFailures).map(({ scenario }) => `  ${scenario.name}`),
+  ];
+}
+
+function renderFailure({ scenario, rule, differences }: Failure): string[] {
+  const more = differences.length - mostDifferences;
+  return [
+    `  ${scenario.name}`,
+    `    ${scenario.means}`,
+    ...(rule === undefined
+      ? []
+      : [`    Specification v${scenario.x402Version}, ${rule.section}: ${rule.says}`]),
+    ...differences.slice(0, mostDifferences).flatMap(renderDifference),
+    ...(more > 0 ? [`      and ${more} more`] : []),
+  ];
+}
+
+function isEverywhereUnauthorized(failures: readonly Failure[]): boolean {
+  const isUnauthorized = ({ differences }: Failure) =>
+    differences.some(({ at, got }) => at === "status" && got === "401");
+  return failures.length > 0 && failures.every(isUnauthorized);
+}
+
+function renderObstacle(why: string, results: readonly Extract<ConformanceResult, { outcome: "not_run" }>[]) {
+  const lacking = [...new Set(results.flatMap(({ lacking }) => lacking ?? []))];
+  const reason = lacking.length === 0 ? why : `${why}: ${lacking.join(", ")}`;
+  const [first = "", ...others] = wrapText(reason, 72);
+  return [`  ${`${results.length}`.padStart(4)}  ${first}`, ...others.map((line) => `        ${line}`)];
+}
+
+function renderDifference({ at, expected, got }: Difference): string[] {
+  // Names and values of members come from the facilitator, and must not look like lines of the report.
+  return [`      ${at}`, `        - ${shorten(expected)}`, `        + ${shorten(got)}`].map(escapeControls);
+}
+
+function shorten(text: string): string {
+  return text.length > mostCharacters ? `${text.slice(0, mostCharacters)}…` : text;
+}
+
+function summarize(
+  { passed, wrong, differs, kit, notRun }: Tally,
+  isKit: boolean,
+  whyNot: readonly string[],
+): string {
+  const run = passed + wrong + differs;
+  if (run + kit === 0) return "Nothing was run.";
+  const others = [
+    ...(kit === 0 ? [] : [`${kit} are choices of this kit, and not counted.`]),
+    ...(notRun === 0 ? [] : [`${notRun} could not be run (${summarizeReasons(whyNot)}).`]),
+  ];
+  if (run === 0) return ["Nothing that the specification decides was run.", ...others].join(" ");
+  if (wrong + differs === 0) return [`All ${passed} scenarios passed.`, ...others].join(" ");
+  const what = isKit
+    ? `${wrong} of ${run} scenarios failed (- expected, + got).`
+    : `Of ${run} scenarios ${wrong} are wrong and ${differs} differ (- expected, + got).`;
+  return [what, ...others].join(" ");
+}
+
+function summarizeReasons([first = "", ...others]: readonly string[]): string {
+  if (others.length === 0) return first;
+  return `${first}, and ${others.length} other ${others.length === 1 ? "reason" : "reasons"}, above`;
+}
+
+/** The report as JUnit XML, which CI systems read: a suite for each operation and version. */
+export function renderJunit(
+  { baseUrl, access }: FoundFacilitator,
+  results: readonly ConformanceResult[],
+): string {
+  const suites = Map.groupBy(
+    results,
+    ({ scenario }) => `${scenario.operation}, version ${scenario.x402Version}`,
+  );
+  return renderJunitXml(
+    `x402 conformance of ${baseUrl}${access.prefix}`,
+    new Map([...suites].map(([name, ofSuite]) => [name, ofSuite.map(describeCase)])),
+  );
+}
+
+function describeCase(result: ConformanceResult): JunitCase {
+  const { scenario } = result;
+  const className = `${scenario.operation}.v${scenario.x402Version}.${groupOf(result)}`;
+  const common = { name: scenario.name, className };
+  if (result.outcome === "not_run") return { ...common, tookMs: 0, skipped: obstacleLine(result) };
+  const { tookMs } = result;
+  if (result.outcome === "passed") return { ...common, tookMs };
+  const lines = result.differences.map(differenceLine);
+  const [first = "", ...others] = lines;
+  const message = others.length === 0 ? first : `${first}, and ${others.length} more`;
+  if (result.level === "kit") return { ...common, tookMs, skipped: `a choice of this kit: ${message}` };
+  return { ...common, tookMs, failure: { type: result.level, message, lines: [scenario.means, ...lines] } };
+}

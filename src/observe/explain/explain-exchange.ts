@@ -1,0 +1,181 @@
+import { parsePaymentRequest } from "../../methods/methods.ts";
+import { reasons } from "../../protocol/catalogue.ts";
+import { adviceOnReason, reasonTexts } from "../../protocol/catalogue-texts.ts";
+import { type Finding, finding, mistakes } from "../../protocol/mistakes.ts";
+import type { Asset, Network, NetworkRegistry } from "../../protocol/networks.ts";
+import { expiryMarginSeconds, usualMaxValiditySeconds } from "../../protocol/refusals.ts";
+import type { X402Version } from "../../protocol/requests.ts";
+import { describeOne, formatAmount, unitsOf } from "../../protocol/token-units.ts";
+import { parseUint256 } from "../../protocol/wire-values.ts";
+import { membersOf } from "../../util/json.ts";
+import { showValue } from "../../util/show-value.ts";
+import { isRecord } from "./read-input.ts";
+
+/** Whole tokens that no single payment is likely to ask for. */
+const unlikelyTokens = 1_000_000n;
+
+/** The decimals of ether, which are often taken for those of every token. */
+const etherDecimals = 18;
+
+/** Whether `extra` of requirements names the token as it names itself: clients sign for what stands there. */
+export function explainExtra(at: string, extra: unknown, { name, version }: Asset): Finding[] {
+  const named = membersOf(extra);
+  if (named.name === name && named.version === version) return [];
+  const given = extra === undefined ? extra : { name: named.name, version: named.version };
+  return [
+    finding("extra-differs", `${at}.extra`, {
+      got: showValue(given),
+      expected: JSON.stringify({ name, version }),
+    }),
+  ];
+}
+
+/** What in an offer makes every payment for it fail, although each of its members can be read. */
+export function explainOffer(at: string, offer: Record<string, unknown>, token: Asset): Finding[] {
+  return [
+    ...explainSize(at, offer, token),
+    ...explainTimeout(`${at}.maxTimeoutSeconds`, offer.maxTimeoutSeconds),
+    ...explainExtra(at, offer.extra, token),
+  ];
+}
+
+/** The member of requirements that says how much, by the version that they are of. */
+export function amountMemberOf(terms: Record<string, unknown>): "amount" | "maxAmountRequired" {
+  return terms.maxAmountRequired === undefined ? "amount" : "maxAmountRequired";
+}
+
+/** An amount that nobody means: of a token with few decimals, one that was counted with 18. */
+function explainSize(at: string, offer: Record<string, unknown>, token: Asset): Finding[] {
+  const name = amountMemberOf(offer);
+  const text = offer[name];
+  const amount = typeof text === "string" ? parseUint256(text) : null;
+  const units = unitsOf(token);
+  const excess = etherDecimals - units.decimals;
+  if (amount === null || excess <= 0 || amount < unlikelyTokens * 10n ** BigInt(units.decimals)) return [];
+  const meant = amount / 10n ** BigInt(excess);
+  return [
+    finding("amount-off-by-decimals", `${at}.${name}`, {
+      got: `${amount} (${formatAmount(amount, units)})`,
+      expected: `${meant} (${formatAmount(meant, units)}), if it was counted with ${etherDecimals} decimals`,
+      fix: `Count in the token's smallest unit: ${describeOne(units)}.`,
+    }),
+  ];
+}
+
+/** Clients sign until `maxTimeoutSeconds` from now. */
+function explainTimeout(at: string, seconds: unknown): Finding[] {
+  if (typeof seconds !== "number") return [];
+  if (seconds > Number(expiryMarginSeconds) && seconds <= Number(usualMaxValiditySeconds)) return [];
+  const expected = `more than ${expiryMarginSeconds}, and at most ${usualMaxValiditySeconds} (a day)`;
+  return [finding("timeout-out-of-range", at, { got: `${seconds}`, expected })];
+}
+
+/** Both halves of a request. `at`: what the requirements are called. */
+type Halves = { payload: unknown; requirements: unknown; at: string };
+
+/**
+ * What the service itself says of a request that it cannot read. For requests in which nothing else was found: what it
+ * refuses must never be said to be right.
+ */
+export function explainUnread({ payload, requirements, at }: Halves, networks: NetworkRegistry): Finding[] {
+  const body = { paymentPayload: payload, paymentRequirements: requirements };
+  const parsed = parsePaymentRequest(body, networks);
+  if (parsed.ok) {
+    const { identifierProblem } = parsed;
+    return identifierProblem === undefined
+      ? []
+      : [finding("missing-member", "paymentPayload.extensions", { expected: identifierProblem })];
+  }
+  const { message, at: path = "" } = parsed.invalid;
+  const problem = message.slice(path.length);
+  const found = path
+    .split(".")
+    .reduce<unknown>((value, name) => (isRecord(value) ? value[name] : value), body);
+  return [
+    finding("missing-member", path.replace(/^paymentRequirements/, at), {
+      ...(path !== "" && { got: showValue(found) }),
+      expected: problem.replace(/^:? (?:must be )?/, ""),
+    }),
+  ];
+}
+
+/** The requirements that a payment header of version 1, which has none, can be meant for. */
+export function requirementsFor(payload: Record<string, unknown>, network: Network | undefined): unknown {
+  const { authorization } = isRecord(payload.payload) ? payload.payload : {};
+  const { value, to } = isRecord(authorization) ? authorization : {};
+  const asset = network?.usdc.address;
+  return { scheme: "exact", network: payload.network, maxAmountRequired: value, asset, payTo: to };
+}
+
+/** A payment that a payer could make for an offer of a challenge. */
+export function paymentFor(offer: Record<string, unknown>, version: X402Version): unknown {
+  const account = `0x${"01".repeat(20)}`;
+  const authorization = {
+    ...{ from: account, to: account, value: "1", validAfter: "0", validBefore: "1" },
+    nonce: `0x${"01".repeat(32)}`,
+  };
+  const payload = { signature: "0x", authorization };
+  return version === 1
+    ? { x402Version: 1, scheme: "exact", network: offer.network, payload }
+    : { x402Version: 2, accepted: offer, payload };
+}
+
+/** The members of an answer that are read, as they came. */
+export type AnswerMembers = {
+  success?: unknown;
+  isValid?: unknown;
+  network?: unknown;
+  errorReason?: unknown;
+  invalidReason?: unknown;
+  errorMessage?: unknown;
+  invalidMessage?: unknown;
+  transaction?: unknown;
+  /** Of the catalogue; other facilitators do not say it. */
+  situation?: unknown;
+  /** Of a problem: an answer without a verdict. */
+  type?: unknown;
+};
+
+/** Reasons that do not follow from the request, or whose advice says already how to find out what in it leads there. */
+const beyondRequest = [
+  "insufficient_funds",
+  "invalid_transaction_state",
+  "invalid_payload",
+  "invalid_exact_evm_payload_undeployed_smart_wallet",
+];
+
+const noVerdict =
+  "The request or the service was in no state to be judged: the answer decides nothing of the payment.";
+
+/** Explains an answer that is no success by its reason. */
+export function explainRefusedAnswer(answer: AnswerMembers): Finding {
+  const { errorReason, errorMessage, situation } = answer;
+  const given = errorReason ?? answer.invalidReason;
+  const message = errorMessage ?? answer.invalidMessage;
+  const told = typeof message === "string" && message !== "" ? message : undefined;
+  const at = "success" in answer || errorReason !== undefined ? "errorReason" : "invalidReason";
+  const got = told === undefined ? showValue(given) : `${showValue(given)}: ${told}`;
+  // Of the reasons that are known, those that refuse nothing.
+  const isUndetermined =
+    typeof given === "string" && Object.hasOwn(reasonTexts, given) && !Object.hasOwn(reasons, given);
+  const mistake = isUndetermined ? "undetermined" : "refused";
+  if (typeof given !== "string") {
+    return finding(mistake, at, { got, why: "The answer names no reason." });
+  }
+  const reason = (isUndetermined ? problemOf(answer) : undefined) ?? given;
+  const advice = adviceOnReason(reason, situation);
+  if (advice === undefined) {
+    const why = "The reason is none of this facilitator's: the one that gave it has to say what it means.";
+    return finding(mistake, at, { got, why });
+  }
+  const isInRequest = !isUndetermined && !beyondRequest.includes(reason);
+  const fix = isInRequest ? `${advice.fix} ${mistakes.refused.fix}` : advice.fix;
+  return finding(mistake, at, { got, fix, reason, why: advice.why || noVerdict });
+}
+
+/** The name of the problem that an answer is; undefined for others. */
+function problemOf({ type }: AnswerMembers): string | undefined {
+  const [, name] =
+    (typeof type === "string" && /^urn:x402-facilitator-kit:problem:([a-z-]+)$/.exec(type)) || [];
+  return name !== undefined && adviceOnReason(name, undefined) !== undefined ? name : undefined;
+}

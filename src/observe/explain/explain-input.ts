@@ -1,0 +1,506 @@
+import { parsePaymentRequest } from "../../methods/methods.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { sameAddress } from "../../protocol/hex.ts";
+import { type KnownTokens, knownToken } from "../../protocol/known-token.ts";
+import { type Finding, finding, sortByRank } from "../../protocol/mistakes.ts";
+import {
+  type Asset,
+  builtInNetworks,
+  formatNetwork,
+  type Network,
+  type NetworkRegistry,
+  type NetworkTier,
+} from "../../protocol/networks.ts";
+import { address } from "../../protocol/primitives.ts";
+import { adviceOnPower, expiryMarginSeconds, powerOfTenBetween } from "../../protocol/refusals.ts";
+import { formatAmount, parseAmount, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
+import { isBytes32, parseUint256 } from "../../protocol/wire-values.ts";
+import { showValue } from "../../util/show-value.ts";
+import {
+  type AnswerMembers,
+  amountMemberOf,
+  explainExtra,
+  explainOffer,
+  explainRefusedAnswer,
+  explainUnread,
+  paymentFor,
+  requirementsFor,
+} from "./explain-exchange.ts";
+import { explainSignature } from "./explain-signature.ts";
+import { type Input, isRecord, readInput } from "./read-input.ts";
+
+/** What payments are compared with. */
+export type ExplainContext = {
+  /** The known networks; the built-in ones by default. */
+  networks?: NetworkRegistry | undefined;
+  /** The facilitator contract of each tier of networks. */
+  contracts: Readonly<Record<NetworkTier, Address>>;
+  /** The tokens that the facilitator takes; the USDC of each network by default. */
+  tokens?: KnownTokens | undefined;
+  /** Unix seconds, by the chain where there is one; undefined where the times of a payment are not to be judged. */
+  now: bigint | undefined;
+  /** Whose time `now` is, such as `this machine's clock`, where what is said of the times is to name it. */
+  clock?: string | undefined;
+  /** Whether the signature was found good, maybe by the payer's wallet contract, which is not asked here. */
+  signatureHeld?: boolean | undefined;
+};
+
+/** The kind of the explained text, and all findings, worst first. */
+export type Explanation = {
+  /** Undefined when it could not be read at all. */
+  kind: "request" | "payment" | "challenge" | "answer" | undefined;
+  findings: readonly Finding[];
+  /** The content of an answer, if nothing is wrong with it. */
+  says?: string;
+};
+
+type Version = 1 | 2;
+
+/** One half of a request: the payment or the requirements. */
+type Side = {
+  at: string;
+  value: Record<string, unknown>;
+  network: Network | undefined;
+  /** Requirements in the short form of version 1, which leaves out scheme and payTo. */
+  isShort: boolean;
+};
+
+/**
+ * Explains a payment, a challenge or an answer: lists everything that would prevent settling, not only the first
+ * reason a facilitator would give. It asks no chain, so it does not check balances and used authorizations.
+ */
+export function explain(text: string, context: ExplainContext): Explanation {
+  const { input, findings } = readInput(text);
+  if (input === undefined) return { kind: undefined, findings };
+  let found: Finding[];
+  switch (input.kind) {
+    case "answer":
+      return { kind: "answer", ...explainAnswer(input.answer) };
+    case "challenge":
+      found = explainChallenge(input.accepts, input.x402Version === 2 ? 2 : 1, context);
+      break;
+    case "payment":
+      found = explainRequest(input.payload, undefined, context);
+      break;
+    case "request":
+      found = [
+        ...explainRequest(input.payload, input.requirements ?? null, context),
+        ...explainOuterVersion(input, context),
+      ];
+  }
+  return { kind: input.kind, findings: sortByRank(findings.concat(found)) };
+}
+
+/**
+ * The version beside a payment, which decides nothing here. Only told of what can be read: a refusal of anything else
+ * has another cause.
+ */
+function explainOuterVersion(
+  { payload, requirements, x402Version }: Extract<Input, { kind: "request" }>,
+  { networks = builtInNetworks }: ExplainContext,
+): Finding[] {
+  if (x402Version === undefined) return [];
+  const parsed = parsePaymentRequest(
+    { paymentPayload: payload, paymentRequirements: requirements },
+    networks,
+  );
+  if (!parsed.ok || parsed.request.x402Version === x402Version) return [];
+  const facts = { got: showValue(x402Version), expected: `${parsed.request.x402Version}, as in the payment` };
+  return [finding("outer-version-differs", "x402Version", facts)];
+}
+
+/** @param requirements undefined of a payment header, which has none */
+function explainRequest(payload: unknown, requirements: unknown, context: ExplainContext): Finding[] {
+  const findings: Finding[] = [];
+  if (!isRecord(payload)) {
+    return [finding("missing-member", "paymentPayload", { expected: "an object" })];
+  }
+  const version = readVersion(payload, findings);
+  const accepted = version === 2 && isRecord(payload.accepted) ? payload.accepted : payload;
+  const at = accepted === payload ? "paymentPayload" : "paymentPayload.accepted";
+  const paid = readSide(at, accepted, version, findings, context);
+  const asked = isRecord(requirements)
+    ? readSide("paymentRequirements", requirements, version, findings, context)
+    : version === 2 && accepted !== payload
+      ? { ...paid, at: "paymentPayload.accepted" }
+      : undefined;
+  if (requirements !== undefined && !isRecord(requirements)) {
+    findings.push(finding("missing-member", "paymentRequirements", { expected: "an object" }));
+  }
+  if (paid.network !== undefined && asked?.network !== undefined && paid.network !== asked.network) {
+    findings.push(
+      finding("networks-differ", `${asked.at}.network`, {
+        got: asked.network.name,
+        expected: paid.network.name,
+      }),
+    );
+  }
+  const network = paid.network ?? asked?.network;
+  if (asked !== undefined) findings.push(...explainTerms(asked, network, context));
+  const ofPayment = explainAuthorization(payload.payload, asked, network, context);
+  const token = asked && tokenAsked({ ...asked, network }, context);
+  // Where the signature is good, nobody has signed for what `extra` says.
+  if (asked !== undefined && token !== undefined && ofPayment.some(isOfAnotherSigner)) {
+    findings.push(...explainExtra(asked.at, asked.value.extra, token));
+  }
+  findings.push(...ofPayment);
+  if (findings.length > 0) return findings;
+  const terms = requirements ?? (version === 2 ? accepted : requirementsFor(payload, network));
+  const named = requirements === undefined ? at : "paymentRequirements";
+  return explainUnread({ payload, requirements: terms, at: named }, context.networks ?? builtInNetworks);
+}
+
+function readVersion(payload: Record<string, unknown>, findings: Finding[]): Version {
+  const looksLike: Version = isRecord(payload.accepted) ? 2 : 1;
+  const version = payload.x402Version;
+  if (version !== 1 && version !== 2) {
+    findings.push(
+      finding("missing-member", "paymentPayload.x402Version", {
+        got: showValue(version),
+        expected: "1 or 2",
+      }),
+    );
+    return looksLike;
+  }
+  if (version !== looksLike) {
+    findings.push(
+      finding("wrong-version", "paymentPayload.x402Version", {
+        got: showValue(version),
+        expected: `${looksLike}, going by its members`,
+      }),
+    );
+  }
+  return looksLike;
+}
+
+/** Reads network and scheme of one half. */
+function readSide(
+  at: string,
+  value: Record<string, unknown>,
+  version: Version,
+  findings: Finding[],
+  { networks = builtInNetworks }: ExplainContext,
+): Side {
+  const network = readNetwork(`${at}.network`, value.network, version, findings, networks);
+  const isShort = version === 1 && at === "paymentRequirements" && value.amount !== undefined;
+  if (value.scheme !== "exact" && !(isShort && value.scheme === undefined)) {
+    findings.push(
+      finding("missing-member", `${at}.scheme`, { got: showValue(value.scheme), expected: '"exact"' }),
+    );
+  }
+  return { at, value, network, isShort };
+}
+
+function readNetwork(
+  at: string,
+  name: unknown,
+  version: Version,
+  findings: Finding[],
+  networks: NetworkRegistry,
+): Network | undefined {
+  const network = typeof name === "string" ? networks.find(name, version) : undefined;
+  if (network !== undefined) return network;
+  const other = typeof name === "string" ? networks.find(name, version === 1 ? 2 : 1) : undefined;
+  if (other !== undefined) {
+    const expected = `${formatNetwork(other, version)} in version ${version}`;
+    findings.push(finding("wrong-version", at, { got: showValue(name), expected }));
+  } else {
+    const known = networks.all.map((one) => formatNetwork(one, version)).join(", ");
+    findings.push(finding("unknown-network", at, { got: showValue(name), expected: `one of ${known}` }));
+  }
+  return other;
+}
+
+/** What the seller asks for: amount, asset, payTo. */
+function explainTerms(
+  { at, value, isShort }: Side,
+  network: Network | undefined,
+  context: ExplainContext,
+): Finding[] {
+  const findings: Finding[] = [];
+  const amountName = amountMemberOf(value);
+  const units = unitsAsked({ value, network }, context);
+  findings.push(...explainNumber(`${at}.${amountName}`, value[amountName], units));
+  if (value[amountName] === "0") {
+    findings.push(
+      finding("amount-zero", `${at}.${amountName}`, { got: '"0"', expected: "more than nothing" }),
+    );
+  }
+  if (network === undefined) return findings;
+
+  const { networks = builtInNetworks, tokens } = context;
+  const configured = tokens?.[network.name] ?? [];
+  const taken = configured.length > 0 ? configured : [network.usdc];
+  const { asset } = value;
+  if (!isAddress(asset)) {
+    findings.push(
+      finding("missing-member", `${at}.asset`, {
+        got: showValue(asset),
+        expected: `the token's address, ${taken.map((token) => token.address).join(" or ")}`,
+      }),
+    );
+  } else if (!taken.some(({ address }) => sameAddress(address, asset))) {
+    const home = networks.all.find((one) => sameAddress(one.usdc.address, asset));
+    const or = configured.length > 0 ? "" : ", or an asset that the facilitator was configured for";
+    const listed = taken.map((token) => `${token.address} (${unitsOf(token).symbol} on ${network.name})`);
+    findings.push(
+      finding("wrong-asset", `${at}.asset`, {
+        got: home === undefined ? asset : `${asset}, which is ${unitsOf(home.usdc).symbol} on ${home.name}`,
+        expected: `${listed.join(" or ")}${or}`,
+      }),
+    );
+  }
+  const payTo = isShort ? (value.payTo === undefined ? value.recipient : value.payTo) : value.payTo;
+  if (payTo !== undefined || !isShort) {
+    findings.push(...explainContract("pay-to-is-not-the-contract", `${at}.payTo`, payTo, network, context));
+  }
+  return findings;
+}
+
+/** Whether an address is the facilitator contract of the network. */
+function explainContract(
+  mistake: "pay-to-is-not-the-contract" | "signed-for-another-recipient",
+  at: string,
+  value: unknown,
+  { tier, name }: Network,
+  { contracts }: ExplainContext,
+): Finding[] {
+  const expected = `${contracts[tier]} (the facilitator contract on ${name})`;
+  if (!isAddress(value)) return [finding("missing-member", at, { got: showValue(value), expected })];
+  if (sameAddress(value, contracts[tier])) return [];
+  const otherTier = sameAddress(value, contracts[tier === "mainnet" ? "testnet" : "mainnet"]);
+  return [finding(otherTier ? "other-tier" : mistake, at, { got: value, expected })];
+}
+
+function explainAuthorization(
+  payload: unknown,
+  asked: Side | undefined,
+  network: Network | undefined,
+  context: ExplainContext,
+): Finding[] {
+  const at = "paymentPayload.payload";
+  if (!isRecord(payload))
+    return [
+      finding("missing-member", at, {
+        got: showValue(payload),
+        expected: "an object with signature and authorization",
+      }),
+    ];
+  const { authorization } = payload;
+  if (!isRecord(authorization)) {
+    return [
+      finding("missing-member", `${at}.authorization`, {
+        got: showValue(authorization),
+        expected: "an object",
+      }),
+    ];
+  }
+  const findings: Finding[] = [];
+  const units = unitsAsked(asked ?? { value: {}, network }, context);
+  const number = (name: string, unitsOfIt?: TokenUnits) => {
+    const given = authorization[name];
+    findings.push(...explainNumber(`authorization.${name}`, given, unitsOfIt));
+    return typeof given === "string" ? (parseUint256(given) ?? undefined) : undefined;
+  };
+  const value = number("value", units);
+  const validAfter = number("validAfter");
+  const validBefore = number("validBefore");
+  if (!isAddress(authorization.from)) {
+    findings.push(
+      finding("missing-member", "authorization.from", {
+        got: showValue(authorization.from),
+        expected: "the payer's address",
+      }),
+    );
+  }
+  if (!isBytes32(authorization.nonce)) {
+    findings.push(
+      finding("missing-member", "authorization.nonce", {
+        got: showValue(authorization.nonce),
+        expected: "32 bytes: 0x and 64 hexadecimal digits",
+      }),
+    );
+  }
+  if (network !== undefined) {
+    findings.push(
+      ...explainContract(
+        "signed-for-another-recipient",
+        "authorization.to",
+        authorization.to,
+        network,
+        context,
+      ),
+    );
+  }
+  if (value !== undefined && asked !== undefined) {
+    findings.push(...explainAmounts(value, asked, units));
+  }
+  findings.push(...explainTimes(validAfter, validBefore, context));
+  if (context.signatureHeld !== true) {
+    findings.push(
+      ...explainSignature({
+        authorization,
+        signature: payload.signature,
+        network,
+        required: asked?.value,
+        tokens: context.tokens,
+      }),
+    );
+  }
+  return findings;
+}
+
+function isOfAnotherSigner({ mistake }: Finding): boolean {
+  return mistake === "signed-with-another-domain" || mistake === "signed-by-another-key";
+}
+
+/** The token that one half names; undefined where it names none that is known. */
+function tokenAsked(
+  { value, network }: Pick<Side, "value" | "network">,
+  { tokens }: ExplainContext,
+): Asset | undefined {
+  return typeof value.asset === "string" ? knownToken(network, value.asset, tokens) : undefined;
+}
+
+/** How the amounts of one half are shown: in the units of its token, or of the network's USDC. */
+function unitsAsked(side: Pick<Side, "value" | "network">, context: ExplainContext): TokenUnits {
+  const { network } = side;
+  const configured = network && context.tokens?.[network.name]?.[0];
+  const token = tokenAsked(side, context) ?? configured ?? network?.usdc;
+  return unitsOf(token ?? { name: "USDC", decimals: 6 });
+}
+
+function explainAmounts(value: bigint, { at, value: terms }: Side, units: TokenUnits): Finding[] {
+  const name = amountMemberOf(terms);
+  const required = typeof terms[name] === "string" ? parseUint256(terms[name]) : null;
+  if (required === null || required === value) return [];
+  const facts = {
+    got: `${value} (${formatAmount(value, units)})`,
+    expected: `${required} (${formatAmount(required, units)}), as ${at}.${name} asks`,
+  };
+  const power = powerOfTenBetween(value, required);
+  if (power === undefined) return [finding("amount-differs", "authorization.value", facts)];
+  return [
+    finding("amount-off-by-decimals", "authorization.value", {
+      ...facts,
+      fix: adviceOnPower(power, units),
+    }),
+  ];
+}
+
+function explainTimes(
+  validAfter: bigint | undefined,
+  validBefore: bigint | undefined,
+  { now, clock }: Pick<ExplainContext, "now" | "clock">,
+): Finding[] {
+  const findings: Finding[] = [];
+  const inMilliseconds = (time: bigint | undefined) =>
+    time !== undefined && time > 100_000_000_000n && time < 100_000_000_000_000n;
+  for (const [name, time] of [
+    ["validAfter", validAfter],
+    ["validBefore", validBefore],
+  ] as const) {
+    if (time !== undefined && inMilliseconds(time)) {
+      findings.push(
+        finding("times-in-milliseconds", `authorization.${name}`, {
+          got: `${time}`,
+          expected: `${time / 1000n}`,
+        }),
+      );
+    }
+  }
+  if (now === undefined) return findings;
+  if (validAfter !== undefined && !inMilliseconds(validAfter) && validAfter >= now) {
+    findings.push(
+      finding("not-valid-yet", "authorization.validAfter", {
+        got: `${validAfter}, ${validAfter - now} s ahead of ${clock ?? "the clock"}`,
+        expected: `below ${now}`,
+      }),
+    );
+  }
+  if (validBefore !== undefined && validBefore < now + expiryMarginSeconds) {
+    const got =
+      validBefore < now
+        ? `${validBefore}, ${now - validBefore} s ago`
+        : `${validBefore}, in ${validBefore - now} s`;
+    findings.push(
+      finding("expired", "authorization.validBefore", {
+        got: clock === undefined ? got : `${got} by ${clock}`,
+        expected: `at least ${now + expiryMarginSeconds}`,
+      }),
+    );
+  }
+  return findings;
+}
+
+/** Whether something is a uint256 as the protocol writes it; an amount of these units may be given in whole tokens. */
+function explainNumber(at: string, value: unknown, units: TokenUnits | undefined): Finding[] {
+  if (typeof value === "string" && parseUint256(value) !== null) return [];
+  if (typeof value === "string" && /^[1-9]\d{77,}$/.test(value)) {
+    return [finding("number-too-large", at, { got: showValue(value), expected: "below 2^256" })];
+  }
+  const facts = { got: showValue(value), expected: "a string of decimal digits" };
+  const missing = finding("missing-member", at, facts);
+  if (units === undefined) return [missing];
+  const { symbol, decimals } = units;
+  const text = typeof value === "string" && value.length < 100 ? value : "";
+  const [, digits = "", unit = ""] = /^\$?(\d*\.?\d+)\s*(\D.*)?$/.exec(text) ?? [];
+  const inTokens = parseAmount(digits, decimals);
+  if (
+    inTokens !== undefined &&
+    ["", "usd", "usdc", "$", symbol.toLowerCase()].includes(unit.toLowerCase()) &&
+    /[^\d\s]/.test(text)
+  ) {
+    return [finding("amount-in-dollars", at, { got: facts.got, expected: `"${inTokens}"` })];
+  }
+  return [missing];
+}
+
+/** Checks the offers of a 402, as far as possible before anything is signed. */
+function explainChallenge(accepts: readonly unknown[], version: Version, context: ExplainContext): Finding[] {
+  const each = accepts.map((entry, index) => {
+    const at = `accepts[${index}]`;
+    if (!isRecord(entry))
+      return [finding("missing-member", at, { got: showValue(entry), expected: "an object" })];
+    const findings: Finding[] = [];
+    const side = readSide(at, entry, version, findings, context);
+    const token = tokenAsked(side, context);
+    const found = [
+      ...findings,
+      ...explainTerms(side, side.network, context),
+      ...(token === undefined ? [] : explainOffer(at, entry, token)),
+    ];
+    if (found.length > 0) return found;
+    const payload = paymentFor(entry, version);
+    return explainUnread({ payload, requirements: entry, at }, context.networks ?? builtInNetworks);
+  });
+  const none = each.length === 0 || each.every((findings) => findings.length > 0);
+  return [...(none ? [finding("nothing-accepted", "accepts")] : []), ...each.flat()];
+}
+
+function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
+  const fields: AnswerMembers = answer;
+  if (fields.success === true) {
+    const { transaction, network } = fields;
+    if (!isBytes32(transaction)) {
+      const facts = { got: showValue(transaction), expected: "the hash of the transaction that paid" };
+      return { findings: [finding("missing-member", "transaction", facts)] };
+    }
+    const where = typeof network === "string" ? ` on ${network}` : "";
+    return {
+      findings: [],
+      says: `Nothing is wrong: the answer says that the payment was settled in ${transaction}${where}. The chain was not asked.`,
+    };
+  }
+  if (fields.success === undefined && fields.isValid === true) {
+    return {
+      findings: [],
+      says: "Nothing is wrong: the answer says that the payment is valid. It is not settled by that.",
+    };
+  }
+  return { findings: [explainRefusedAnswer(fields)] };
+}
+
+function isAddress(value: unknown): value is Address {
+  return address.safeParse(value).success;
+}

@@ -1,0 +1,103 @@
+import { expect, onTestFinished, test, vi } from "vitest";
+import { examplePayment } from "../../../test/support/example-payment.ts";
+import { authorizationOf } from "../../methods/exact-eip3009/payload.ts";
+import type { PaymentUse } from "../../methods/on-chain/settling.ts";
+import { refusals } from "../../protocol/refusals.ts";
+import { channels, type RequestResult, type SettlementStep } from "../channels/channels.ts";
+import { describePayment } from "./payment-detail.ts";
+import { createPaymentLog } from "./payment-log.ts";
+import { createPaymentStore } from "./payment-store.ts";
+
+const serviceId = "the service";
+const contract = "0x00000000000000000000000000000000000000F0";
+const contracts = { mainnet: contract, testnet: contract } as const;
+const transaction = `0x${"ab".repeat(32)}` as const;
+const submission = `0x${"cd".repeat(32)}` as const;
+
+const use: PaymentUse = {
+  ...{ kind: "used", transaction: submission, blockNumber: 7n, timestamp: 1_700_000_000n },
+  ...{ sender: `0x${"5a".repeat(20)}`, to: null, moved: { to: contract, value: 10_000n } },
+};
+
+const payment = examplePayment({ payTo: contract });
+const { settlementId } = payment;
+
+/** A payment whose settle had a result, and then steps in the ledger; its authorization was used on the token. */
+async function describe(result: RequestResult, steps: readonly SettlementStep[]) {
+  const store = createPaymentStore(serviceId);
+  onTestFinished(() => store.close());
+  const about = { serviceId, requestId: "1", operation: "settle", settlementId, payment } as const;
+  channels.request.publish(() => about);
+  channels.payment.publish(() => ({ ...about, status: 200, result, tookMs: 3 }));
+  for (const step of steps) channels.settlement.publish(() => step);
+  const logged = createPaymentLog(store).find(settlementId);
+  if (logged === undefined) throw new Error("the payment is not in the log");
+  const authorizationUse = vi.fn(async () => use);
+  const { explanations } = await describePayment(logged, { contracts }, { authorizationUse });
+  return { explanations, asked: authorizationUse.mock.calls.length };
+}
+
+const failed = { serviceId, settlementId, step: "failed", transaction, failure: "reverted" } as const;
+
+test.each<{ which: string; result: RequestResult; steps: readonly SettlementStep[] }>([
+  {
+    which: "was refused for it",
+    result: { outcome: "invalid", reason: "invalid_transaction_state" },
+    steps: [],
+  },
+  {
+    which: "expired after it, before the shop settled",
+    result: { outcome: "invalid", reason: "invalid_exact_evm_payload_authorization_valid_before" },
+    steps: [],
+  },
+  {
+    which: "failed with a transaction that reverted",
+    result: { outcome: "invalid", reason: "invalid_transaction_state", transaction },
+    steps: [failed],
+  },
+  {
+    which: "failed after its settle was answered as pending",
+    result: { outcome: "pending", transaction },
+    steps: [failed],
+  },
+  {
+    which: "failed, and waits for recovery",
+    result: { outcome: "pending", transaction },
+    steps: [failed, { serviceId, settlementId, step: "recoveryQueued", directSubmission: submission }],
+  },
+])("a use straight on the token is told of a payment that $which", async ({ result, steps }) => {
+  const { explanations } = await describe(result, steps);
+  expect(explanations[0]).toMatchObject({
+    title: "The authorization was used before",
+    got: expect.stringContaining(`in transaction ${submission} of block 7`),
+  });
+});
+
+test.each<{ which: string; result: RequestResult; steps: readonly SettlementStep[] }>([
+  { which: "lacked the balance", result: { outcome: "invalid", reason: "insufficient_funds" }, steps: [] },
+  { which: "is still being settled", result: { outcome: "pending", transaction }, steps: [] },
+  {
+    which: "was settled after all",
+    result: { outcome: "pending", transaction },
+    steps: [{ serviceId, settlementId, step: "settled", transaction }],
+  },
+])("the chain is not asked about the use of a payment that $which", async ({ result, steps }) => {
+  expect(await describe(result, steps)).toMatchObject({ asked: 0 });
+});
+
+test("the chain's clock is compared with this machine's by the time of the refusal, however long ago that was", async () => {
+  const store = createPaymentStore(serviceId);
+  onTestFinished(() => store.close());
+  const { validBefore } = authorizationOf(payment.payment);
+  const { reason, message, situation, chainTime } = refusals.tooLate(validBefore, validBefore + 5n);
+  const about = { serviceId, requestId: "1", operation: "settle", settlementId, payment } as const;
+  const result = { outcome: "invalid", reason, message, situation, chainTime } as const;
+  channels.payment.publish(() => ({ ...about, status: 200, result, tookMs: 3 }));
+  const logged = createPaymentLog(store).find(settlementId);
+  if (logged?.summary.settle == null) throw new Error("the payment is not in the log");
+  const at = Number(validBefore + 5n) * 1_000;
+  const settle = { ...logged.summary.settle, at };
+  const since = { ...logged.summary, settle, lastSeenAt: at + 600_000 };
+  const { explanations } = await describePayment({ ...logged, summary: since }, { contracts }, undefined);
+  expect(explanations).toMatchObject([{ mistake: "expired", got: `${validBefore}, 5 s ago` }]);
+});

@@ -1,0 +1,57 @@
+import type * as OpenTelemetry from "@opentelemetry/api";
+import type { Hex } from "../../protocol/hex.ts";
+import { createBoundedMap } from "../../util/bounded-map.ts";
+import type { TraceHeaders } from "../channels/channels.ts";
+
+/** How many payments and transactions are remembered; the oldest are forgotten first. */
+export const mostRemembered = 10_000;
+
+/** What is needed to make the spans of a service. */
+export type TraceContext = {
+  api: typeof OpenTelemetry;
+  tracer: OpenTelemetry.Tracer;
+  serviceId: string;
+  /** The newest span of each payment by settlement id; later spans without another parent continue it. */
+  payments: {
+    get(settlementId: Hex): OpenTelemetry.SpanContext | undefined;
+    set(settlementId: Hex, span: OpenTelemetry.SpanContext): void;
+  };
+};
+
+export function createTraceContext(api: typeof OpenTelemetry, serviceId: string): TraceContext {
+  const tracer = api.trace.getTracer("x402-facilitator-kit");
+  return { api, tracer, serviceId, payments: createBoundedMap(mostRemembered) };
+}
+
+/** The context for a child of this span, or for a new trace without one. */
+export function contextAfter(
+  { ROOT_CONTEXT, trace }: typeof OpenTelemetry,
+  parent: OpenTelemetry.SpanContext | undefined,
+): OpenTelemetry.Context {
+  return parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent);
+}
+
+const traceparentFormat = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
+const longestHeader = 512;
+
+/**
+ * The parent span in a request's `traceparent` and `tracestate`; undefined without one. Parsed here, so that it does
+ * not depend on the SDK's propagator.
+ *
+ * @see https://www.w3.org/TR/trace-context/
+ */
+export function readTraceparent(
+  api: typeof OpenTelemetry,
+  { traceparent, tracestate }: TraceHeaders = {},
+): OpenTelemetry.SpanContext | undefined {
+  if (typeof traceparent !== "string" || traceparent.length > longestHeader) return undefined;
+  const [, traceId, spanId, flags] = traceparentFormat.exec(traceparent) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  const context: OpenTelemetry.SpanContext = {
+    ...{ traceId, spanId, isRemote: true },
+    traceFlags: Number.parseInt(flags, 16) & api.TraceFlags.SAMPLED,
+    ...(typeof tracestate === "string" &&
+      tracestate.length <= longestHeader && { traceState: api.createTraceState(tracestate) }),
+  };
+  return api.isSpanContextValid(context) ? context : undefined;
+}
