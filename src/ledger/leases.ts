@@ -2,7 +2,7 @@ import { type Kysely, type SqlBool, sql } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
 import { padded, type TogetherOptions, together } from "../util/together.ts";
 import { repeatable, UnansweredError } from "./database/retrying.ts";
-import { inTransaction, withCommit } from "./database/transaction.ts";
+import { inTransaction, urgently, withCommit } from "./database/transaction.ts";
 import { abandoning, keeping, nameOfKey } from "./idempotency.ts";
 import type { KeptAnswer, Ledger } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
@@ -165,28 +165,35 @@ export function createLeases(
           .forUpdate()
           .skipLocked();
       // Each by itself, and no transaction: what became of a lost commit would be asked for longer than a lease lasts.
+      // All are urgent, the last as well: while it takes long, there is no other renewal.
       await Promise.all([
         repeatable(() =>
-          db
-            .updateTable("leases")
-            .set({ expires_at: now() + leaseMs })
-            .where("id", "in", unlocked("instance_id", "=", instanceId))
-            .execute(),
+          urgently(
+            db,
+            db
+              .updateTable("leases")
+              .set({ expires_at: now() + leaseMs })
+              .where("id", "in", unlocked("instance_id", "=", instanceId)),
+          ),
         ),
         repeatable(() =>
-          db
-            .updateTable("idempotency")
-            .set({ lease_expires_at: now() + leaseMs })
-            .where("instance_id", "=", instanceId)
-            .where("answer", "is", null)
-            .execute(),
+          urgently(
+            db,
+            db
+              .updateTable("idempotency")
+              .set({ lease_expires_at: now() + leaseMs })
+              .where("instance_id", "=", instanceId)
+              .where("answer", "is", null),
+          ),
         ),
       ]);
       await repeatable(() =>
-        db
-          .deleteFrom("leases")
-          .where("id", "in", unlocked("expires_at", "<=", now() - graceLeases * leaseMs))
-          .execute(),
+        urgently(
+          db,
+          db
+            .deleteFrom("leases")
+            .where("id", "in", unlocked("expires_at", "<=", now() - graceLeases * leaseMs)),
+        ),
       );
     },
 

@@ -32,6 +32,8 @@ export type EngineTransaction = {
 export type Engine = {
   /** Runs a statement by itself. `readsOnly` is true for a SELECT alone. */
   run(sql: string, parameters: readonly unknown[], readsOnly: boolean): Promise<StatementResult>;
+  /** Runs a statement once, which waits for no others where the database takes several at a time. */
+  runUrgently(sql: string, parameters: readonly unknown[]): Promise<StatementResult>;
   begin(settings: TransactionSettings): Promise<EngineTransaction>;
   /** Called once, when nothing is under way. */
   close(): Promise<void>;
@@ -44,6 +46,7 @@ export type Engine = {
 type Handle = DatabaseConnection & {
   transaction: EngineTransaction | null;
   unanswered: Promise<unknown>[];
+  runUrgently: Engine["runUrgently"];
 };
 
 const handles = new WeakMap<DatabaseConnection, Handle>();
@@ -97,6 +100,13 @@ export async function runUnanswered(connection: DatabaseConnection, query: Compi
   unanswered.push(answer);
 }
 
+/** Runs a statement that cannot wait its turn. What it gives is not told. On another dialect it takes its turn. */
+export async function runUrgently(connection: DatabaseConnection, query: CompiledQuery): Promise<void> {
+  const handle = handles.get(connection);
+  if (handle === undefined) await connection.executeQuery(query);
+  else await handle.runUrgently(query.sql, query.parameters);
+}
+
 /** Why a transaction was not committed: by the statement that failed, where the engine says no more than that one did. */
 async function whyUndone(error: unknown, unanswered: readonly Promise<unknown>[]): Promise<unknown> {
   // The connection was lost, or the database is in trouble. What it kept is known to the commit alone.
@@ -113,6 +123,7 @@ function createDriver(engine: Engine): Driver {
     const handle: Handle = {
       transaction: null,
       unanswered: [],
+      runUrgently: engine.runUrgently,
       async executeQuery<R>({ sql, parameters, query }: Parameters<DatabaseConnection["executeQuery"]>[0]) {
         const { rows, changes } =
           handle.transaction === null

@@ -1,5 +1,5 @@
 import type { Compilable, InferResult, Kysely, Transaction } from "kysely";
-import { runUnanswered } from "./dialect.ts";
+import { runUnanswered, runUrgently } from "./dialect.ts";
 import { untilDone } from "./retrying.ts";
 
 /**
@@ -32,6 +32,15 @@ export function inSnapshot<Tables, T>(
   return untilDone(() =>
     db.transaction().setIsolationLevel("repeatable read").setAccessMode("read only").execute(reads),
   );
+}
+
+/**
+ * Runs a statement that cannot wait until those have been answered who asked before: on Postgres it has a connection of
+ * its own, and no answer is waited for long. It is run once; see `repeatable`.
+ */
+export function urgently<Tables>(db: Kysely<Tables>, statement: Compilable): Promise<void> {
+  const compiled = statement.compile();
+  return db.getExecutor().provideConnection((connection) => runUrgently(connection, compiled));
 }
 
 /**

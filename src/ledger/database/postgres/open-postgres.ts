@@ -5,10 +5,12 @@ import { UndoneError } from "../retrying.ts";
 import { createPostgresConnections, type PostgresConnections } from "./connection.ts";
 import { explainUrlError, pinSslMode } from "./connection-url.ts";
 
-/** Connections that one process has at most. Every claim that is being signed holds one. */
+/** Connections that one process has at most, beside the urgent one. Every claim that is being signed holds one. */
 const mostConnections = 10;
 /** How long opening a connection may take, in milliseconds. */
 const connectTimeoutMs = 10_000;
+/** One more, for urgent statements, which are short, few, and come one after the other. It is tried anew sooner. */
+const urgentConnections = { max: 1, connectionTimeoutMillis: 3_000 };
 /** A connection without use is closed after this. */
 const idleMs = 30_000;
 /** None lives longer, so that connections find their way to where a database has moved. */
@@ -48,11 +50,11 @@ export async function openPostgres(url: string): Promise<Database> {
         type === int8 ? readInteger : pg.types.getTypeParser(type, format),
     },
   };
-  let pool: Pool;
+  let pools: [usual: Pool, urgent: Pool];
   try {
     // A pool reads its URL with its first connection; here it can still be said what is wrong.
     new pg.Client(options);
-    pool = new pg.Pool(options);
+    pools = [new pg.Pool(options), new pg.Pool({ ...options, ...urgentConnections })];
   } catch (error) {
     // Without the cause: it may hold the URL, and that the password.
     throw new ConfigurationError([
@@ -63,18 +65,20 @@ export async function openPostgres(url: string): Promise<Database> {
       },
     ]);
   }
-  // A connection that dies while it is idle is replaced with the next use.
-  pool.on("error", () => {});
-  // From its first moment on: an unhandled error event ends the process, and the pool does not always listen.
-  pool.on("connect", (client) => client.on("error", () => {}));
-  const connections = createPostgresConnections(pool);
+  for (const pool of pools) {
+    // A connection that dies while it is idle is replaced with the next use.
+    pool.on("error", () => {});
+    // From its first moment on: an unhandled error event ends the process, and the pool does not always listen.
+    pool.on("connect", (client) => client.on("error", () => {}));
+  }
+  const [connections, urgent] = [createPostgresConnections(pools[0]), createPostgresConnections(pools[1])];
   try {
     await inspect(connections);
   } catch (error) {
     await connections.close();
     throw error;
   }
-  return new Kysely({ dialect: createPostgresDialect(connections) });
+  return new Kysely({ dialect: createPostgresDialect(connections, urgent) });
 }
 
 /** Whether the server is one that the ledger can be trusted to. */

@@ -611,6 +611,28 @@ describe("after ten seconds of patience", () => {
     expect(after?.expiresAt).toBeGreaterThan(before?.expiresAt ?? Number.POSITIVE_INFINITY);
   });
 
+  test("leases are renewed as soon as a silent network is back, whoever waits for answers still", async () => {
+    const { url, gate, proxy, ledger } = await prepare();
+    const { id } = paymentOf("a");
+    const lookAt = createTestLedger(await open(url), Date.now);
+    await ledger.acquireLease(id, "holder");
+    await ledger.renewLeases();
+    gate.decide = () => "swallow";
+    const questions = Array.from({ length: 30 }, () => ledger.nextTxNonce(chainId, operator));
+    const renewal = ledger.renewLeases();
+    // The ten connections that others have, and the one for renewals.
+    await waitFor(async () => proxy.silent() === 11);
+    const before = await lookAt.findLease(id);
+    gate.decide = () => "pass";
+    // What was asked in the silence is given up after three seconds; the others wait for ten.
+    await renewal;
+    expect((await lookAt.findLease(id))?.expiresAt).toBeGreaterThan(
+      before?.expiresAt ?? Number.POSITIVE_INFINITY,
+    );
+    expect(proxy.silent()).toBeGreaterThanOrEqual(10);
+    expect(await Promise.all(questions)).toEqual(questions.map(() => 7));
+  }, 40_000);
+
   test("a lock is not waited for any longer, a lease is owed, a silent server is asked once more", async () => {
     await Promise.all([stopByLock(), releaseLater(), askAnother()]);
   }, 40_000);

@@ -17,6 +17,7 @@ export function createSqliteDialect(database: DatabaseSync, openReader?: () => D
         readsOnly && readers !== null
           ? readers.run(sql, parameters)
           : session.run(sql, parameters, readsOnly),
+      runUrgently: (sql, parameters) => session.run(sql, parameters, false),
       // The isolation level is not looked at: transactions that write run one at a time.
       begin: ({ accessMode }) =>
         accessMode === "read only" && readers !== null ? readers.begin() : session.begin(),
