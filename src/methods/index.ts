@@ -1,7 +1,12 @@
 export * from "../protocol/index.ts";
 export * from "./exact-eip3009/authorization.ts";
-export * from "./exact-eip3009/payload.ts";
-export { authorizationJson } from "./exact-eip3009/payload.ts";
+export {
+  authorizationJson,
+  buildPaymentRequest,
+  buildRequirements,
+  type PaymentParts,
+  type RequirementParts,
+} from "./exact-eip3009/payload.ts";
 export { exactPayloadSchema } from "./exact-eip3009/payload-schema.ts";
 export { parsePaymentRequest } from "./methods.ts";
 export { paymentRequestSchema } from "./payment-request-schema.ts";
