@@ -128,8 +128,12 @@ export function buildRequirements(parts: RequirementParts): Record<string, unkno
 
 /** The body of a verify or settle call, as public clients and servers of the given version write it. */
 export function buildPaymentRequest(parts: PaymentParts): Record<string, unknown> {
-  const { x402Version, network, resource, authorization, signature } = parts;
-  const payload = writePayload(authorization, signature);
+  return buildBody(parts, writePayload(parts.authorization, parts.signature));
+}
+
+/** The same of a payment that was written already, in whatever way it is paid. */
+export function buildBody(parts: RequirementParts, payload: object): Record<string, unknown> {
+  const { x402Version, network, resource } = parts;
   const paymentRequirements = buildRequirements(parts);
   const paymentPayload =
     x402Version === 1

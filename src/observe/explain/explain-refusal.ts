@@ -1,4 +1,5 @@
-import { authorizationOf, buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
+import { buildBody } from "../../methods/exact-eip3009/payload.ts";
+import { methodOf } from "../../methods/methods.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { adviceOnReason, errorsSection } from "../../protocol/catalogue-texts.ts";
 import { knownToken } from "../../protocol/known-token.ts";
@@ -123,19 +124,16 @@ export function requestBodyOf(
   { contracts, tokens }: Pick<ExplainContext, "contracts" | "tokens">,
 ): Record<string, unknown> {
   const { knownNetwork, requirements, payment, x402Version } = request;
-  return buildPaymentRequest({
+  const known = knownToken(knownNetwork, requirements.asset, tokens) ?? knownNetwork.usdc;
+  const parts = {
     x402Version,
     network: knownNetwork,
-    asset: {
-      ...(knownToken(knownNetwork, requirements.asset, tokens) ?? knownNetwork.usdc),
-      address: requirements.asset,
-    },
+    asset: { ...known, address: requirements.asset },
     payTo: requirements.payTo ?? contracts[knownNetwork.tier],
     amount: requirements.amount,
     resource: "",
-    authorization: authorizationOf(payment),
-    signature: payment.signature,
-  });
+  };
+  return buildBody(parts, methodOf(payment).write(payment));
 }
 
 function bodyText(

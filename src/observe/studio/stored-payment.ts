@@ -59,7 +59,7 @@ export class KeptPayment implements StoredPayment {
   readonly #network: Network | undefined;
   /** The body that the payment was read of: one string, where the payment has fifteen objects. */
   #body: string | undefined;
-  /** The payment, where that is not kept. */
+  /** The payment, where it cannot be read of that again. */
   #request: PaymentRequest | undefined;
   #changedAt = 0;
   #omitted = 0;
@@ -81,10 +81,11 @@ export class KeptPayment implements StoredPayment {
   /** Keeps what a request said. Another one of the same payment may have other requirements, or another signature. */
   take({ payment, body }: Pick<RequestRead, "payment" | "body">): void {
     // One that begins with a byte order mark was read without it.
-    const isReadable = methods.some(({ name }) => name === payment.payment.method);
-    const isKept = isReadable && body !== undefined && body.length <= mostBody && body.startsWith("{");
+    const isKept = body !== undefined && body.length <= mostBody && body.startsWith("{");
+    // A service may take ways to pay that are not known here.
+    const isReadAgain = isKept && methods.some(({ name }) => name === payment.payment.method);
     this.#body = isKept ? body : undefined;
-    this.#request = isKept ? undefined : payment;
+    this.#request = isReadAgain ? undefined : payment;
   }
 
   get body(): string | undefined {
@@ -93,7 +94,8 @@ export class KeptPayment implements StoredPayment {
 
   get request(): PaymentRequest | undefined {
     const network = this.#network;
-    if (this.#body === undefined || network === undefined) return this.#request;
+    if (this.#request !== undefined || this.#body === undefined || network === undefined)
+      return this.#request;
     const parsed = parsePaymentRequest(parseJson(this.#body), createNetworkRegistry([network]));
     return parsed.ok ? parsed.request : undefined;
   }
