@@ -3,7 +3,6 @@ import type { FastifyInstance } from "fastify";
 import type { Chain } from "../chain/chain.ts";
 import type { Signer } from "../chain/signing/signer.ts";
 import { settleWaitDefaultsMs } from "../config/settle-wait.ts";
-import { exactEip3009Settling } from "../methods/exact-eip3009/on-chain/settling.ts";
 import { waysToPay } from "../methods/on-chain/ways-to-pay.ts";
 import { noMetrics } from "../observe/metrics/metrics.ts";
 import type { NetworkHealth } from "../protocol/answers.ts";
@@ -227,9 +226,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       return refused.has(name) ? "not what was configured; the log says more" : "not reached yet";
     },
   });
-  metrics.observe(
-    createMetricSources({ networks, ledger, health: checkHealth, usual: exactEip3009Settling.usual }),
-  );
+  metrics.observe(createMetricSources({ networks, ledger, health: checkHealth, usual: ways.usual }));
 
   let renewing: Promise<void> | undefined;
   let closed = false;

@@ -10,6 +10,8 @@ export type WaysToPay = {
   readonly parse: RequestParser;
   methodOf(name: string): Method;
   settlingOf(name: string): Settling;
+  /** What a payment uses that is settled alone: the most of any way. */
+  readonly usual: Settling["usual"];
 };
 
 /** Makes the table; a payload that none of the methods owns is read, and refused, as one of the last. */
@@ -23,6 +25,9 @@ export function createWaysToPay(
     parse: createRequestParser(all),
     methodOf: (name) => found(methodByName.get(name), name),
     settlingOf: (name) => found(settlingByName.get(name), name),
+    usual: settlings
+      .map(({ usual }) => usual)
+      .reduce((most, usual) => (usual.gas > most.gas ? usual : most), { gas: 0n, bytes: 0 }),
   };
 }
 

@@ -4,13 +4,10 @@ import { formatCoins, formatCount, formatGwei } from "../../chain/deploy/units.t
 import { estimateFees, pricePerGas, readTip, tipCall } from "../../chain/fees.ts";
 import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
-import { exactEip3009Settling } from "../../methods/exact-eip3009/on-chain/settling.ts";
 import {
-  forwardTransaction,
-  settleTransaction,
-  usualForwardGas,
-  usualSettleGas,
-} from "../../methods/exact-eip3009/on-chain/transaction.ts";
+  exactEip3009Recovery as recovery,
+  exactEip3009Settling as settling,
+} from "../../methods/exact-eip3009/on-chain/settling.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type Accounts, type Check, failed, type NetworkCheck, ok, warning } from "./check.ts";
@@ -29,7 +26,7 @@ export const gasMoneyCheck: NetworkCheck = {
   required: false,
   calls: (context) => [
     tipCall,
-    dataFeeCall(settleTransaction([samplePayment(context.network)]).data.length / 2),
+    dataFeeCall(settling.usual.bytes),
     ...gasPayersOf(context).map(({ account }) => ({ method: "eth_getBalance", params: [account, "latest"] })),
   ],
   read([tip, dataFeeAnswer, ...balances], context) {
@@ -37,9 +34,12 @@ export const gasMoneyCheck: NetworkCheck = {
     const fees = estimateFees(head, network, readTip(tip, network));
     const dataFee = expectAnswer("the data fee", dataFeeAnswer, readDataFee);
     const sample = samplePayment(network);
-    const usualGas = { settlement: usualSettleGas, recovery: usualForwardGas };
+    const usualGas = { settlement: settling.usual.gas, recovery: recovery.usualGas };
     // The gas limits that the balance must cover before the service signs and a node accepts a transaction.
-    const gas = { settlement: settleTransaction([sample]).gas, recovery: forwardTransaction(sample).gas };
+    const gas = {
+      settlement: settling.transaction([sample], network).gas,
+      recovery: recovery.transaction(sample, network).gas,
+    };
     return [
       checkFee(network, head.baseFeePerGas),
       ...gasPayersOf(context).map((payer, index) => {
@@ -97,7 +97,7 @@ function samplePayment({ usdc, facilitatorContract }: NetworkConfig): SettleCall
   const nonZeroBytes = `0x${"a5".repeat(32)}` as const;
   return {
     payment: {
-      method: exactEip3009Settling.method,
+      method: settling.method,
       payer: facilitatorContract,
       payTo: facilitatorContract,
       asset: usdc.address,

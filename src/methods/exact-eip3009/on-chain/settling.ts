@@ -1,7 +1,7 @@
 import type { ChainQueries } from "../../../chain/chain.ts";
 import { askViews, expectWord } from "../../../chain/chain-reader.ts";
 import { viewGas } from "../../../chain/views.ts";
-import type { Settling } from "../../on-chain/settling.ts";
+import type { Recovery, Settling } from "../../on-chain/settling.ts";
 import { exactEip3009 } from "../payload.ts";
 import { settlesSeveral } from "./calldata.ts";
 import { findDirectSubmission } from "./direct-submission.ts";
@@ -21,7 +21,26 @@ import { createUseReader } from "./used-authorizations.ts";
 /** One for each chain and endpoint, since what is asked of one at a time shares a request. */
 const useReaders = new WeakMap<ChainQueries["reader"], ReturnType<typeof createUseReader>>();
 
-/** EIP-3009 by the facilitator contract: `settle` and `settleBatch`, and `forwardReceived` for what others submitted. */
+/** `forwardReceived`, for what others submitted. */
+export const exactEip3009Recovery: Recovery = {
+  transaction: (call, { facilitatorContract: to }) => ({ to, ...forwardTransaction(call) }),
+  usualGas: usualForwardGas,
+  proves: (receipt, { facilitatorContract }, call) =>
+    provesForwarding(receipt, facilitatorContract, receivedOf(call)),
+
+  async limit({ reader, network: { facilitatorContract } }, asset) {
+    const views = forwardLimitOf(facilitatorContract, asset);
+    const [limit, available] = await askViews(reader, views, viewGas, undefined);
+    return {
+      limit: BigInt(expectWord(reader, "forwardLimit of the facilitator contract", limit)),
+      available: BigInt(expectWord(reader, "availableToForward of the facilitator contract", available)),
+    };
+  },
+
+  findDirectSubmission,
+};
+
+/** EIP-3009 by the facilitator contract: `settle` and `settleBatch`. */
 export const exactEip3009Settling: Settling = {
   method: exactEip3009,
 
@@ -44,21 +63,5 @@ export const exactEip3009Settling: Settling = {
     return read({ asset, payer, nonce, id });
   },
 
-  recovery: {
-    transaction: (call, { facilitatorContract: to }) => ({ to, ...forwardTransaction(call) }),
-    usualGas: usualForwardGas,
-    proves: (receipt, { facilitatorContract }, call) =>
-      provesForwarding(receipt, facilitatorContract, receivedOf(call)),
-
-    async limit({ reader, network: { facilitatorContract } }, asset) {
-      const views = forwardLimitOf(facilitatorContract, asset);
-      const [limit, available] = await askViews(reader, views, viewGas, undefined);
-      return {
-        limit: BigInt(expectWord(reader, "forwardLimit of the facilitator contract", limit)),
-        available: BigInt(expectWord(reader, "availableToForward of the facilitator contract", available)),
-      };
-    },
-
-    findDirectSubmission,
-  },
+  recovery: exactEip3009Recovery,
 };
