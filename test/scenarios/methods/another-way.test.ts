@@ -8,7 +8,6 @@ import { createPaymentLog } from "../../../src/observe/studio/payment-log.ts";
 import { createPaymentStore } from "../../../src/observe/studio/payment-store.ts";
 import { addressWord, type Hex, toHex, uintWord } from "../../../src/protocol/hex.ts";
 import { settlementId } from "../../../src/protocol/signed-payment.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { type Composition, compose, type Running } from "../../support/composition.ts";
 import { accountOf } from "../../support/key-accounts.ts";
 import { spender, spenderCode, transferFrom, transferFromWays } from "../../support/methods/transfer-from.ts";
@@ -132,24 +131,24 @@ test("many at once share transactions", async () => {
   expect((await composition.operatorTransactions()) - before).toBeLessThan(8);
 });
 
-test("a receipt without the transfer proves nothing", async () => {
-  const network = composition.configuration();
-  const { prove } = transferFromWays.settlingOf(transferFrom.name);
-  const running = await start();
-  const body = await sign();
-  const { transaction } = Object(await settle(running, body));
-  const parsed = transferFromWays.parse(body);
-  if (!parsed.ok) throw new Error("the payment cannot be read");
-  const call = { payment: parsed.request.payment, recipient: harnessAccounts.recipient.address };
-  const { createChain } = await import("../../../src/chain/create-chain.ts");
-  const chain = createChain({ network, operator: harnessAccounts.operator.address });
-  onTestFinished(() => chain.close());
-  const [receipt] = await chain.receipts([transaction]);
-  if (!receipt) throw new Error("there is no receipt");
-  const proofs = prove(receipt, network);
-  expect(proofs.find(call)).toEqual({ settled: true });
-  expect(proofs.find(call)).toBeUndefined();
-  expect(prove({ ...receipt, logs: [] }, network).find(call)).toBeUndefined();
+test("a transaction that succeeds without the transfer is no success", async () => {
+  const { chain } = composition;
+  const { request } = createLocalRpc(chain.rpcUrl);
+  const running = await start({ settleWaitMs: 3_000 });
+  const before = await composition.recipientBalance();
+  const doNothing = "0x00";
+  await request("anvil_setCode", spender, doNothing);
+  onTestFinished(async () => {
+    await request("anvil_setCode", spender, spenderCode(chain.asset.address));
+  });
+  const { status, body } = await composition.post(running, "settle", await sign());
+  expect({ status, body }).toMatchObject({
+    status: 503,
+    body: { success: false, errorReason: "settlement_pending" },
+  });
+  const { transaction } = Object(body);
+  expect(await request("eth_getTransactionReceipt", transaction)).toMatchObject({ status: "0x1" });
+  expect(await composition.recipientBalance()).toBe(before);
 });
 
 test("a block that vanishes takes nothing with it: the payment is settled once, in another", async () => {
