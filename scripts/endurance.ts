@@ -61,11 +61,11 @@ const failed: string[] = [];
 let interrupted = false;
 // One after the other: each takes the whole machine.
 for (const [name, part] of chosen) {
-  const [command, ...args] =
+  const [command, args]: [string, readonly string[]] =
     "forge" in part
-      ? [process.execPath, join(import.meta.dirname, "forge.ts"), ...part.forge]
-      : ["vitest", "run", "--project", "scenarios", ...part.files];
-  const running = spawn(command ?? "", args, {
+      ? [process.execPath, [join(import.meta.dirname, "forge.ts"), ...part.forge]]
+      : ["vitest", ["run", "--project", "scenarios", ...part.files]];
+  const running = spawn(command, args, {
     stdio: "inherit",
     env: { ...part.counts, ...process.env, ENDURANCE_REPORT: report },
   });
