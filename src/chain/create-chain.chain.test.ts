@@ -23,7 +23,7 @@ import type { Chain } from "./chain.ts";
 import { createChain } from "./create-chain.ts";
 import { estimateFees } from "./fees.ts";
 import { createLocalSigner } from "./signing/local-signer.ts";
-import { normaliseSignature } from "./signing/recover.ts";
+import { normaliseSignature } from "./signing/recover-signer.ts";
 
 let deployment: TestDeployment;
 /** Stands before the node and counts. */

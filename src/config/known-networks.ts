@@ -1,4 +1,5 @@
 import {
+  type BuiltInNetworkName,
   builtInNetworks,
   createNetworkRegistry,
   type Network,
@@ -6,7 +7,49 @@ import {
   networkNames,
   networks,
 } from "../protocol/networks.ts";
-import { type NetworkDefaults, networkDefaults } from "./network-defaults.ts";
+
+/** The default settings of a network. */
+export type NetworkDefaults = {
+  /** How many blocks, counting its own, a settlement needs before it is a success. */
+  confirmations: number;
+  /** The most that is paid per gas, in wei. */
+  maxFeePerGas: bigint;
+  /** The most that settling for one organization may cost in gas on one day (UTC), in wei. */
+  dailyGasBudget: bigint;
+};
+
+const gwei = 1_000_000_000n;
+const coin = 1_000_000_000n * gwei;
+
+/**
+ * Confirmations weigh seconds of waiting against a success that a reorganization takes back. It is not final either
+ * way: the service looks at a settlement's block until it is this deep, and no longer.
+ *
+ * - base and optimism have one sequencer, which does not replace its own blocks. What can be lost is the newest block,
+ *   when one sequencer fails and another takes over before the block has spread. One block on top of it, two seconds
+ *   more, says that the successor knows it.
+ * - Their test networks move nothing of value: the first block counts.
+ * - polygon's producers do replace blocks, rarely more than a few in a row; milestones make blocks final after a few
+ *   seconds when all goes well. Eight blocks, some 16 seconds, are beyond both.
+ *
+ * The fee cap is what a settlement is worth at the very most, not what it usually costs: a transaction pays the base
+ * fee and a small tip, and waits while the base fee is above the cap. A payment takes 108,000 gas.
+ *
+ * - base, optimism: some 0.01 gwei on most days, 1 gwei in a rush. At 5 gwei a payment costs 0.0005 ETH.
+ * - their test networks: coins cost nothing, but are handed out sparingly.
+ * - polygon: 30 gwei on most days (no node takes less than 25), several hundred in a rush. At 1,000 gwei a payment
+ *   costs 0.1 POL.
+ *
+ * The gas budget bounds what one organization, or payers that waste gas through it, can make the operator pay on a day. At
+ * the usual fees of each network it is enough for more than 90,000 payments a day; a busy shop needs more in a rush.
+ */
+export const networkDefaults: Readonly<Record<BuiltInNetworkName, NetworkDefaults>> = {
+  base: { confirmations: 2, maxFeePerGas: 5n * gwei, dailyGasBudget: coin / 10n },
+  "base-sepolia": { confirmations: 1, maxFeePerGas: 20n * gwei, dailyGasBudget: coin / 10n },
+  optimism: { confirmations: 2, maxFeePerGas: 5n * gwei, dailyGasBudget: coin / 10n },
+  "optimism-sepolia": { confirmations: 1, maxFeePerGas: 20n * gwei, dailyGasBudget: coin / 10n },
+  polygon: { confirmations: 8, maxFeePerGas: 1_000n * gwei, dailyGasBudget: 500n * coin },
+};
 
 /** A network with its default settings. */
 export type KnownNetwork = Network & NetworkDefaults;

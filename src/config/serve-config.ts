@@ -1,5 +1,5 @@
-import type { CorsOrigins } from "../protocol/cors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
+import type { CorsOrigins } from "../protocol/routes.ts";
 import type { ConfigurationProblem } from "../util/errors.ts";
 import type { NetworkConfig } from "./network-config.ts";
 import type { LogLevel, RequestRate, TrustProxy } from "./values.ts";

@@ -7,8 +7,8 @@ import {
 } from "../protocol/networks.ts";
 import { formatUnits } from "../protocol/token-units.ts";
 import { readAssets, readLocalAssets } from "./assets.ts";
-import { networkDefaults } from "./network-defaults.ts";
-import { settleWaitBoundsMs, settleWaitDefaultsMs } from "./settle-wait.ts";
+import { networkDefaults } from "./known-networks.ts";
+import { settleWaitBoundsMs, settleWaitDefaultsMs } from "./time-limits.ts";
 import {
   logLevels,
   readAddress,

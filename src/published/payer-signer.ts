@@ -1,6 +1,5 @@
 import { type AuthorizationSigner, createDigestSigner } from "../methods/exact-eip3009/authorization.ts";
-import { addressOfPublicKey } from "../protocol/address.ts";
-import { type Hex, toBytes, toHex } from "../protocol/hex.ts";
+import { addressOfPublicKey, type Hex, toBytes, toHex } from "../protocol/hex.ts";
 import { publicKeyOf, signDigest } from "../util/secp256k1.ts";
 
 /**

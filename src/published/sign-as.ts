@@ -5,7 +5,7 @@ import {
 } from "../methods/exact-eip3009/authorization.ts";
 import { create2Deployer } from "../protocol/create2.ts";
 import type { Hex } from "../protocol/hex.ts";
-import { wrapErc6492 } from "../protocol/signature.ts";
+import { wrapErc6492 } from "../protocol/signed-payment.ts";
 import { walletInitCode } from "./init-code.ts";
 import { createPayerSigner } from "./payer-signer.ts";
 import { type TestPayerName, testPayers } from "./test-payers.ts";

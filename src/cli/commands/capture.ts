@@ -10,8 +10,7 @@ import { escapeControls } from "../../util/escape-controls.ts";
 import { self } from "../../util/self-command.ts";
 import { atUrl } from "../kit/at-url.ts";
 import { defineCommand, flag, textOption, tokenOption, urlOption } from "../kit/command.ts";
-import { readInputFile } from "../kit/input-file.ts";
-import { requireWritable, writePrivateFile } from "../kit/output-file.ts";
+import { readInputFile, requireWritable, writePrivateFile } from "../kit/files.ts";
 import { findLastAsked } from "./look-up.ts";
 
 /* A payment as a file, written from a running harness and judged again anywhere. */

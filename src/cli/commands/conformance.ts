@@ -30,7 +30,7 @@ import {
   textOption,
   variableOption,
 } from "../kit/command.ts";
-import { requireWritable, writeOutput } from "../kit/output-file.ts";
+import { requireWritable, writeOutput } from "../kit/files.ts";
 
 const url = variables.X402_KIT_URL.default;
 

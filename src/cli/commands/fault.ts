@@ -1,8 +1,7 @@
 import { InvalidValue, readNetwork, readOneOf } from "../../config/values.ts";
 import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
-import { describeField } from "../../harness/faults/describe-faults.ts";
-import type { FaultReport } from "../../harness/faults/fault-board.ts";
+import { describeField, type FaultReport } from "../../harness/faults/fault-board.ts";
 import {
   examples,
   type FaultKind,

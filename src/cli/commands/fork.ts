@@ -1,4 +1,4 @@
-import { readRpcUrl } from "../../config/rpc-url.ts";
+import { readRpcUrl } from "../../config/rpc-ports.ts";
 import { readWholeNumber } from "../../config/values.ts";
 import { recordFork } from "../../harness/api/record-fork.ts";
 import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
@@ -13,7 +13,7 @@ import {
   option,
   textOption,
 } from "../kit/command.ts";
-import { requireWritable } from "../kit/output-file.ts";
+import { requireWritable } from "../kit/files.ts";
 
 export const forkRecord = defineCommand({
   options: {

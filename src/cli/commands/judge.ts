@@ -36,7 +36,7 @@ import {
   option,
   textOption,
 } from "../kit/command.ts";
-import { requireWritable, writeOutput } from "../kit/output-file.ts";
+import { requireWritable, writeOutput } from "../kit/files.ts";
 
 /** A shop that takes longer, in seconds, shows no more of a client. */
 const mostSlow = 12;

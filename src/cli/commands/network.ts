@@ -1,5 +1,5 @@
 import { readNetworkData } from "../../config/network-file.ts";
-import { readRpcUrl } from "../../config/rpc-url.ts";
+import { readRpcUrl } from "../../config/rpc-ports.ts";
 import { attempt, readOneOf } from "../../config/values.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 import { defineCommand, option, requiredAddress, textOption } from "../kit/command.ts";

@@ -17,7 +17,7 @@ import {
   requiredAddress,
   textOption,
 } from "../kit/command.ts";
-import { usesDatabase, usingDatabase, withOrganizations } from "../kit/database.ts";
+import { usesDatabase, usingDatabase, withOrganizations } from "../kit/with-database.ts";
 import { describeKeys, keyAsJson, organizationOption } from "./key.ts";
 
 export const orgCreate = defineCommand({

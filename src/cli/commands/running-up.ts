@@ -1,4 +1,4 @@
-import { longestAdvanceSeconds } from "../../config/advance-time.ts";
+import { longestAdvanceSeconds } from "../../config/time-limits.ts";
 import { readAmount, readNetwork, readOneOf, readWholeNumber } from "../../config/values.ts";
 import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";

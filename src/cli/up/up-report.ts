@@ -1,6 +1,5 @@
 import { contractVariables, rpcVariableOf } from "../../config/variables.ts";
-import { curlOf } from "../../harness/control/curl.ts";
-import { type HarnessDescription, networksOf } from "../../harness/control/description.ts";
+import { curlOf, type HarnessDescription, networksOf } from "../../harness/control/description.ts";
 import { signPayment } from "../../harness/control/pay.ts";
 import { type SamplePayment, sampleAmount } from "../../harness/control/sample-payments.ts";
 import { shortenHex } from "../../observe/explain/payment-line.ts";

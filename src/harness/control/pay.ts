@@ -1,4 +1,4 @@
-import { readHeadTime } from "../../chain/rpc/head-time.ts";
+import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import {
   type Authorization,

@@ -1,4 +1,4 @@
-import { readReceipt } from "../../chain/receipt.ts";
+import { readReceipt } from "../../chain/receipt-reader.ts";
 import { isBytes, isWord, readQuantity } from "../../chain/rpc/read-hex.ts";
 import { decodeCall } from "../../methods/exact-eip3009/on-chain/decode-call.ts";
 import { decodeEvents, type PaymentEvent } from "../../methods/exact-eip3009/on-chain/events.ts";

@@ -1,7 +1,6 @@
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { sameAddress } from "../../protocol/hex.ts";
-import { type KnownTokens, knownToken } from "../../protocol/known-token.ts";
 import { type Finding, finding, sortByRank } from "../../protocol/mistakes.ts";
 import {
   type Asset,
@@ -13,7 +12,14 @@ import {
 } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
 import { adviceOnPower, expiryMarginSeconds, powerOfTenBetween } from "../../protocol/refusals.ts";
-import { formatAmount, parseAmount, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
+import {
+  formatAmount,
+  type KnownTokens,
+  knownToken,
+  parseAmount,
+  type TokenUnits,
+  unitsOf,
+} from "../../protocol/token-units.ts";
 import { isBytes32, parseUint256 } from "../../protocol/wire-values.ts";
 import { showValue } from "../../util/show-value.ts";
 import {

@@ -3,9 +3,9 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
-import type { Outcomes } from "../relayer/outcomes.ts";
 import type { RecoveryLoop } from "../relayer/recovery.ts";
 import type { Relayer } from "../relayer/relayer.ts";
+import type { Outcomes } from "../relayer/slot.ts";
 
 /** One operator on one network: the chain as it sees it, and the queue of what it sends. */
 export type Lane = {
@@ -37,3 +37,6 @@ export type FacilitatorContext = {
   /** Aborts when the service shuts down: waiting requests are answered. */
   closing: AbortSignal;
 };
+
+/** How long a settle waits: until a time in unix milliseconds, or until no caller waits any more. */
+export type Waiting = { now: () => number; deadline: number; signal: AbortSignal };

@@ -1,4 +1,4 @@
-import { expectAnswer } from "../../chain/deploy/expect-answer.ts";
+import { expectAnswer } from "../../chain/deploy/endpoints.ts";
 import { formatCount } from "../../chain/deploy/units.ts";
 import { type Head, headCall, readHead } from "../../chain/rpc/calls.ts";
 import { readQuantity } from "../../chain/rpc/read-hex.ts";

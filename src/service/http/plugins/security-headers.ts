@@ -1,4 +1,6 @@
 import fp from "fastify-plugin";
+import { noHost } from "../../../protocol/problems.ts";
+import { ProblemError } from "../problems/problem-error.ts";
 
 /**
  * Security headers for browsers: the defaults of helmet 8. They never change, and helmet builds them for every request,
@@ -24,6 +26,16 @@ const headers = {
 export const securityHeaders = fp(async (app) => {
   app.addHook("onRequest", (_request, reply, done) => {
     reply.headers(headers);
+    done();
+  });
+});
+
+/** Refuses HTTP/1.1 requests without a Host header, as RFC 9112 wants it, with a problem like any other. */
+export const requireHost = fp(async (app) => {
+  app.addHook("onRequest", ({ raw }, _reply, done) => {
+    if (raw.headers.host === undefined && raw.httpVersion === "1.1") {
+      throw new ProblemError("malformed", noHost);
+    }
     done();
   });
 });
