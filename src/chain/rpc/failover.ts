@@ -17,6 +17,11 @@ export type FailoverPace = {
   firstPauseMs: number;
   /** The longest that an endpoint is left alone, whatever its Retry-After says. */
   longestPauseMs: number;
+  /**
+   * How long after a failure an endpoint is not asked by itself. Much shorter than the longest pause: payments wait for its
+   * word, and nobody else can give it.
+   */
+  askAgainMs: number;
   /** After so long without a question, probing rests until the next one. */
   restAfterMs: number;
   /** An endpoint whose answers take longer than this, and several times as long as another's, is slow. */
@@ -36,6 +41,7 @@ export const usualPace: FailoverPace = {
   probeMs: 10_000,
   firstPauseMs: 1_000,
   longestPauseMs: 60_000,
+  askAgainMs: 2_000,
   restAfterMs: 60_000,
   slowMs: 500,
   maxLagBlocks: 5n,
@@ -62,7 +68,7 @@ export type Failover = {
   /**
    * Reads from this endpoint alone.
    *
-   * @throws UndeterminedError when it gave no answer that can be used, and at once while it is left alone.
+   * @throws UndeterminedError when it gave no answer that can be used, and at once soon after it failed.
    */
   readAt(endpoint: Endpoint, questions: readonly Question[]): Promise<Answers>;
   /** All of them: those that may be asked in the order in which a read asks them, then those of another chain. */
@@ -192,8 +198,10 @@ export function createFailover(options: FailoverOptions): Failover {
     async readAt(endpoint, questions) {
       prober?.wake();
       if (!several) return readFromOnly(endpoint, questions);
-      const isLeftAlone =
-        endpoint.rank === undefined || (!isUsable(endpoint) && endpoint.state.pausedUntil > now());
+      const { state } = endpoint;
+      // The pause of one that comes and goes has grown to a minute, in which it may long be well again.
+      const askAgainAt = Math.min(state.pausedUntil, state.failedAt + pace.askAgainMs);
+      const isLeftAlone = endpoint.rank === undefined || (!isUsable(endpoint) && askAgainAt > now());
       const answers = isLeftAlone
         ? new EndpointFailure("connection", endpoint.state.detail ?? "is left alone")
         : ((await waitFor(endpoint)) ?? (await endpoint.read("read", questions, passOverMs)));
