@@ -37,7 +37,7 @@ const timeoutMs = 120_000;
 export async function* recoverNetwork(options: {
   chain: Chain;
   ledger: Ledger;
-  ways: Pick<WaysToPay, "settlingOf">;
+  ways: Pick<WaysToPay, "settlingOf" | "knows">;
   /** Transactions that the operator has looked up; see {@link classifyFailure}. */
   confirmed: ReadonlySet<Hex>;
   /** Undefined to look only. */

@@ -13,7 +13,7 @@ import { type Batch, callOf, type Slot, type TransactionStore } from "./slot.ts"
 export type ReplacementOptions = {
   chain: Chain;
   signer: Signer;
-  ways: Pick<WaysToPay, "settlingOf">;
+  ways: Pick<WaysToPay, "settlingOf" | "knows">;
   store: Pick<TransactionStore, "addAttempt">;
   now: () => number;
   log: ServiceLog;

@@ -5,7 +5,7 @@ import type { Attempt } from "../../ledger/settlement.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { type Batch, callOf, isUnconfirmed, type Slot, type TransactionStore } from "./slot.ts";
+import { type Batch, callOf, isUnconfirmed, isUnderstood, type Slot, type TransactionStore } from "./slot.ts";
 
 /** Sends the stored transactions of one account, and sends again what no block holds. */
 export type Sender = {
@@ -17,7 +17,7 @@ export type Sender = {
 
 export type SenderOptions = {
   chain: Chain;
-  ways: Pick<WaysToPay, "settlingOf">;
+  ways: Pick<WaysToPay, "settlingOf" | "knows">;
   store: Pick<TransactionStore, "sendAgain">;
   flight: Flight;
   /** Who signs the transactions. */
@@ -58,12 +58,13 @@ export function createSender(options: SenderOptions): Sender {
     );
     if (silent.length === 0) return;
     const mined = await chain.transactionCount(account);
-    await abandonTakenNonces(silent, mined);
+    const understood = silent.filter((slot) => isUnderstood(slot, ways));
+    await abandonTakenNonces(understood, mined);
     const waiting = silent.filter(({ state }) => state === "sent");
     // A txNonce below the chain's count is taken, whichever transaction took it: a higher fee is useless there, and must
     // not keep the others from getting theirs.
     const [lowest] = waiting.filter(({ txNonce }) => txNonce >= mined).sort((a, b) => a.txNonce - b.txNonce);
-    if (lowest !== undefined) await renew(lowest);
+    if (lowest !== undefined && understood.includes(lowest)) await renew(lowest);
     // The node that took it at first may have dropped it, or be alone with it.
     await broadcast(waiting, { everywhere: true });
   }

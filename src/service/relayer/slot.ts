@@ -7,6 +7,7 @@ import type {
 } from "../../ledger/ledger.ts";
 import type { Attempt, Claim } from "../../ledger/settlement.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 
 /** A stored transaction and its settlements. */
@@ -52,6 +53,17 @@ export type Slot = {
   /** Unix milliseconds since when the txNonce seems taken by a transaction that is none of ours. */
   takenSince?: number | undefined;
 };
+
+/**
+ * Whether this version of the service can tell what became of a transaction. Another instance of a later version, which
+ * signed it, decides it; its bytes are sent all the same, since those after it wait for it.
+ */
+export function isUnderstood(
+  { settlements }: Pick<Slot, "settlements">,
+  ways: Pick<WaysToPay, "knows">,
+): boolean {
+  return settlements.every(({ method }) => ways.knows(method));
+}
 
 /** Looks for which other endpoints may be behind the one that shows a receipt: about half a minute. */
 const patienceLooks = 30;

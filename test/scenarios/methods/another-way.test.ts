@@ -206,3 +206,26 @@ test.each(["claimed, not broadcast", "broadcast, not watched", "mined, not recor
     await second.stop();
   },
 );
+
+test("an instance that does not know the way to pay leaves it to one that does, and goes on with the rest", async () => {
+  const before = await composition.recipientBalance();
+  const body = await sign();
+  const first = await startServiceProcess(composition, composition.databaseUrl(), {
+    dieAt: "claimed, not broadcast",
+    transferFrom: true,
+  });
+  const died = once(first.child, "exit");
+  await first.settle(body).catch(() => undefined);
+  await died;
+
+  const log: string[] = [];
+  const older = await composition.start({ log });
+  // The payment's transaction is sent: this one, by the same key, comes after it.
+  expect(await settle(older, await composition.payment())).toMatchObject(settledAs);
+  expect(log.join("")).toContain("in a way that this version does not know");
+  await composition.stop(older);
+
+  const newer = await start();
+  await expect.poll(() => settle(newer, body)).toMatchObject(settledAs);
+  expect((await composition.recipientBalance()) - before).toBe(2n * value);
+});
