@@ -1,4 +1,4 @@
-import type { NetworkConfig } from "../config/network-config.ts";
+import type { NetworkConfig } from "../config/serve-config.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { ChainReader } from "./chain-reader.ts";
 import type { EventLog, LogReader } from "./log-reader.ts";

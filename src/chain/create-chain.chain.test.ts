@@ -9,7 +9,7 @@ import {
   sendJson,
   startStubNode,
 } from "../../test/support/stub-node.ts";
-import type { NetworkConfig } from "../config/network-config.ts";
+import type { NetworkConfig } from "../config/serve-config.ts";
 import { authorizationDigest, domainSeparator } from "../methods/exact-eip3009/authorization.ts";
 import { readSettlements } from "../methods/exact-eip3009/on-chain/receipt-proof.ts";
 import { receivedOf } from "../methods/exact-eip3009/on-chain/received-transfers.ts";

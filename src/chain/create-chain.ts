@@ -1,4 +1,4 @@
-import type { NetworkConfig } from "../config/network-config.ts";
+import type { NetworkConfig } from "../config/serve-config.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { membersOf } from "../util/json.ts";
 import type { Chain, ChainView } from "./chain.ts";

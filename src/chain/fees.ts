@@ -1,4 +1,4 @@
-import type { NetworkConfig } from "../config/network-config.ts";
+import type { NetworkConfig } from "../config/serve-config.ts";
 import { type Address, type Hex, uintWord } from "../protocol/hex.ts";
 import type { Head } from "./rpc/calls.ts";
 import { readQuantity } from "./rpc/read-hex.ts";

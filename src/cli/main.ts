@@ -1,7 +1,6 @@
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../util/errors.ts";
-import { findSlip } from "../util/nearest.ts";
 import { kitVersion, self } from "../util/self-command.ts";
-import { asText } from "../util/show-value.ts";
+import { asText, findSlip } from "../util/text.ts";
 import type { Command } from "./kit/command.ts";
 import { requirePrivateCompileCache, useCompileCache } from "./kit/compile-cache.ts";
 import { Interruption, type Terminal, withoutControls } from "./kit/terminal.ts";
@@ -61,7 +60,7 @@ export const commands: readonly CommandEntry[] = [
     faultList: ["fault list", "list the faults of a running `up`, and how often each has hit", "keyless"],
     faultClear: ["fault clear", "end the faults of a running `up`", "keyless"],
   }),
-  ...commandsOf(() => import("./commands/fork.ts"), {
+  ...commandsOf(() => import("./commands/network.ts"), {
     forkRecord: ["fork record", "record a fork of a network, which later starts offline from the recording"],
   }),
   ...commandsOf(() => import("./commands/network.ts"), {

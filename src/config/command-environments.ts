@@ -3,7 +3,7 @@ import type { NetworkName, NetworkTier } from "../protocol/networks.ts";
 import { isPublishedKey } from "../published/accounts.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../util/errors.ts";
 import type { KnownNetwork } from "./known-networks.ts";
-import type { NetworkConfig } from "./network-config.ts";
+import type { NetworkConfig } from "./serve-config.ts";
 import { readContracts, readFeeCaps, readRpcUrls, readServedNetworks } from "./served-networks.ts";
 import { createConfigurationReader, type Environment, freezeDeep } from "./variable-reader.ts";
 import { rpcVariableOf, variablesOf } from "./variables.ts";

@@ -1,9 +1,12 @@
 import type { Hex } from "../protocol/hex.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../util/errors.ts";
-import type { NetworkConfig } from "./network-config.ts";
-import type { Operators, ServeConfig } from "./serve-config.ts";
+import {
+  type NetworkConfig,
+  type Operators,
+  type ServeConfig,
+  settleWaitDefaultsMs,
+} from "./serve-config.ts";
 import { readServedNetworks } from "./served-networks.ts";
-import { settleWaitDefaultsMs } from "./time-limits.ts";
 import { isLoopbackHost, warnOfClearText } from "./values.ts";
 import {
   createConfigurationReader,

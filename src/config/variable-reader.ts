@@ -1,5 +1,5 @@
 import type { ConfigurationProblem } from "../util/errors.ts";
-import { nearest, typosBetween } from "../util/nearest.ts";
+import { nearest, typosBetween } from "../util/text.ts";
 import { readNamedFile } from "./data-file.ts";
 import { builtIn, type KnownNetworks } from "./known-networks.ts";
 import { readNetworkFile } from "./network-file.ts";

@@ -3,7 +3,7 @@ import { parseEnv } from "node:util";
 import { describe, expect, test } from "vitest";
 import { networkNames } from "../protocol/networks.ts";
 import { networkDefaults } from "./known-networks.ts";
-import { settleWaitDefaultsMs } from "./time-limits.ts";
+import { settleWaitDefaultsMs } from "./serve-config.ts";
 import {
   contractVariables,
   defaultOf,

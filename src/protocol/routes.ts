@@ -1,4 +1,4 @@
-import { findSlip } from "../util/nearest.ts";
+import { findSlip } from "../util/text.ts";
 
 /** A route of the service: its method, and every path that it is at. Documents and links name the first path. */
 export type Route = { method: "GET" | "POST"; paths: readonly [string, ...string[]] };

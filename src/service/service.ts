@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import type { Chain } from "../chain/chain.ts";
 import type { Signer } from "../chain/signing/signer.ts";
-import { settleWaitDefaultsMs } from "../config/time-limits.ts";
+import { settleWaitDefaultsMs } from "../config/serve-config.ts";
 import { waysToPay } from "../methods/on-chain/ways-to-pay.ts";
 import { noMetrics } from "../observe/metrics/metrics.ts";
 import type { NetworkHealth } from "../protocol/answers.ts";

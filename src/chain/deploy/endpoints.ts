@@ -1,4 +1,4 @@
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
 import { create2Deployer, create2DeployerCode, missingDeployerHints } from "../../protocol/create2.ts";
 import type { Network } from "../../protocol/networks.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import type { Receipt } from "../chain.ts";

@@ -6,10 +6,9 @@ import { replayCapture } from "../../observe/capture/replay.ts";
 import { createPaymentReader } from "../../observe/studio/read-payments.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
-import { escapeControls } from "../../util/escape-controls.ts";
 import { self } from "../../util/self-command.ts";
-import { atUrl } from "../kit/at-url.ts";
-import { defineCommand, flag, textOption, tokenOption, urlOption } from "../kit/command.ts";
+import { escapeControls } from "../../util/text.ts";
+import { atUrl, defineCommand, flag, textOption, tokenOption, urlOption } from "../kit/command.ts";
 import { readInputFile, requireWritable, writePrivateFile } from "../kit/files.ts";
 import { findLastAsked } from "./look-up.ts";
 

@@ -20,7 +20,7 @@ import { runConformance } from "../../judge/conformance/run-conformance.ts";
 import { authKinds } from "../../judge/conformance/send-request.ts";
 import { testKeys } from "../../published/test-keys.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
-import { nearest } from "../../util/nearest.ts";
+import { nearest } from "../../util/text.ts";
 import {
   addressOption,
   defineCommand,

@@ -19,7 +19,7 @@ import { inspectNetwork } from "../../service/health/inspect-network.ts";
 import { createOrganizations } from "../../service/organizations/create-organizations.ts";
 import { wrongPepper } from "../../service/organizations/pepper.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
-import { escapeControls } from "../../util/escape-controls.ts";
+import { escapeControls } from "../../util/text.ts";
 import { defineCommand, flag, networkFileOption } from "../kit/command.ts";
 
 export const doctor = defineCommand({

@@ -13,10 +13,10 @@ import {
 } from "../../harness/faults/fault-spec.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
-import { asText } from "../../util/show-value.ts";
 import { renderTable } from "../../util/table.ts";
-import { atUrl } from "../kit/at-url.ts";
+import { asText } from "../../util/text.ts";
 import {
+  atUrl,
   defineCommand,
   flag,
   jsonFlag,

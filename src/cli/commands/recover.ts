@@ -4,7 +4,7 @@ import { createChain } from "../../chain/create-chain.ts";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import { balanceOf as balanceView, viewGas } from "../../chain/views.ts";
 import { chainVariables, readRecoverEnvironment } from "../../config/command-environments.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import { readBytes32, readList, readMoment } from "../../config/values.ts";
 import { variablesOf } from "../../config/variables.ts";
 import type { Ledger } from "../../ledger/ledger.ts";

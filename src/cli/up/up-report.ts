@@ -7,7 +7,7 @@ import { builtInNetworks } from "../../protocol/networks.ts";
 import { unitsOf } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 import { type Column, renderTable } from "../../util/table.ts";
-import { atUrl } from "../kit/at-url.ts";
+import { atUrl } from "../kit/command.ts";
 import { curlValidSeconds, describePayers } from "./start-report.ts";
 
 /** What a person reads when `up` is ready. */

@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import { builtIn } from "../../config/known-networks.ts";
 import { readNetworkData, readNetworkFile } from "../../config/network-file.ts";
 import { type LocalOrganization, readOrganizations } from "../../config/organization-file.ts";
-import { settleWaitBoundsMs } from "../../config/time-limits.ts";
+import { settleWaitBoundsMs } from "../../config/serve-config.ts";
 import { attempt, isHostName, type LogLevel, logLevels } from "../../config/values.ts";
 import { readAddress } from "../../protocol/hex.ts";
 import {

@@ -2,13 +2,14 @@ import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { forTimes, type PaymentTimes, timeFields } from "../../methods/exact-eip3009/payment-times.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { bytes32, uint256String } from "../../protocol/primitives.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { testPayers } from "../../published/test-payers.ts";
+import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { controlRefusal } from "../../service/http/local-server.ts";
 import { KitError } from "../../util/errors.ts";
-import { asText } from "../../util/show-value.ts";
+import { asText } from "../../util/text.ts";
 import { describeFaults } from "../faults/fault-board.ts";
 import type { HarnessChain } from "../setup/chain.ts";
 import { controlOf, runningChain } from "./control-client.ts";
@@ -16,7 +17,6 @@ import { type ControlledHarness, requireAccount } from "./controlled-harness.ts"
 import { type HarnessDescription, networksOf } from "./description.ts";
 import type { JsonResponse } from "./http-json.ts";
 import type { PaymentSpec } from "./pay.ts";
-import { payRequest, readPayment } from "./pay-request.ts";
 
 /** What the routes take. Amounts are in the asset's smallest unit. */
 const fundRequest = z.object({ network: z.string(), to: z.string(), amount: uint256String });
@@ -192,4 +192,45 @@ export async function apiExampleOf(
   // A node that does not answer is no reason to show no API.
   const signed = await signPayment(harness, { network, validForSeconds: aDay }).catch(() => undefined);
   return { apiKey, ...(signed !== undefined && { payment: signed.request }) };
+}
+
+const time = z
+  .string()
+  .regex(/^(\d{1,15}|now([+-]\d{1,13})?)$/, 'is neither unix seconds nor as "now-60" or "now+600"');
+
+/** What `POST /harness/pay` takes, with a test payer by its name. */
+export const payRequest = z.object({
+  network: z.string(),
+  payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]),
+  amount: uint256String,
+  x402Version: z.union([z.literal(1), z.literal(2)]).default(1),
+  /** From the chain's time; below zero it has expired. */
+  validForSeconds: z.int().default(600),
+  /** Unix seconds, or `now-60` and `now+600`: from the chain's time. When it ends goes before `validForSeconds`. */
+  ...forTimes(() => time.optional()),
+});
+
+/**
+ * The payment that is asked for, with its times in unix seconds.
+ *
+ * @param readNow the chain's time, which is only read for what is said from now
+ * @throws {KitError} for a time before 1970
+ */
+export async function readPayment(
+  { network, payer, amount, x402Version, validForSeconds, ...times }: z.infer<typeof payRequest>,
+  readNow: () => Promise<bigint>,
+): Promise<PaymentSpec> {
+  async function read(name: string, text: string): Promise<bigint> {
+    const seconds = text.startsWith("now")
+      ? (await readNow()) + BigInt(text.slice(3).replace("+", ""))
+      : BigInt(text);
+    if (seconds < 0n) throw new KitError(`${name}: ${text} is before 1970, where unix time begins`);
+    return seconds;
+  }
+  const authorization: Partial<PaymentTimes> = {};
+  for (const { name } of timeFields) {
+    const text = times[name];
+    if (text !== undefined) authorization[name] = await read(name, text);
+  }
+  return { network, payer, amount, x402Version, validForSeconds, authorization };
 }

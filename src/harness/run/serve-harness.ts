@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
 import { readOpenFileLimit } from "../../config/open-files.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import { addRows, readRows } from "../../ledger/database/copy-rows.ts";
 import type { Database } from "../../ledger/database/database.ts";
 import { createMemoryDatabases } from "../../ledger/database/sqlite/memory.ts";

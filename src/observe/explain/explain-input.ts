@@ -21,7 +21,7 @@ import {
   unitsOf,
 } from "../../protocol/token-units.ts";
 import { isBytes32, parseUint256 } from "../../protocol/wire-values.ts";
-import { showValue } from "../../util/show-value.ts";
+import { showValue } from "../../util/text.ts";
 import {
   type AnswerMembers,
   amountMemberOf,

@@ -6,7 +6,7 @@ import { type Finding, finding, isCause, mistakes } from "../../protocol/mistake
 import { isProblem } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { knownToken } from "../../protocol/token-units.ts";
-import { isMasked } from "../../util/mask-secrets.ts";
+import { isMasked } from "../../util/text.ts";
 import { type ExplainContext, explain } from "./explain-input.ts";
 
 /** A mistake in a payment, and its fix. */

@@ -14,7 +14,7 @@ import { builtInNetworks, type Network } from "../../protocol/networks.ts";
 import { address, signature as signatureSchema, uint256String } from "../../protocol/primitives.ts";
 import { isErc6492, readEcdsaSignature } from "../../protocol/signed-payment.ts";
 import { type KnownTokens, knownToken } from "../../protocol/token-units.ts";
-import { showValue } from "../../util/show-value.ts";
+import { showValue } from "../../util/text.ts";
 
 const authorizationSchema = exactPayloadSchema.shape.authorization;
 

@@ -1,7 +1,7 @@
 import type { Funds } from "../../chain/chain.ts";
 import { estimateFees } from "../../chain/fees.ts";
 import type { Head } from "../../chain/rpc/calls.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { BoundIdentifier } from "../../ledger/settlement.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
@@ -14,10 +14,9 @@ import { IdentifierReusedError, OperatorError, UndeterminedError } from "../../u
 import { type Caller, refusedForCode } from "../organizations/organizations.ts";
 import { poll } from "../relayer/poll.ts";
 import type { Submission } from "../relayer/relayer.ts";
-import type { Lane, Waiting } from "./context.ts";
+import type { Checked, Lane, Waiting } from "./context.ts";
 import type { Expense, GasBudget } from "./gas-budget.ts";
 import type { ProvenSignature, ReadPayment } from "./intake.ts";
-import type { Checked } from "./publish-checks.ts";
 import type { Turn } from "./turns.ts";
 
 /** What it takes besides the payment. */

@@ -1,6 +1,6 @@
 import type { Chain } from "../../chain/chain.ts";
 import { normaliseSignature, recoverSigner } from "../../chain/signing/recover-signer.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { type CheckName, checkTerms } from "../../protocol/checks.ts";
@@ -12,8 +12,7 @@ import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isErc6492, type SignedPayment } from "../../protocol/signed-payment.ts";
 import { ForbiddenError, OperatorError } from "../../util/errors.ts";
 import { belowMinimum, type Caller, type Scope } from "../organizations/organizations.ts";
-import type { FacilitatorContext, Lane, Lanes } from "./context.ts";
-import type { Checked } from "./publish-checks.ts";
+import type { Checked, FacilitatorContext, Lane, Lanes } from "./context.ts";
 
 /** A payment that is good on its face, with the chain that decides the rest. */
 export type ReadPayment = {

@@ -10,7 +10,7 @@ import type { Caller } from "../organizations/organizations.ts";
 import { poll } from "../relayer/poll.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
 import { type Claimant, claimPayment } from "./claim-payment.ts";
-import type { FacilitatorContext, Lane, Waiting } from "./context.ts";
+import { type FacilitatorContext, type Lane, publishChecksOf, type Waiting } from "./context.ts";
 import { refuseClosed, refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
 import { createGasBudget } from "./gas-budget.ts";
 import {
@@ -22,7 +22,6 @@ import {
   withOperator,
 } from "./intake.ts";
 import { bindingOf, hasPaid, isBound } from "./payment-binding.ts";
-import { publishChecksOf } from "./publish-checks.ts";
 import { createRepeats, createRequestLeases, type Lease, newLease } from "./request-leases.ts";
 import { createTurns } from "./turns.ts";
 import { isOpenTo, isOwn, isOwnFailure } from "./verify.ts";

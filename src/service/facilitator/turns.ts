@@ -1,4 +1,4 @@
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Ledger, PayerAccount, RecentSettles, SettlesOf } from "../../ledger/ledger.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";

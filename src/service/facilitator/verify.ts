@@ -4,7 +4,7 @@ import type { Invalid } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { type Caller, refusedForCode } from "../organizations/organizations.ts";
-import type { FacilitatorContext } from "./context.ts";
+import { type FacilitatorContext, publishChecksOf } from "./context.ts";
 import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
 import {
   checkLimits,
@@ -16,7 +16,6 @@ import {
   withOperator,
 } from "./intake.ts";
 import { bindingOf, hasPaid, isBound } from "./payment-binding.ts";
-import { publishChecksOf } from "./publish-checks.ts";
 
 /**
  * Checks a payment: undefined when it is valid. Throws when that cannot be determined.

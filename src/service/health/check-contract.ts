@@ -7,7 +7,7 @@ import {
 import { expectAnswer } from "../../chain/deploy/endpoints.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import { callViews, decimalsOf, domainSeparatorOf, readViews, viewGas } from "../../chain/views.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import { contractVariables } from "../../config/variables.ts";
 import { domainSeparator } from "../../methods/exact-eip3009/authorization.ts";
 import { forwardLimitOf } from "../../methods/exact-eip3009/on-chain/state.ts";

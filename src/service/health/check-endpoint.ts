@@ -3,7 +3,7 @@ import { formatCount } from "../../chain/deploy/units.ts";
 import { type Head, headCall, readHead } from "../../chain/rpc/calls.ts";
 import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
 import { type Check, failed, ok } from "./check.ts";
 

@@ -4,7 +4,7 @@ import { dataFeeCall, estimateFees, pricePerGas, readDataFee, readTip, tipCall }
 import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import {
   exactEip3009Recovery as recovery,
   exactEip3009Settling as settling,

@@ -1,7 +1,7 @@
 import { causeOf, explainFailure } from "../../chain/deploy/endpoints.ts";
 import { failureEndpoints } from "../../chain/each-endpoint.ts";
 import type { Rpc, RpcAnswer } from "../../chain/rpc/rpc.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
 import {
   type Accounts,

@@ -7,8 +7,6 @@ import type { ApiBeside } from "../../protocol/openapi.ts";
 import { bodyLimit } from "../../protocol/problems.ts";
 import type { RequestParser } from "../../protocol/requests.ts";
 import { type CorsOrigins, corsOptions } from "../../protocol/routes.ts";
-import { createUuid } from "../../util/create-uuid.ts";
-import { noSchemas } from "../../util/no-schemas.ts";
 import type { Catalog } from "../discovery/catalog.ts";
 import type { Facilitator } from "../facilitator/facilitator.ts";
 import type { Organizations } from "../organizations/organizations.ts";
@@ -19,18 +17,21 @@ import { answerUnroutable, errorHandler, refuseUnknownPaths } from "./plugins/er
 import { limitPressure, type PressureLimits } from "./plugins/pressure.ts";
 import { limitRates, type RateLimits } from "./plugins/rate-limits.ts";
 import { readBodies } from "./plugins/read-bodies.ts";
-import { createRequestLogger, requestContext } from "./plugins/request-context.ts";
+import {
+  createRequestLogger,
+  createUuid,
+  requestContext,
+  requireHost,
+  securityHeaders,
+} from "./plugins/request-context.ts";
 import { logRequests, logSettlements } from "./plugins/request-log.ts";
-import { requireHost, securityHeaders } from "./plugins/security-headers.ts";
 import { answerClientError } from "./problems/problem-error.ts";
 import { discoveryRoutes, noteResources } from "./routes/discovery-routes.ts";
-import { docsRoutes } from "./routes/docs.ts";
+import { docsRoutes, openApiRoute, supportedRoute } from "./routes/docs.ts";
 import { type CheckHealth, healthRoutes } from "./routes/health.ts";
-import { openApiRoute, supportedRoute } from "./routes/openapi-route.ts";
-import { settleRoute } from "./routes/settle-route.ts";
+import { settleRoute, verifyRoute } from "./routes/payment-routes.ts";
 import { settlementRoutes } from "./routes/settlement-routes.ts";
-import { verifyRoute } from "./routes/verify-route.ts";
-import { defaultTimeouts, serverTimeouts, type Timeouts } from "./timeouts.ts";
+import { defaultTimeouts, noSchemas, serverTimeouts, type Timeouts } from "./server-options.ts";
 
 export type AppOptions = {
   facilitator: Facilitator;

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { isLoopbackHost } from "../../config/values.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import { KitError } from "../../util/errors.ts";
-import { escapeControls } from "../../util/escape-controls.ts";
+import { escapeControls } from "../../util/text.ts";
 
 /** Addresses that mean every one of the machine. */
 const wildcards: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);

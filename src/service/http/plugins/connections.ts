@@ -4,7 +4,7 @@ import { followExchange, type HttpExchange } from "../connections/exchange.ts";
 import { answerHalfClosed, closeFurtherSockets } from "../connections/listen.ts";
 import { type ConnectionLimits, createOpenConnections } from "../connections/open-connections.ts";
 import { ProblemError } from "../problems/problem-error.ts";
-import type { Timeouts } from "../timeouts.ts";
+import type { Timeouts } from "../server-options.ts";
 
 declare module "fastify" {
   interface FastifyRequest {

@@ -15,7 +15,7 @@ import { problemDetails } from "../../../protocol/problems.ts";
 import type { Catalog } from "../../discovery/catalog.ts";
 import { callerOf } from "../plugins/authentication.ts";
 import { ProblemError } from "../problems/problem-error.ts";
-import { urlsOf } from "./urls.ts";
+import { urlsOf } from "../server-options.ts";
 
 /** `GET /discovery/resources` and `GET /discovery/search`: what the caller's organization was paid for. */
 export const discoveryRoutes: FastifyPluginAsync<{

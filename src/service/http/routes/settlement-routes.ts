@@ -9,7 +9,7 @@ import { parseSettlementQuery, usualPage, writeCursor } from "../../../protocol/
 import type { Facilitator } from "../../facilitator/facilitator.ts";
 import { callerOf } from "../plugins/authentication.ts";
 import { ProblemError } from "../problems/problem-error.ts";
-import { urlsOf } from "./urls.ts";
+import { urlsOf } from "../server-options.ts";
 
 /** `GET /settlements` and `GET /settlements/{id}`: the state of settlements of the caller's organization. */
 export const settlementRoutes: FastifyPluginAsync<{

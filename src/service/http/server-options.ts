@@ -1,3 +1,5 @@
+import { type Route, type RouteName, routes } from "../../protocol/routes.ts";
+
 /** How long the server waits for its clients, in milliseconds. Nothing here limits how long a settle may take. */
 export type Timeouts = {
   /** For the request line and the headers. */
@@ -32,4 +34,22 @@ export function serverTimeouts({ headersMs, requestMs, keepAliveMs, checkMs }: T
     keepAliveTimeout: keepAliveMs,
     http: { headersTimeout: headersMs, connectionsCheckingInterval: checkMs },
   };
+}
+
+/** Where a route is, as Fastify writes parameters. */
+export function urlsOf(name: RouteName): readonly string[] {
+  const { paths }: Route = routes[name];
+  return paths.map((path) => path.replace(/\{(\w+)\}/g, ":$1"));
+}
+
+/**
+ * For Fastify's `schemaController`: no route has a schema for it, since bodies are read by zod. Its compilers are loaded
+ * even so unless others are given, which takes a twentieth of the start.
+ */
+export const noSchemas = {
+  compilersFactory: { buildValidator: () => refuseSchema, buildSerializer: () => refuseSchema },
+};
+
+function refuseSchema(): never {
+  throw new Error("routes have no Fastify schemas here; parse with zod");
 }

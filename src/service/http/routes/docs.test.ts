@@ -1,7 +1,7 @@
 import Fastify from "fastify";
 import { expect, onTestFinished, test } from "vitest";
 import { builtInNetworks } from "../../../protocol/networks.ts";
-import { openApiRoute } from "./openapi-route.ts";
+import { openApiRoute } from "./docs.ts";
 
 async function serve(describeBeside: () => Promise<{ example: { apiKey: string } }>) {
   const app = Fastify();

@@ -1,6 +1,6 @@
 import Fastify from "fastify";
 import { expect, test } from "vitest";
-import { securityHeaders } from "./security-headers.ts";
+import { createUuid, securityHeaders } from "./request-context.ts";
 
 async function headersOf(url: string) {
   const app = Fastify();
@@ -40,4 +40,15 @@ test.each(["/good", "/bad", "/missing"])("every answer has the security headers:
 
 test("a page may set its own policy", async () => {
   expect((await headersOf("/page"))["content-security-policy"]).toBe("default-src 'none'");
+});
+
+test("ids are random UUIDs of version 4, each another one", () => {
+  const ids = Array.from({ length: 2_000 }, createUuid);
+  expect(new Set(ids).size).toBe(ids.length);
+  const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+  expect(ids.filter((id) => !uuid.test(id))).toEqual([]);
+  // Every place that is not fixed takes every digit.
+  const seen = Array.from({ length: 36 }, (_, place) => new Set(ids.map((id) => id[place])).size);
+  expect(seen.filter((count) => count === 16)).toHaveLength(30);
+  expect(seen.filter((count) => count === 4)).toHaveLength(1);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { payRequest, readPayment } from "./pay-request.ts";
+import { payRequest, readPayment } from "./control.ts";
 
 const asked = { network: "base", payer: "funded", amount: "1" };
 const read = (times: object) =>
