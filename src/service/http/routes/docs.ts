@@ -129,7 +129,7 @@ function chooseEncoding(accepted = "identity"): Encoding {
 }
 
 /** The page of `/docs` and its script, as `npm run build` leaves them. */
-const folder = new URL("../../../../dist/api-reference", import.meta.url);
+const folder = new URL("../../../../dist/api-reference/", import.meta.url);
 
 /** @throws {KitError} in a checkout that was never built */
 export async function readApiReference(): Promise<{ page: string; script: Buffer }> {
