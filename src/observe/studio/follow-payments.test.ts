@@ -21,7 +21,7 @@ function linesOf(payments: number, budget?: TimeBudget): PaymentLine[] {
     const signature: Hex = `0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798${"02".repeat(32)}1b`;
     const payment = examplePayment({ payTo: contract, resource: "", nonce, signature });
     const { settlementId } = payment;
-    channels.payment.publish(() => ({
+    channels.answer.publish(() => ({
       ...{ serviceId: "the service", requestId: `${index}`, operation: "verify", settlementId, payment },
       ...{ status: 200, result: { outcome: "invalid", reason, message }, tookMs: 3 },
     }));

@@ -9,7 +9,7 @@ import {
   type RefusalExplanation,
 } from "../explain/explain-refusal.ts";
 import { adviceOn, type PaymentLine } from "../explain/payment-line.ts";
-import { termsOf } from "./payment-overview.ts";
+import { termsOf } from "../timeline/summary.ts";
 import { explainReceived } from "./refusal-details.ts";
 
 /** Outcomes for which nothing is looked for in the payment: all is well, or the caller is not there any more. */
@@ -32,7 +32,7 @@ export function followPayments(
   budget: TimeBudget = createTimeBudget(explaining),
 ): () => void {
   const subscriptions = [
-    channels.payment.subscribe((ended) => {
+    channels.answer.subscribe((ended) => {
       const at = Date.now();
       const { outcome, reason } = ended.result;
       const isLost = outcome === "abandoned" && reason === undefined;
@@ -83,7 +83,7 @@ function describeEnded(
 ): Omit<PaymentLine, "fix" | "more"> {
   const { operation, payment, received, status, result, tookMs } = ended;
   const { outcome, reason, message, transaction } = result;
-  const { asset: _, ...terms } = termsOf(payment, received, context);
+  const { asset: _, ...terms } = termsOf({ request: payment, received }, context);
   return {
     time: new Date(at).toISOString(),
     operation,

@@ -4,17 +4,17 @@ import { capturePayment } from "../../observe/capture/capture-payment.ts";
 import type { ReadableChain } from "../../observe/capture/payment-use.ts";
 import { createUseFinder } from "../../observe/capture/payment-use.ts";
 import type { RefusalContext } from "../../observe/explain/explain-refusal.ts";
-import { createPaymentLog, type LoggedPayment } from "../../observe/studio/payment-log.ts";
 import { answerFrom, paymentRoutes } from "../../observe/studio/payment-routes.ts";
-import { createPaymentStore } from "../../observe/studio/payment-store.ts";
+import type { PaymentRecord } from "../../observe/timeline/record.ts";
+import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { createInternalApp } from "../http/internal-app.ts";
 import { foreign } from "../http/local-server/refuse-foreign.ts";
 
 export type AdminOptions = {
-  /** The service whose payments are shown. */
-  serviceId: string;
+  /** The payments that are shown. */
+  timeline: Timeline;
   /** The host that it will listen on, which callers may name. */
   host: string;
   /** Without it, every request is refused. */
@@ -25,9 +25,6 @@ export type AdminOptions = {
   logger: FastifyBaseLogger;
 };
 
-/** How much is remembered: usually some 20 MB; requests of the largest size would take three times that. */
-const bounds = { payments: 2_000, messages: 20_000, messagesEach: 500 };
-
 /** Captures and transactions are read from a chain, whose requests cost money. */
 const mostChainReads = 2;
 
@@ -37,14 +34,8 @@ const mostChainReads = 2;
  * token, and a Host that is its own; no answer holds a signature, a key or a secret.
  */
 export function createAdminApp(options: AdminOptions): FastifyInstance {
-  const { serviceId, host, token, context, chainOf, logger } = options;
-  const store = createPaymentStore(serviceId, bounds);
-  const log = createPaymentLog(store, context);
+  const { timeline, host, token, context, chainOf, logger } = options;
   const app = createInternalApp(logger, { max: 50, maxPerAddress: 25 });
-  app.addHook("onClose", async () => {
-    log.close();
-    store.close();
-  });
 
   const isToken = createTokenCheck(token);
   app.addHook("onRequest", async (request, reply) => {
@@ -81,27 +72,27 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
   app.register(async (scope) => {
     let reads = 0;
     async function readChain<T>(
-      payment: LoggedPayment,
+      { request }: PaymentRecord,
       read: (request: PaymentRequest, chain: ReadableChain) => Promise<T>,
     ): Promise<T> {
-      const chain = payment.request && chainOf(payment.request);
-      if (payment.request === undefined || chain === undefined) {
+      const chain = request && chainOf(request);
+      if (request === undefined || chain === undefined) {
         throw new KitError("The network of this payment is not served here");
       }
       if (reads >= mostChainReads) throw new TooManyReads();
       reads++;
       try {
-        return await read(payment.request, chain);
+        return await read(request, chain);
       } finally {
         reads--;
       }
     }
     paymentRoutes(scope, {
-      ...{ log, context },
+      ...{ timeline, context },
       chain: {
-        transaction: (payment) =>
-          readChain(payment, async (_, chain) =>
-            (await import("../../observe/capture/transaction-of.ts")).transactionOf(payment, chain),
+        transaction: (record) =>
+          readChain(record, async (_, chain) =>
+            (await import("../../observe/capture/transaction-of.ts")).transactionOf(record, chain),
           ),
         authorizationUse: createUseFinder(chainOf),
       },
@@ -109,9 +100,9 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
     const { contracts } = context;
     scope.post<{ Params: { id: string } }>(
       "/payments/:id/capture",
-      answerFrom(log, (payment) =>
-        readChain(payment, (request, chain) =>
-          capturePayment(payment, request, { chain, contracts, signature: "cut" }),
+      answerFrom(timeline, (record) =>
+        readChain(record, (request, chain) =>
+          capturePayment(record, request, { chain, contracts, signature: "cut" }),
         ),
       ),
     );

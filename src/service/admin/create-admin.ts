@@ -4,6 +4,7 @@ import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
 import type { ReadableChain } from "../../observe/capture/payment-use.ts";
+import type { Timeline } from "../../observe/timeline/timeline.ts";
 import { tokensOf } from "../../protocol/known-token.ts";
 import { addToBuiltIn, findAsset } from "../../protocol/networks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
@@ -16,13 +17,13 @@ const noContract = `0x${"00".repeat(20)}` as const;
 export function createAdmin(
   { networks }: Pick<ServeConfig, "networks">,
   admin: NonNullable<ServeConfig["admin"]>,
-  { serviceId, logger }: { serviceId: string; logger: FastifyBaseLogger },
+  { timeline, logger }: { timeline: Timeline; logger: FastifyBaseLogger },
 ): FastifyInstance {
   const contractOf = (tier: "mainnet" | "testnet") =>
     networks.find((network) => network.tier === tier)?.facilitatorContract ?? noContract;
   const endpoints = new Map<string, ReturnType<typeof openEndpoints>>();
   const app = createAdminApp({
-    serviceId,
+    timeline,
     ...admin,
     context: {
       contracts: { mainnet: contractOf("mainnet"), testnet: contractOf("testnet") },

@@ -29,7 +29,7 @@ export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => 
   app.decorateRequest("result", undefined);
   app.decorateRequest("answer", undefined);
   app.addHook("onSend", (request, _reply, payload, done) => {
-    const isWanted = request.route.config.operation !== undefined && channels.payment.isHeard();
+    const isWanted = request.route.config.operation !== undefined && channels.answer.isHeard();
     if (isWanted && typeof payload === "string") request.answer = payload;
     done(null, payload);
   });
@@ -41,7 +41,7 @@ export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => 
       if (operation !== undefined) {
         recordPayment(operation, request, reply, metrics);
         const { serviceId, id: requestId, payment } = request;
-        channels.payment.publish(() => ({
+        channels.answer.publish(() => ({
           serviceId,
           requestId,
           headers: traceHeadersOf(request),

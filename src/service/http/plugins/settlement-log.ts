@@ -43,7 +43,7 @@ function describeTransaction(step: TransactionStep): object {
   const { network, transaction: hash } = step;
   switch (step.step) {
     case "signed": {
-      const { kind, operator, txNonce, settlementIds: settlements } = step;
+      const { purpose: kind, operator, txNonce, settlementIds: settlements } = step;
       return { network, hash, kind, operator, txNonce, settlements };
     }
     case "concluded":
