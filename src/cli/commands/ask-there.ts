@@ -6,11 +6,11 @@ import type { RefusalExplanation } from "../../observe/explain/explain-refusal.t
 import type { KnownOfChain } from "../../observe/explain/format-explanation.ts";
 import type { NamedPayment } from "../../observe/explain/read-input.ts";
 import type { PaymentDetail } from "../../observe/studio/payment-view.ts";
-import { createPaymentReader } from "../../observe/studio/read-payments.ts";
 import { explainUse, type SettledHere, settledHere } from "../../observe/studio/refusal-details.ts";
 import { adviceOnReason } from "../../protocol/catalogue-texts.ts";
 import { sameAddress } from "../../protocol/hex.ts";
 import { isWireAddress } from "../../protocol/wire-values.ts";
+import { createPaymentReader } from "../kit/read-payments.ts";
 import { describeState, explainState } from "./explain-state.ts";
 import { findPayment, idOf } from "./look-up.ts";
 

@@ -1,9 +1,9 @@
 import type { NamedPayment } from "../../observe/explain/read-input.ts";
 import { mostListed, type PaymentDetail, type PaymentSummary } from "../../observe/studio/payment-view.ts";
-import type { PaymentReader } from "../../observe/studio/read-payments.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
 import { isWireAddress } from "../../protocol/wire-values.ts";
+import type { PaymentReader } from "../kit/read-payments.ts";
 
 /** The id of the settlement of a payment, in a token. */
 export function idOf({ network, authorization: { from, nonce } }: NamedPayment, asset: Address): Hex {

@@ -183,6 +183,7 @@ export async function serveHarness(
       onFailure: started.onFailure,
       faults: startedFaults.faults,
       journal,
+      timeline,
       payments: explainer,
       hasOwnClock: context.hasOwnClock,
       forkFailures: () => chains.flatMap(({ node }) => node.fork?.failures() ?? []),

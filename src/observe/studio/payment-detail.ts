@@ -50,7 +50,7 @@ export async function describePayment(
     answers: newestAnswers(record),
     timeline,
     omitted,
-    explanations: explanationsOf(record, { summary, timeline, use }, context),
+    explanations: explainRecord(record, context, use),
   };
 }
 
@@ -104,17 +104,18 @@ function isAbandoned({ outcome, reason }: OperationView): boolean {
   return outcome === "abandoned" && reason === null;
 }
 
-/** Why the newest of its refusals was one. */
-function explanationsOf(
+/**
+ * Why the newest of a payment's refusals was one.
+ *
+ * @param use how its authorization was used elsewhere, where that is known
+ */
+export function explainRecord(
   record: PaymentRecord,
-  {
-    summary,
-    timeline,
-    use,
-  }: Pick<PaymentDetail, "timeline"> & { summary: PaymentSummary; use: PaymentUse | undefined },
   context: RefusalContext,
+  use?: PaymentUse,
 ): RefusalExplanation[] {
   const { request, body } = record;
+  const summary = summaryOf(record, context);
   const received = receivedIn(record);
   const { unrouted } = summary;
   if (unrouted !== null) {
@@ -136,7 +137,7 @@ function explanationsOf(
   const explanations = explainRefusal({ ...answered, request, body }, context);
   if (reason !== usedReason && use === undefined) return explanations;
   const own = explanations.find(({ mistake }) => mistake === usedReason);
-  const before = explainUse(settledHere(timeline) ?? use, summary.token, own);
+  const before = explainUse(settledHere(linesOf(record).timeline) ?? use, summary.token, own);
   if (before === undefined) return explanations;
   return [before, ...explanations.filter(({ mistake }) => mistake !== usedReason)];
 }

@@ -16,7 +16,7 @@ export type Timeline = {
   version(): number;
   /**
    * Calls the listener with each entry, and the records that it stands in now, within the publishing of the message: it must
-   * be quick, and not throw. What is known of no payment stands in none. Gives what ends that.
+   * be quick. What is known of no payment stands in none. Gives what ends that.
    */
   onEntry(listener: EntryListener): () => void;
   /** Calls the listener soon after anything changed, once for many changes. Gives what ends that. */
@@ -153,7 +153,13 @@ class ChannelTimeline implements Timeline {
       record.version = ++this.#version;
       (record.request === undefined ? this.#others : this.#payments).count(record);
     }
-    for (const listener of this.#listeners) listener(entry, records);
+    for (const listener of this.#listeners) {
+      try {
+        listener(entry, records);
+      } catch (error) {
+        warnOfObserver("What follows the timeline failed", error);
+      }
+    }
     if (records.length > 0) this.#announcer.announce();
   }
 
