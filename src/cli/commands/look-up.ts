@@ -6,7 +6,6 @@ import { explanationOfReason, type RefusalExplanation } from "../../observe/expl
 import type { KnownOfChain } from "../../observe/explain/format-explanation.ts";
 import type { NamedPayment } from "../../observe/explain/read-input.ts";
 import { mostListed, type PaymentDetail, type PaymentSummary } from "../../observe/studio/payment-view.ts";
-import { createPaymentReader, type PaymentReader } from "../../observe/studio/read-payments.ts";
 import { explainUse, type SettledHere, settledHere } from "../../observe/studio/refusal-details.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { adviceOnReason } from "../../protocol/catalogue-texts.ts";
@@ -15,6 +14,7 @@ import { refusals } from "../../protocol/refusals.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
 import { formatAmount, knownToken, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
 import { isWireAddress } from "../../protocol/wire-values.ts";
+import { createPaymentReader, type PaymentReader } from "../kit/read-payments.ts";
 
 /** The id of the settlement of a payment, in a token. */
 export function idOf({ network, authorization: { from, nonce } }: NamedPayment, asset: Address): Hex {

@@ -7,7 +7,8 @@ import type { ControlledHarness } from "./controlled-harness.ts";
 /** What the local chains say of payments. */
 export function createPaymentChain(chains: ControlledHarness["chains"]): PaymentChain {
   return {
-    transaction: (payment) => transactionOf(payment, readableChainOf(chains, payment.summary.network)),
+    transaction: (record) =>
+      transactionOf(record, readableChainOf(chains, record.request?.knownNetwork.name ?? null)),
     authorizationUse: createUseFinder(({ knownNetwork }) => readableChainOf(chains, knownNetwork.name)),
   };
 }

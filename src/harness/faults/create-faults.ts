@@ -39,11 +39,11 @@ export function createFaults(options: {
   let lastId = 0;
 
   function publishHit(
-    { network, kind }: FaultSpec,
+    { network, kind: fault }: FaultSpec,
     faultId: string,
     hit: Pick<FaultHit, "methods" | "calls">,
   ): void {
-    channels.fault.publish(() => ({ serviceId, network, faultId, kind, ...hit }));
+    channels.fault.publish(() => ({ serviceId, network, faultId, fault, ...hit }));
   }
 
   /** Sets a fault of a connection, which specs of chains are not. */

@@ -2,8 +2,8 @@ import type { LightMyRequestResponse } from "fastify";
 import pino from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
-import { publicationTime } from "../../observe/channels/channel.ts";
 import { channels } from "../../observe/channels/channels.ts";
+import { createTimeline } from "../../observe/timeline/timeline.ts";
 import { invalid } from "../../protocol/catalogue.ts";
 import { networks } from "../../protocol/networks.ts";
 import { UndeterminedError } from "../../util/errors.ts";
@@ -17,8 +17,9 @@ const authorized = { host: "127.0.0.1:4403", authorization: `Bearer ${token}` };
 
 /** The admin listener of a service that has refused one payment. */
 function start() {
+  const timeline = createTimeline(serviceId);
   const app = createAdminApp({
-    ...{ serviceId, host: "127.0.0.1", token },
+    ...{ timeline, host: "127.0.0.1", token },
     context: { contracts: { mainnet: contract, testnet: contract } },
     chainOf: () => ({
       ...{
@@ -34,7 +35,10 @@ function start() {
     }),
     logger: pino({ level: "silent" }),
   });
-  onTestFinished(() => app.close());
+  onTestFinished(async () => {
+    timeline.close();
+    await app.close();
+  });
   return app;
 }
 
@@ -53,10 +57,9 @@ function refuseOne(): string {
   channels.request.publish(() => ({ ...about, headers }));
   channels.checks.publish(() => ({
     ...about,
-    checks: [[{ check: "signatureHolds", refusal }]],
-    times: [publicationTime()],
+    checks: [{ check: "signatureHolds", refusal }],
   }));
-  channels.payment.publish(() => ({
+  channels.answer.publish(() => ({
     ...{ ...about, status: 200, tookMs: 2 },
     result: { outcome: "invalid", reason: refusal.reason, message: refusal.message },
   }));
@@ -115,24 +118,4 @@ test("operators see a payment's outcome, and never its signature or the URL of a
     expect(body).not.toContain(signature.slice(2));
     expect(headers["cache-control"]).toBe("no-store");
   }
-});
-
-test("it keeps a limited number of payments", async () => {
-  const app = start();
-  await app.ready();
-  for (let index = 0; index < 5_000; index++) {
-    channels.payment.publish(() => ({
-      ...{
-        serviceId,
-        requestId: `${index}`,
-        operation: "settle",
-        payment: undefined,
-        settlementId: undefined,
-      },
-      ...{ status: 400, result: { outcome: "refused", reason: "malformed" }, tookMs: 1 },
-    }));
-  }
-  const { payments } = (await app.inject({ url: "/payments?limit=10000", headers: authorized })).json();
-  expect(payments.length).toBeGreaterThan(900);
-  expect(payments.length).toBeLessThanOrEqual(1_000);
 });

@@ -6,9 +6,9 @@ import type { NetworkConfig, ServeConfig } from "../../config/serve-config.ts";
 import { capturePayment } from "../../observe/capture/capture-payment.ts";
 import { createUseFinder, type ReadableChain } from "../../observe/capture/payment-use.ts";
 import type { RefusalContext } from "../../observe/explain/explain-refusal.ts";
-import { createPaymentLog, type LoggedPayment } from "../../observe/studio/payment-log.ts";
 import { answerFrom, paymentRoutes } from "../../observe/studio/payment-routes.ts";
-import { createPaymentStore } from "../../observe/studio/payment-store.ts";
+import type { PaymentRecord } from "../../observe/timeline/record.ts";
+import type { Timeline } from "../../observe/timeline/timeline.ts";
 import { addToBuiltIn, findAsset } from "../../protocol/networks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { tokensOf } from "../../protocol/token-units.ts";
@@ -22,13 +22,13 @@ const noContract = `0x${"00".repeat(20)}` as const;
 export function createAdmin(
   { networks }: Pick<ServeConfig, "networks">,
   admin: NonNullable<ServeConfig["admin"]>,
-  { serviceId, logger }: { serviceId: string; logger: FastifyBaseLogger },
+  { timeline, logger }: { timeline: Timeline; logger: FastifyBaseLogger },
 ): FastifyInstance {
   const contractOf = (tier: "mainnet" | "testnet") =>
     networks.find((network) => network.tier === tier)?.facilitatorContract ?? noContract;
   const endpoints = new Map<string, ReturnType<typeof openEndpoints>>();
   const app = createAdminApp({
-    serviceId,
+    timeline,
     ...admin,
     context: {
       contracts: { mainnet: contractOf("mainnet"), testnet: contractOf("testnet") },
@@ -78,8 +78,8 @@ function readableChain(
 }
 
 export type AdminOptions = {
-  /** The service whose payments are shown. */
-  serviceId: string;
+  /** The payments that are shown. */
+  timeline: Timeline;
   /** The host that it will listen on, which callers may name. */
   host: string;
   /** Without it, every request is refused. */
@@ -90,9 +90,6 @@ export type AdminOptions = {
   logger: FastifyBaseLogger;
 };
 
-/** How much is remembered: usually some 20 MB; requests of the largest size would take three times that. */
-const bounds = { payments: 2_000, messages: 20_000, messagesEach: 500 };
-
 /** Captures and transactions are read from a chain, whose requests cost money. */
 const mostChainReads = 2;
 
@@ -102,14 +99,8 @@ const mostChainReads = 2;
  * token, and a Host that is its own; no answer holds a signature, a key or a secret.
  */
 export function createAdminApp(options: AdminOptions): FastifyInstance {
-  const { serviceId, host, token, context, chainOf, logger } = options;
-  const store = createPaymentStore(serviceId, bounds);
-  const log = createPaymentLog(store, context);
+  const { timeline, host, token, context, chainOf, logger } = options;
   const app = createInternalApp(logger, { max: 50, maxPerAddress: 25 });
-  app.addHook("onClose", async () => {
-    log.close();
-    store.close();
-  });
 
   const isToken = createTokenCheck(token);
   app.addHook("onRequest", async (request, reply) => {
@@ -146,27 +137,27 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
   app.register(async (scope) => {
     let reads = 0;
     async function readChain<T>(
-      payment: LoggedPayment,
+      { request }: PaymentRecord,
       read: (request: PaymentRequest, chain: ReadableChain) => Promise<T>,
     ): Promise<T> {
-      const chain = payment.request && chainOf(payment.request);
-      if (payment.request === undefined || chain === undefined) {
+      const chain = request && chainOf(request);
+      if (request === undefined || chain === undefined) {
         throw new KitError("The network of this payment is not served here");
       }
       if (reads >= mostChainReads) throw new TooManyReads();
       reads++;
       try {
-        return await read(payment.request, chain);
+        return await read(request, chain);
       } finally {
         reads--;
       }
     }
     paymentRoutes(scope, {
-      ...{ log, context },
+      ...{ timeline, context },
       chain: {
-        transaction: (payment) =>
-          readChain(payment, async (_, chain) =>
-            (await import("../../observe/capture/transaction-of.ts")).transactionOf(payment, chain),
+        transaction: (record) =>
+          readChain(record, async (_, chain) =>
+            (await import("../../observe/capture/transaction-of.ts")).transactionOf(record, chain),
           ),
         authorizationUse: createUseFinder(chainOf),
       },
@@ -174,9 +165,9 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
     const { contracts } = context;
     scope.post<{ Params: { id: string } }>(
       "/payments/:id/capture",
-      answerFrom(log, (payment) =>
-        readChain(payment, (request, chain) =>
-          capturePayment(payment, request, { chain, contracts, signature: "cut" }),
+      answerFrom(timeline, (record) =>
+        readChain(record, (request, chain) =>
+          capturePayment(record, request, { chain, contracts, signature: "cut" }),
         ),
       ),
     );

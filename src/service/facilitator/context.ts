@@ -1,7 +1,6 @@
 import type { Chain } from "../../chain/chain.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
-import { publicationTime } from "../../observe/channels/channel.ts";
 import { type CheckMade, channels } from "../../observe/channels/channels.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { type CheckName, checkNames } from "../../protocol/checks.ts";
@@ -51,30 +50,30 @@ export type Waiting = { now: () => number; deadline: number; signal: AbortSignal
  */
 export type Checked = <T extends Invalid | undefined>(check: CheckName, refusal: T) => T;
 
-/** Checks that passed are all alike, and so are lists of them: observers keep them for each request. */
+/** Checks that passed are all alike: observers keep them for each request. */
 const passed = checkNames.map((check): CheckMade => ({ check, refusal: undefined }));
-const passedAlone = byName((place) => passed.slice(place, place + 1));
-const passedBefore = byName((place) => passed.slice(0, place));
-const passedUpTo = byName((place) => passed.slice(0, place + 1));
-
-function byName<T>(describe: (place: number) => T): Readonly<Record<CheckName, T>> {
-  return Object.fromEntries(checkNames.map((name, place) => [name, describe(place)])) as Record<CheckName, T>;
-}
 
 const unheard: Checked = (_check, refusal) => refusal;
 
-/** What publishes the checks of a request, as a list that grows. */
+/** What publishes the checks of a request, together those between which nothing is waited for. */
 export function publishChecksOf(payment: PaymentRequest, serviceId: string): Checked {
   if (!channels.checks.isHeard()) return unheard;
   const { settlementId } = payment;
-  const checks: (readonly CheckMade[])[] = [];
-  const times: number[] = [];
+  let isFirst = true;
+  let noted: CheckMade[] = [];
+
+  function publish(): void {
+    const checks = noted;
+    noted = [];
+    channels.checks.publish(() => ({ serviceId, settlementId, payment, checks }));
+  }
+
   return (check, refusal) => {
-    const isFirst = checks.length === 0;
-    if (refusal === undefined) checks.push((isFirst ? passedUpTo : passedAlone)[check]);
-    else checks.push([...(isFirst ? passedBefore[check] : []), { check, refusal }]);
-    times.push(publicationTime());
-    if (isFirst) channels.checks.publish(() => ({ serviceId, settlementId, payment, checks, times }));
+    if (noted.length === 0) queueMicrotask(publish);
+    const place = checkNames.indexOf(check);
+    noted.push(...passed.slice(isFirst ? 0 : place, refusal === undefined ? place + 1 : place));
+    if (refusal !== undefined) noted.push({ check, refusal });
+    isFirst = false;
     return refusal;
   };
 }

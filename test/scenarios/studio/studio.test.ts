@@ -1230,7 +1230,7 @@ async function announcePayments(count: number): Promise<void> {
     };
     const requestId = `announced-${index}`;
     channels.request.publish(() => ({ serviceId, requestId, operation: "verify", settlementId, payment }));
-    channels.payment.publish(() => ({
+    channels.answer.publish(() => ({
       serviceId,
       requestId,
       operation: "verify",

@@ -46,7 +46,7 @@ export const errorHandler = fp(async (app) => {
     reply.code(status).type(problemMediaType);
     const body = problemBody(problem, { operation, requestId: request.id, envelope: request.envelope });
     const isUnread = kind === problemKinds.tooLarge || kind === problemKinds.mediaType;
-    if (!isUnread || operation === undefined || !channels.payment.isHeard()) return reply.send(body);
+    if (!isUnread || operation === undefined || !channels.answer.isHeard()) return reply.send(body);
     return peekAtBody(request).then(() => reply.send(body));
   });
 

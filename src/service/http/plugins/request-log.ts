@@ -35,7 +35,7 @@ export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => 
   app.decorateRequest("result", undefined);
   app.decorateRequest("answer", undefined);
   app.addHook("onSend", (request, _reply, payload, done) => {
-    const isWanted = request.route.config.operation !== undefined && channels.payment.isHeard();
+    const isWanted = request.route.config.operation !== undefined && channels.answer.isHeard();
     if (isWanted && typeof payload === "string") request.answer = payload;
     done(null, payload);
   });
@@ -47,7 +47,7 @@ export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => 
       if (operation !== undefined) {
         recordPayment(operation, request, reply, metrics);
         const { serviceId, id: requestId, payment } = request;
-        channels.payment.publish(() => ({
+        channels.answer.publish(() => ({
           serviceId,
           requestId,
           headers: traceHeadersOf(request),
@@ -163,7 +163,7 @@ function describeTransaction(step: TransactionStep): object {
   const { network, transaction: hash } = step;
   switch (step.step) {
     case "signed": {
-      const { kind, operator, txNonce, settlementIds: settlements } = step;
+      const { purpose: kind, operator, txNonce, settlementIds: settlements } = step;
       return { network, hash, kind, operator, txNonce, settlements };
     }
     case "concluded":

@@ -1,17 +1,17 @@
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
-import { KitError } from "../../util/errors.ts";
-import { membersOf, parseJson } from "../../util/json.ts";
-import { http } from "../../util/node-http.ts";
 import {
   type PaymentDetail,
   type PaymentSummary,
   paymentAnswerSchema,
   paymentListSchema,
   paymentSummarySchema,
-} from "./payment-view.ts";
+} from "../../observe/studio/payment-view.ts";
+import { KitError } from "../../util/errors.ts";
+import { membersOf, parseJson } from "../../util/json.ts";
+import { http } from "../../util/node-http.ts";
 
-/** Reads what a running `up` or `mock` tells of payments. */
+/** Reads what a running `up`, `mock` or `serve` shows of payments. */
 export type PaymentReader = {
   /** Newest first. */
   list(limit: number): Promise<readonly PaymentSummary[]>;

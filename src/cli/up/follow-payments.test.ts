@@ -1,9 +1,10 @@
 import { expect, onTestFinished, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
+import { channels } from "../../observe/channels/channels.ts";
+import { createTimeline } from "../../observe/timeline/timeline.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { TimeBudget } from "../../util/time-budget.ts";
-import { channels } from "../channels/channels.ts";
-import type { PaymentLine } from "../explain/payment-line.ts";
+import type { PaymentLine } from "../kit/payment-line.ts";
 import { followPayments } from "./follow-payments.ts";
 
 const contract = "0x00000000000000000000000000000000000000F0";
@@ -14,14 +15,16 @@ const message = "The signature is not that of the payer";
 function linesOf(payments: number, budget?: TimeBudget): PaymentLine[] {
   const lines: PaymentLine[] = [];
   const context = { contracts: { mainnet: contract, testnet: contract } } as const;
-  onTestFinished(followPayments(context, (line) => lines.push(line), budget));
+  const timeline = createTimeline("the service");
+  onTestFinished(() => timeline.close());
+  onTestFinished(followPayments(timeline, context, (line) => lines.push(line), budget));
   for (let index = 0; index < payments; index++) {
     const nonce: Hex = `0x${index.toString(16).padStart(64, "0")}`;
     // Its r is of a point of the curve, so that it is some key's signature.
     const signature: Hex = `0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798${"02".repeat(32)}1b`;
     const payment = examplePayment({ payTo: contract, resource: "", nonce, signature });
     const { settlementId } = payment;
-    channels.payment.publish(() => ({
+    channels.answer.publish(() => ({
       ...{ serviceId: "the service", requestId: `${index}`, operation: "verify", settlementId, payment },
       ...{ status: 200, result: { outcome: "invalid", reason, message }, tookMs: 3 },
     }));

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { exampleBody, parseBody } from "../../../test/support/example-payment.ts";
-import { bodyOf, shownBody } from "./payment-body.ts";
+import { bodyOf, shownBody } from "./payment-detail.ts";
 
 const contract = "0x00000000000000000000000000000000000000F0";
 const context = { contracts: { mainnet: contract, testnet: contract } } as const;
@@ -12,12 +12,12 @@ const request = parseBody(came);
 const { nonce } = request.payment;
 
 test("a body is sent again as it came, and made anew where it was not kept", () => {
-  expect(bodyOf({ request, body: JSON.stringify(came) }, context)).toEqual(came);
-  expect(bodyOf({ request, body: undefined }, context)).toMatchObject({ paymentPayload: { x402Version: 2 } });
+  expect(bodyOf({ body: JSON.stringify(came) }, request, context)).toEqual(came);
+  expect(bodyOf({ body: undefined }, request, context)).toMatchObject({ paymentPayload: { x402Version: 2 } });
 });
 
 test("a body is shown without its signature, and with what may be a secret masked, but for what names the payment", () => {
-  const shown = shownBody({ request, body: JSON.stringify(came) }, context, () => "cut");
+  const shown = shownBody({ body: JSON.stringify(came) }, request, context, () => "cut");
   expect(shown).toMatchObject({
     paymentPayload: { payload: { signature: "cut", authorization: { nonce } } },
     paymentRequirements: Reflect.get(came, "paymentRequirements"),

@@ -1,6 +1,7 @@
+import type { RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
+import type { OperationView, PaymentSummary } from "../../observe/studio/payment-view.ts";
 import { formatAmount, type TokenUnits } from "../../protocol/token-units.ts";
 import { escapeControls } from "../../util/text.ts";
-import type { RefusalExplanation } from "./explain-refusal.ts";
 
 /** A line of `up` and `logs`: a verify or settle that has ended, or another request. */
 export type PaymentLine = {
@@ -29,6 +30,58 @@ export type PaymentLine = {
   tookMs: number | null;
 };
 
+/** A verify or settle that was answered, or a request that no route answers. */
+export type Ended = {
+  payment: PaymentSummary;
+  operation: "verify" | "settle" | null;
+  view: OperationView;
+  /** When it was answered, unix milliseconds. */
+  at: number;
+};
+
+/** What of a payment has ended, as far as its summary says. */
+export function endedOf(payment: PaymentSummary): readonly Ended[] {
+  const { unrouted, lastSeenAt, settle, settledAt } = payment;
+  const asked = (["verify", "settle"] as const).flatMap((operation): readonly Ended[] => {
+    const view = payment[operation];
+    if (view === null || view.outcome === "open") return [];
+    // An `up` of an earlier version does not say when it was.
+    return [{ payment, operation, view, at: view.at ?? lastSeenAt }];
+  });
+  // A success stays one, whatever is answered to the same payment later.
+  if (settledAt !== null && settle !== null && settle.outcome !== "settled") {
+    const none = { reason: null, message: null, situation: null, chainTime: null, tookMs: null };
+    const view = { ...settle, ...none, outcome: "settled", status: null, at: settledAt };
+    asked.push({ payment, operation: "settle", view, at: settledAt });
+  }
+  if (unrouted === null) return asked;
+  const { method, path, status, message } = unrouted;
+  const reason = status === 404 ? "not-found" : "method-not-allowed";
+  const none = { situation: null, chainTime: null, tookMs: null, at: null };
+  const view = { outcome: `${method} ${path}`, status, reason, message, ...none, count: 1 };
+  return [{ payment, operation: null, view, at: lastSeenAt }, ...asked];
+}
+
+/** Whether there is nothing to explain. */
+export function isGood({ view }: Ended): boolean {
+  return view.outcome === "valid" || view.outcome === "settled";
+}
+
+/** The line of what has ended. For a refusal, `explanations` say why. */
+export function lineOf(
+  { payment, operation, view, at }: Ended,
+  explanations: readonly RefusalExplanation[],
+): PaymentLine {
+  const { id, network, payer, payerName, amount, token } = payment;
+  const { outcome, status, reason, message, tookMs } = view;
+  return {
+    time: new Date(at).toISOString(),
+    ...{ operation, id, network, payer, payerName, amount, token, outcome, status, reason, message, tookMs },
+    ...adviceOn(explanations),
+    transaction: ["settled", "pending"].includes(outcome) ? payment.transaction : null,
+  };
+}
+
 /** The line as text; for a refusal, the lines below it say what is wrong and what to do. */
 export function renderPaymentLine(line: PaymentLine): string {
   const { time, operation, network, payer, payerName, amount, token, outcome, status, reason, transaction } =
@@ -56,7 +109,7 @@ export function renderPaymentLine(line: PaymentLine): string {
 }
 
 /** What to do about the worst finding, and where to read on. */
-export function adviceOn(explanations: readonly RefusalExplanation[]): Pick<PaymentLine, "fix" | "more"> {
+function adviceOn(explanations: readonly RefusalExplanation[]): Pick<PaymentLine, "fix" | "more"> {
   const [worst] = explanations;
   if (worst === undefined) return { fix: null, more: null };
   const { at, got, expected, fix, more } = worst;
