@@ -20,6 +20,7 @@ export type SettlementsTable = {
   valid_first: string;
   valid_last: string;
   payload: string | null;
+  pay_to: Address | null;
   signature: Hex;
   recipient: Address;
   state: SettlementState;

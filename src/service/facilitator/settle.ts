@@ -13,7 +13,7 @@ import { type Claimant, claimPayment } from "./claim-payment.ts";
 import type { FacilitatorContext, Lane } from "./context.ts";
 import { refuseClosed, refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
 import { createGasBudget } from "./gas-budget.ts";
-import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
+import { checkForCaller, createPaymentIntake, payeeFor, requireScope, withOperator } from "./intake.ts";
 import { createRequestLeases, type Lease, newLease } from "./lease.ts";
 import { bindingOf, hasPaid, isBound } from "./payment-identifier.ts";
 import { publishChecksOf } from "./publish-checks.ts";
@@ -98,12 +98,12 @@ export function createSettle(context: FacilitatorContext): Settle {
     const { payment, lanes } = read;
     const [{ chain }] = lanes;
     requireScope(caller, "settle");
-    const recipient = recipientFor(caller, payment.network.name);
+    const recipient = payeeFor(caller, payment);
     if (recipient === undefined) {
       throw new ForbiddenError(problemDetails.lacksRecipient(payment.network.name));
     }
-    const limited = checked("minimumIsReached", checkLimits(caller, payment));
-    if (limited !== undefined) return refuse(limited);
+    const refusedForCaller = checkForCaller(caller, payment, checked);
+    if (refusedForCaller !== undefined) return refuse(refusedForCaller);
     const proven = await verifySignature(payment, chain, ways);
     if ("reason" in proven) return refuseFirst(checked("signatureHolds", proven), request, caller);
     checked("signatureHolds", undefined);

@@ -2,11 +2,12 @@ import fc from "fast-check";
 import { encodeFunctionData, parseAbi } from "viem/utils";
 import { expect, test } from "vitest";
 import { encodeIsValidSignature } from "../../../chain/views.ts";
+import { mockUsdcAbi } from "../../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../../contracts/x402Facilitator.ts";
 import { toHex } from "../../../protocol/hex.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 import { authorizationOf, paymentOf } from "../payload.ts";
-import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "./calldata.ts";
+import { encodeForwardReceived, encodeSettle, encodeSettleBatch, encodeTransfer } from "./calldata.ts";
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length }).map(toHex);
 const uint256 = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n });
@@ -42,6 +43,18 @@ test.each([
           functionName,
           args: [payment.asset, authorizationOf(payment), payment.signature, recipient],
         }),
+      );
+    }),
+  );
+});
+
+test("transferWithAuthorization is encoded as viem encodes it", () => {
+  fc.assert(
+    fc.property(settleCall, ({ payment }) => {
+      const { from, to, value, validAfter, validBefore, nonce } = authorizationOf(payment);
+      const args = [from, to, value, validAfter, validBefore, nonce, payment.signature] as const;
+      expect(encodeTransfer(payment)).toBe(
+        encodeFunctionData({ abi: mockUsdcAbi, functionName: "transferWithAuthorization", args }),
       );
     }),
   );

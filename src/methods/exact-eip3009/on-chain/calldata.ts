@@ -4,8 +4,8 @@ import type { SignedPayment } from "../../../protocol/signed-payment.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 
 /**
- * Calldata of the facilitator contract, put together by hand: `settle` is encoded for every verify, and viem's
- * encoder takes some twenty times as long. Tests hold it against viem and the generated ABI.
+ * Calldata of the facilitator contract and of tokens, put together by hand: a payment is encoded for every verify, and
+ * viem's encoder takes some twenty times as long. Tests hold it against viem and the generated ABI.
  */
 
 const authorizationType = "(address,uint256,uint256,uint256,bytes32)";
@@ -13,6 +13,9 @@ const paymentTypes = `(address,${authorizationType},bytes,address)`;
 const settleSelector = selector(`settle${paymentTypes}`);
 const settleBatchSelector = selector(`settleBatch(address,(address,(${authorizationType},bytes)[])[])`);
 const forwardReceivedSelector = selector(`forwardReceived${paymentTypes}`);
+const transferSelector = selector(
+  "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)",
+);
 
 const wordDigits = 64;
 
@@ -27,6 +30,11 @@ export function encodeSettle(call: SettleCall): Hex {
 /** `forwardReceived(token, authorization, signature, recipient)` of one payment. */
 export function encodeForwardReceived(call: SettleCall): Hex {
   return `${forwardReceivedSelector}${encodeAlone(call)}`;
+}
+
+/** `transferWithAuthorization` of the token, which moves a payment straight to where it was signed to. */
+export function encodeTransfer({ payer, payTo, limit, window, nonce, signature }: SignedPayment): Hex {
+  return `${transferSelector}${addressWord(payer)}${addressWord(payTo)}${uintWord(limit)}${windowWords(window)}${nonce.slice(2)}${offset(7 * wordDigits)}${byteWords(signature)}`;
 }
 
 /**
@@ -56,9 +64,13 @@ function encodePayment({ payment }: SettleCall): string {
   return `${encodeAuthorization(payment)}${offset(6 * wordDigits)}${byteWords(payment.signature)}`;
 }
 
-/** Both bounds of the message are exclusive. */
 function encodeAuthorization({ payer, limit, window, nonce }: SignedPayment): string {
-  return `${addressWord(payer)}${uintWord(limit)}${uintWord(window.first - 1n)}${uintWord(window.last + 1n)}${nonce.slice(2)}`;
+  return `${addressWord(payer)}${uintWord(limit)}${windowWords(window)}${nonce.slice(2)}`;
+}
+
+/** Both bounds of the message are exclusive. */
+function windowWords({ first, last }: SignedPayment["window"]): string {
+  return `${uintWord(first - 1n)}${uintWord(last + 1n)}`;
 }
 
 /** An array of elements of varying length: how many, where each begins (counted from behind that), and they. */
