@@ -163,7 +163,7 @@ export function createFailures(
           .where(notSent(lowerCase(id)))
           .returning("id")
           .executeTakeFirst();
-        if (corrected === undefined) return;
+        if (corrected === undefined) return false;
         if (state === "settled") {
           await transaction.deleteFrom("recoveries").where("id", "=", corrected.id).execute();
         } else {
@@ -173,6 +173,7 @@ export function createFailures(
             .where("id", "=", corrected.id)
             .execute();
         }
+        return true;
       }),
 
     async dropRecovery(id) {
