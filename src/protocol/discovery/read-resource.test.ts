@@ -12,7 +12,7 @@ import { readBazaar } from "./read-bazaar.ts";
 import { readResource } from "./read-resource.ts";
 import { readServiceMetadata } from "./service-metadata.ts";
 
-const contract = "0x308fa6383AaF096b75fe3E664004a54cBC7a54bE";
+const contract = "0xd9fB23B354E777535073E40a175bE861Acea47B5";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests put wrong things into it on purpose
 type Json = any;
