@@ -2,10 +2,14 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
+import { quantity } from "../../../src/chain/rpc/read-hex.ts";
 import type { NetworkConfig } from "../../../src/config/network-config.ts";
+import { mockGasBurningWalletDeployedBytecode } from "../../../src/contracts/mockGasBurningWallet.ts";
 import type { JsonResponse } from "../../../src/harness/control/http-json.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
-import { type Address, type Hex, toHex } from "../../../src/protocol/hex.ts";
+import { decodeCall } from "../../../src/methods/exact-eip3009/on-chain/decode-call.ts";
+import { type Address, type Hex, sameAddress, toHex } from "../../../src/protocol/hex.ts";
+import { testPayers } from "../../../src/published/test-payers.ts";
 import type { Running } from "../../support/composition.ts";
 import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
@@ -191,6 +195,108 @@ test("a payer who cancels the payment, or uses its nonce for another payee, has 
     expect(await settle(service, failed)).toMatchObject(refused);
   }
   expect(await scene.balanceOf(merchant)).toBe(0n);
+});
+
+describe("many at once", () => {
+  /** The calls of the operator in the newest blocks, of which there was one before. */
+  async function callsSince(block: bigint) {
+    const { request } = createLocalRpc(scene.chain.rpcUrl);
+    const newest = BigInt(String(await request("eth_blockNumber")));
+    const calls = [];
+    for (let number = block + 1n; number <= newest; number++) {
+      const { transactions } = Object(await request("eth_getBlockByNumber", quantity(number), true));
+      for (const { to, input } of transactions) calls.push(decodeCall(to, input));
+    }
+    return calls.filter((call) => call !== null);
+  }
+
+  test("share transactions, and none of them with payments through the contract", async () => {
+    const service = await start({}, { settleWaitMs: 20_000 });
+    const { request } = createLocalRpc(scene.chain.rpcUrl);
+    const release = await scene.holdMining();
+    const block = BigInt(String(await request("eth_blockNumber")));
+    const first = await scene.settleInPool(service, await sign());
+    const bodies = await Promise.all(
+      Array.from({ length: 12 }, (_, index) => (index % 2 === 0 ? sign() : scene.sign("funded"))),
+    );
+    const answers = bodies.map((body) => settle(service, body));
+    await scene.untilInPool(3);
+    await release();
+    expect(answerOf(await first.answer)).toMatchObject({ success: true });
+    for (const answer of await Promise.all(answers)) expect(answer).toMatchObject({ success: true });
+    const calls = await callsSince(block);
+    const namesOf = (recipient: Address) =>
+      calls
+        .filter(({ payments }) => payments.some((one) => sameAddress(one.recipient, recipient)))
+        .map(({ name }) => name);
+    expect(namesOf(merchant)).toContain("transferBatch");
+    expect(namesOf(scene.recipient())).toContain("settleBatch");
+    for (const name of namesOf(merchant)) expect(name).toMatch(/^transfer/);
+    for (const name of namesOf(scene.recipient())) expect(name).toMatch(/^settle/);
+    expect(calls.length).toBeLessThan(bodies.length);
+    expect(await scene.balanceOf(merchant)).toBe(7n * value);
+    expect(await scene.balanceOf(scene.recipient())).toBe(6n * value);
+  });
+
+  test("are not spoilt by one whose payer's wallet changes its mind, and burns what it may", async () => {
+    const service = await start({}, { settleWaitMs: 20_000 });
+    const release = await scene.holdMining();
+    const first = await scene.settleInPool(service, await sign());
+    const good = await Promise.all(Array.from({ length: 5 }, () => sign()));
+    const bad = await scene.sign("smartWallet", {}, merchant);
+    const answers = [...good, bad].map((body) => settle(service, body));
+    await scene.untilInPool(2);
+    await sleep(300);
+    const { address } = testPayers.smartWallet;
+    const { request } = createLocalRpc(scene.chain.rpcUrl);
+    const code = await request("eth_getCode", address, "latest");
+    await request("anvil_setCode", address, mockGasBurningWalletDeployedBytecode);
+    await release();
+    expect(answerOf(await first.answer)).toMatchObject({ success: true });
+    const told = await Promise.all(answers);
+    await request("anvil_setCode", address, code);
+    expect(told.map(({ success }) => success)).toEqual([true, true, true, true, true, false]);
+    expect(told.at(-1)).toMatchObject(refused);
+    expect(await scene.balanceOf(merchant)).toBe(6n * value);
+  });
+
+  test("are each found where a third party submits some of them", async () => {
+    const service = await start({}, { settleWaitMs: 20_000 });
+    const release = await scene.holdMining();
+    const first = await scene.settleInPool(service, await sign());
+    const bodies = await Promise.all(Array.from({ length: 5 }, () => sign()));
+    const answers = bodies.map((body) => settle(service, body));
+    await scene.untilInPool(2);
+    await sleep(300);
+    const theirs = await Promise.all(
+      bodies.slice(0, 2).map((body) => scene.sendAhead(scene.submission(body))),
+    );
+    await release();
+    expect(answerOf(await first.answer)).toMatchObject({ success: true });
+    const told = await Promise.all(answers);
+    for (const answer of told) expect(answer).toMatchObject({ success: true });
+    expect(told.slice(0, 2).map(({ transaction }) => transaction)).toEqual(theirs);
+    expect(new Set(told.slice(2).map(({ transaction }) => transaction)).size).toBe(1);
+    expect(await scene.balanceOf(merchant)).toBe(6n * value);
+  });
+
+  test("of which the batch reverts as a whole are sent one by one, past the paused contract", async () => {
+    const service = await start({}, { settleWaitMs: 20_000 });
+    const release = await scene.holdMining();
+    const first = await scene.settleInPool(service, await sign());
+    const answers = (await Promise.all(Array.from({ length: 4 }, () => sign()))).map((body) =>
+      settle(service, body),
+    );
+    await scene.untilInPool(2);
+    await sleep(300);
+    await scene.sendAhead(scene.ofPauser("pause"));
+    await release();
+    expect(answerOf(await first.answer)).toMatchObject({ success: true });
+    const told = await Promise.all(answers);
+    await scene.mine(scene.ofPauser("unpause"));
+    for (const answer of told) expect(answer).toMatchObject({ success: true });
+    expect(await scene.balanceOf(merchant)).toBe(5n * value);
+  });
 });
 
 describe("where a payment may go", () => {

@@ -11,7 +11,9 @@ import type { SettleCall } from "../../on-chain/settling.ts";
 const authorizationType = "(address,uint256,uint256,uint256,bytes32)";
 const paymentTypes = `(address,${authorizationType},bytes,address)`;
 const settleSelector = selector(`settle${paymentTypes}`);
-const settleBatchSelector = selector(`settleBatch(address,(address,(${authorizationType},bytes)[])[])`);
+const batchTypes = `(address,(address,(${authorizationType},bytes)[])[])`;
+const settleBatchSelector = selector(`settleBatch${batchTypes}`);
+const transferBatchSelector = selector(`transferBatch${batchTypes}`);
 const forwardReceivedSelector = selector(`forwardReceived${paymentTypes}`);
 const transferSelector = selector(
   "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)",
@@ -42,17 +44,26 @@ export function encodeTransfer({ payer, payTo, limit, window, nonce, signature }
  * first appear, each with its payments in the given order.
  */
 export function encodeSettleBatch(asset: Address, calls: readonly SettleCall[]): Hex {
+  return `${settleBatchSelector}${encodeGroups(asset, calls)}`;
+}
+
+/** `transferBatch(token, groups)`, the same of payments that go straight to where they were signed to. */
+export function encodeTransferBatch(asset: Address, calls: readonly SettleCall[]): Hex {
+  return `${transferBatchSelector}${encodeGroups(asset, calls)}`;
+}
+
+function encodeGroups(asset: Address, calls: readonly SettleCall[]): string {
   const byRecipient = Map.groupBy(calls, ({ recipient }) => addressWord(recipient));
   const groups = [...byRecipient].map(([recipient, payments]) => {
     const encoded = payments.map(encodePayment);
     return `${recipient}${offset(2 * wordDigits)}${encodeArray(encoded)}`;
   });
-  return `${settleBatchSelector}${addressWord(asset)}${offset(2 * wordDigits)}${encodeArray(groups)}`;
+  return `${addressWord(asset)}${offset(2 * wordDigits)}${encodeArray(groups)}`;
 }
 
 /** Whether calldata of ours settles several payments together, so that a revert says nothing about one of them. */
 export function settlesSeveral(data: Hex): boolean {
-  return data.toLowerCase().startsWith(settleBatchSelector);
+  return [settleBatchSelector, transferBatchSelector].some((batch) => data.toLowerCase().startsWith(batch));
 }
 
 /** token, five words of authorization, where the signature is, recipient; then the signature */

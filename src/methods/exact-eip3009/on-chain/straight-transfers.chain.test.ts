@@ -11,7 +11,7 @@ import type { Chain } from "../../../chain/chain.ts";
 import { createChain } from "../../../chain/create-chain.ts";
 import { estimateFees } from "../../../chain/fees.ts";
 import { createLocalSigner } from "../../../chain/signing/local-signer.ts";
-import type { Hex } from "../../../protocol/hex.ts";
+import { type Hex, uintWord } from "../../../protocol/hex.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 import { exactEip3009Settling } from "./settling.ts";
 
@@ -92,6 +92,56 @@ test("a contract wallet and a delegated account pay like any other", async () =>
     expect(await refusal(call)).toBeUndefined();
     expect((await settle([call])).find(call)).toEqual({ settled: true });
   }
+});
+
+describe("several in one transaction", () => {
+  test("go straight to their payees, each proven by itself", async () => {
+    const other = accountOf("other merchant").address;
+    const calls = [await pay(), await pay({ to: other }), await pay({ value: 7n })];
+    const { receipt, find } = await settle(calls);
+    expect(receipt.succeeded).toBe(true);
+    for (const call of calls) expect(find(call)).toEqual({ settled: true });
+  });
+
+  test("are not spoilt by one that was submitted by others, cancelled, or whose payer has nothing left", async () => {
+    const [submitted, cancelled, good] = [await pay(), await pay({ payer: "canceller" }), await pay()];
+    const empty = await pay({ funds: 9_999n });
+    await deployment.submitDirectly(submitted);
+    await deployment.send(deployment.usdc, await deployment.encodeCancellation("canceller", cancelled));
+    const { find } = await settle([submitted, cancelled, good, empty]);
+    const used = { settled: false, failure: "FiatTokenV2: authorization is used or canceled" };
+    expect([find(submitted), find(cancelled)]).toEqual([used, used]);
+    expect(find(good)).toEqual({ settled: true });
+    expect(find(empty)).toEqual({ settled: false, failure: "ERC20: transfer amount exceeds balance" });
+  });
+
+  test("have gas enough when the wallets of all others burn what they may", async () => {
+    const burner = await pay({ payer: "burner" });
+    await deployment.makeGasBurner(burner.payment.payer);
+    const burning = Array.from({ length: 49 }, (_, index) => ({
+      ...burner,
+      payment: { ...burner.payment, nonce: `0x${uintWord(BigInt(index + 1))}` as const },
+    }));
+    const good = await pay();
+    const { receipt, find } = await settle([...burning, good]);
+    expect(receipt.succeeded).toBe(true);
+    expect(find(good)).toEqual({ settled: true });
+    for (const call of burning) {
+      expect(find(call)).toEqual({ settled: false, failure: "FiatTokenV2: invalid signature" });
+    }
+  });
+
+  test("have gas enough for the largest signatures", async () => {
+    const bad = await pay();
+    const long = Array.from({ length: 14 }, (_, index): SettleCall => {
+      const nonce = `0x${uintWord(BigInt(index + 1))}` as const;
+      return { ...bad, payment: { ...bad.payment, nonce, signature: `0x${"5a".repeat(4_096)}` } };
+    });
+    const good = await pay();
+    const { receipt, find } = await settle([...long, good]);
+    expect(receipt.succeeded).toBe(true);
+    expect(find(good)).toEqual({ settled: true });
+  });
 });
 
 describe("is refused before it is sent", () => {

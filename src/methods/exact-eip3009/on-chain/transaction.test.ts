@@ -4,7 +4,13 @@ import type { Address } from "../../../protocol/hex.ts";
 import { networks } from "../../../protocol/networks.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 import { paymentOf } from "../payload.ts";
-import { encodeSettle, encodeSettleBatch, encodeTransfer } from "./calldata.ts";
+import {
+  encodeSettle,
+  encodeSettleBatch,
+  encodeTransfer,
+  encodeTransferBatch,
+  settlesSeveral,
+} from "./calldata.ts";
 import { countBatch, settleTransaction } from "./transaction.ts";
 
 const network = { facilitatorContract: `0x${"fa".repeat(20)}` as const };
@@ -82,6 +88,20 @@ test("what goes straight to its payee is a transaction to the token, with what a
   const { to, data, gas } = settleTransaction([straight], network);
   expect({ to, data }).toEqual({ to: networks.base.usdc.address, data: encodeTransfer(straight.payment) });
   expect(gas).toBe(21_000n + 250_000n + calldataGas(data));
+});
+
+test("several go there by transferBatch of the contract, as many as a transaction may have", () => {
+  const calls = Array.from({ length: 60 }, () => callTo(`0x${"ee".repeat(20)}`));
+  const limits = { maxPayments: 50, maxFeePerGas: 1n, maxCost: 10n ** 30n };
+  expect(countBatch(calls, network, limits)).toBe(50);
+  const { to, data, gas } = settleTransaction(calls.slice(0, 50), network);
+  expect({ to, data }).toEqual({
+    to: network.facilitatorContract,
+    data: encodeTransferBatch(networks.base.usdc.address, calls.slice(0, 50)),
+  });
+  expect(gas).toBeGreaterThan(50n * 250_000n + 60_000n);
+  expect(gas).toBeLessThan(2n ** 24n);
+  expect(settlesSeveral(data)).toBe(true);
 });
 
 test("50 payments fit in one transaction with room for all pulls to burn what they may", () => {

@@ -4,7 +4,13 @@ import type { NetworkConfig } from "../../../config/network-config.ts";
 import type { Address, Hex } from "../../../protocol/hex.ts";
 import { goesStraight } from "../../../protocol/signed-payment.ts";
 import type { BatchLimits, SettleCall } from "../../on-chain/settling.ts";
-import { encodeForwardReceived, encodeSettle, encodeSettleBatch, encodeTransfer } from "./calldata.ts";
+import {
+  encodeForwardReceived,
+  encodeSettle,
+  encodeSettleBatch,
+  encodeTransfer,
+  encodeTransferBatch,
+} from "./calldata.ts";
 import { transferGas } from "./straight-transfers.ts";
 
 /*
@@ -29,7 +35,13 @@ const straightGas = 21_000n + transferGas;
 /** `settleBatch` without its payments: as above, since the last pull must leave room for the payouts. */
 const batchGas = 500_000n;
 
-/** A payment in a batch: PULL_GAS, its balance check and its event. 51,000 to 82,000 are used. */
+/**
+ * `transferBatch` without its payments: 21,000 for the transaction, some 10,000 up to the first payment, and what the
+ * contract wants to see beyond PULL_GAS for the last.
+ */
+const straightBatchGas = 60_000n;
+
+/** A payment in a batch: PULL_GAS, and its balance check or its event. 51,000 to 82,000 are used. */
 const batchPaymentGas = 275_000n;
 
 /**
@@ -50,7 +62,7 @@ type Route = {
   alone(call: SettleCall, network: Contract): Omit<Transaction, "gas">;
   aloneGas: bigint;
   /** The same for several: of the facilitator contract, with gas for all of them together, and for each. */
-  batch?: {
+  batch: {
     encode(asset: Address, calls: readonly SettleCall[]): Hex;
     gas: bigint;
     paymentGas: bigint;
@@ -66,6 +78,7 @@ const throughContract: Route = {
 const straight: Route = {
   alone: ({ payment }) => ({ to: payment.asset, data: encodeTransfer(payment) }),
   aloneGas: straightGas,
+  batch: { encode: encodeTransferBatch, gas: straightBatchGas, paymentGas: batchPaymentGas },
 };
 
 /** What goes straight to where it was signed to does so by a call of the token; the rest goes through the contract. */
@@ -79,7 +92,6 @@ export function settleTransaction(calls: readonly SettleCall[], network: Contrac
   if (first === undefined) throw new RangeError("a settle transaction needs at least one payment");
   if (others.length === 0) return settleAlone(first, network);
   const { batch } = routeOf(first, network);
-  if (batch === undefined) throw new RangeError("these payments do not share a transaction");
   const data = batch.encode(first.payment.asset, calls);
   const gas = batch.gas + BigInt(calls.length) * batch.paymentGas + calldataGas(data);
   return { to: network.facilitatorContract, data, gas: gas < transactionGasCap ? gas : transactionGasCap };
@@ -114,17 +126,16 @@ export function countBatch(calls: readonly SettleCall[], network: Contract, limi
   const [first] = calls;
   if (first === undefined) return 0;
   const { aloneGas, batch } = routeOf(first, network);
-  const most = batch === undefined ? 1 : limits.maxPayments;
   let bytes = 0;
-  let gas = batch?.gas ?? 0n;
+  let gas = batch.gas;
   for (const [index, call] of calls.entries()) {
     const alone = settleAlone(call, network);
     bytes += alone.data.length / 2 + batchPaymentBytes;
-    gas += (batch?.paymentGas ?? 0n) + alone.gas - aloneGas + BigInt(batchPaymentBytes) * gasPerByte;
+    gas += batch.paymentGas + alone.gas - aloneGas + BigInt(batchPaymentBytes) * gasPerByte;
     const isAlone = index === 0;
     const cost = (isAlone ? alone.gas : gas) * limits.maxFeePerGas;
     const fits = isAlone || (bytes <= mostCalldata && gas <= transactionGasCap);
-    if (index >= most || !fits || cost > limits.maxCost) return index;
+    if (index >= limits.maxPayments || !fits || cost > limits.maxCost) return index;
   }
   return calls.length;
 }
