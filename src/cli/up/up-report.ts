@@ -42,9 +42,20 @@ export async function describeUp(
     `Facilitator   ${facilitator.url}   (API described at ${origin}/docs)`,
     `API key       ${organization.apiKey}`,
     `Organization  ${organization.id}, paid at ${organization.recipient}`,
+    ...describePayTo(harness),
     ...organizations.map(({ id, apiKey }) => `Key of ${id.padEnd(6)} ${apiKey}`),
     "",
   ].join("\n");
+}
+
+/** Where payments may go, unless that is to the facilitator contract alone. */
+function describePayTo({ payToPolicy = "contract" }: HarnessDescription): readonly string[] {
+  const may = {
+    contract: [],
+    recipients: ["its own wallet, or the facilitator contract"],
+    any: ["any address, such as a wallet of yours, or the facilitator contract"],
+  };
+  return may[payToPolicy].map((text) => `payTo         ${text}`);
 }
 
 /** Commands to paste, which reach this very harness. */
@@ -90,7 +101,13 @@ function addressTables(harness: HarnessDescription): string {
   const assets = known.map(({ name, network }) => [name, network.asset.address]);
   const symbols = new Set(known.map(({ network }) => unitsOf(network.asset).symbol));
   return [
-    renderTable(["network", "payTo: the facilitator contract"], contracts),
+    renderTable(
+      [
+        "network",
+        harness.payToPolicy === undefined ? "payTo: the facilitator contract" : "facilitator contract",
+      ],
+      contracts,
+    ),
     renderTable(
       ["network", isForked(harness) ? "asset" : `asset: ${[...symbols].join("/")} look-alike`],
       assets,
@@ -139,7 +156,7 @@ export function describeAsEnv(harness: HarnessDescription): string {
     ["X402_FACILITATOR_URL", facilitator.url],
     ["X402_API_KEY", organization.apiKey],
     ["X402_NETWORK", first?.caip2],
-    ["X402_PAY_TO", first?.facilitatorContract],
+    ["X402_PAY_TO", first?.payTo],
     ["X402_ASSET", first?.asset.address],
     ["PAYER_PRIVATE_KEY", payers.funded?.privateKey],
     ...running.flatMap(({ name, rpcUrl, facilitatorContract, tier }): [string, string][] => [

@@ -24,8 +24,10 @@ export type HarnessNetwork<N extends NetworkName = NetworkName> = {
   readonly rpcUrl: string;
   /** A viem client with public, wallet and test actions, whose `chain` is this one. */
   readonly client: HarnessClient;
-  /** What payments name as `payTo`. */
+  /** What payments name as `payTo`, unless the option `payTo` of the harness allows other addresses. */
   readonly facilitatorContract: { readonly address: Address; readonly abi: typeof x402FacilitatorAbi };
+  /** What a shop of the organization names as `payTo`: the facilitator contract, or its recipient where that is allowed. */
+  readonly payTo: Address;
   /** The token: behaves as USDC, and any account may mint it. On a fork it is the real USDC, without that. */
   readonly asset: Asset & { readonly abi: typeof mockUsdcAbi };
   /** Only of a fork: the block that it goes on from, where the rest is read, and whether its token can blacklist. */

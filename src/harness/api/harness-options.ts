@@ -4,6 +4,7 @@ import type { LogLevel } from "../../config/values.ts";
 import type { Capture } from "../../observe/capture/capture-format.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
+import type { PayToPolicy } from "../../protocol/signed-payment.ts";
 import type { ForkOption } from "../fork/fork-options.ts";
 import type { Harness } from "./harness-api.ts";
 
@@ -31,6 +32,16 @@ export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = {
   assets?: Partial<Record<N, AssetOptions>>;
   /** Where the organization is paid, on every network; at a published account by default. */
   recipient?: Address;
+  /**
+   * Where payments may go: `contract`, to the facilitator contract alone, which forwards them to the recipient;
+   * `recipients`, also straight to the recipient of the organization that settles them; `any`, also straight to any other
+   * address, as public facilitators have it. As `PAY_TO` of `serve`; `contract` by default. With one of the other two,
+   * {@link Harness.pay} and {@link Harness.shopConfig} pay straight to the recipient.
+   *
+   * @example
+   * await createHarness({ networks: ["base"], payTo: "any" })
+   */
+  payTo?: PayToPolicy;
   /**
    * Organizations besides that one, with recipients and limits of their own. Each has an API key, by which
    * {@link Harness.as} speaks for it.

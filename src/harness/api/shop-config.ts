@@ -1,5 +1,5 @@
 import type { Address } from "../../protocol/hex.ts";
-import type { HarnessDescription } from "../control/description.ts";
+import { type HarnessDescription, payToOf } from "../control/description.ts";
 import { requireRunning } from "../control/find-harness.ts";
 
 type Headers = { Authorization: string };
@@ -25,7 +25,8 @@ export function describeShop(
   description: HarnessDescription,
   { network, price, apiKey }: { network: string; price: bigint; apiKey: string },
 ): ShopConfig {
-  const { caip2, facilitatorContract, asset } = requireRunning(description, network);
+  const running = requireRunning(description, network);
+  const { caip2, asset } = running;
   const headers = { Authorization: `Bearer ${apiKey}` };
   const { address, name, version } = asset;
   return {
@@ -36,7 +37,7 @@ export function describeShop(
     accepts: {
       scheme: "exact",
       network: caip2,
-      payTo: facilitatorContract,
+      payTo: payToOf(description, [network, running], apiKey),
       price: { asset: address, amount: `${price}`, extra: { name, version } },
     },
   };
