@@ -41,6 +41,17 @@ export function goesStraight(
   return !sameAddress(payTo, facilitatorContract);
 }
 
+/** What a shop names as `payTo` that is paid at a recipient: the recipient itself, where that is allowed. */
+export function usualPayTo(
+  {
+    facilitatorContract,
+    payTo = "contract",
+  }: { facilitatorContract: Address; payTo?: PayToPolicy | undefined },
+  recipient: Address | undefined,
+): Address {
+  return payTo === "contract" ? facilitatorContract : (recipient ?? facilitatorContract);
+}
+
 /**
  * The identity of a payment, and of its settlement: keccak256 of (chainId, nonce space, payer, nonce), each as one ABI
  * word. Anyone who holds the payment can compute it. The nonce space of an EIP-3009 payment is its asset.

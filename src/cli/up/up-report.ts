@@ -9,7 +9,7 @@ import { unitsOf } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 import { type Column, renderTable } from "../../util/table.ts";
 import { atUrl } from "../kit/at-url.ts";
-import { curlValidSeconds, describePayers } from "./start-report.ts";
+import { curlValidSeconds, describePayers, describePayTo } from "./start-report.ts";
 
 /** What a person reads when `up` is ready. */
 export async function describeUp(
@@ -42,20 +42,10 @@ export async function describeUp(
     `Facilitator   ${facilitator.url}   (API described at ${origin}/docs)`,
     `API key       ${organization.apiKey}`,
     `Organization  ${organization.id}, paid at ${organization.recipient}`,
-    ...describePayTo(harness),
+    ...describePayTo(harness.payToPolicy).map((text) => `payTo         ${text}`),
     ...organizations.map(({ id, apiKey }) => `Key of ${id.padEnd(6)} ${apiKey}`),
     "",
   ].join("\n");
-}
-
-/** Where payments may go, unless that is to the facilitator contract alone. */
-function describePayTo({ payToPolicy = "contract" }: HarnessDescription): readonly string[] {
-  const may = {
-    contract: [],
-    recipients: ["its own wallet, or the facilitator contract"],
-    any: ["any address, such as a wallet of yours, or the facilitator contract"],
-  };
-  return may[payToPolicy].map((text) => `payTo         ${text}`);
 }
 
 /** Commands to paste, which reach this very harness. */

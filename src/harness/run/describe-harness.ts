@@ -1,5 +1,6 @@
 import type { Address } from "../../protocol/hex.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
+import { usualPayTo } from "../../protocol/signed-payment.ts";
 import { localOrganization } from "../../published/local-organization.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import type { HarnessDescription } from "../control/description.ts";
@@ -32,7 +33,7 @@ export function describeHarness(
     networks: Object.fromEntries(
       chains.map((chain) => [
         chain.network.name,
-        describeChain(chain, payTo === "contract" ? chain.facilitatorContract : recipient),
+        describeChain(chain, usualPayTo({ ...chain, payTo }, recipient)),
       ]),
     ),
   };
