@@ -2,16 +2,20 @@
 pragma solidity 0.8.37;
 
 /**
- * @title Settles x402 payments of scheme "exact"
- * @notice A payer signs an EIP-3009 authorization to this contract. The operator names the recipient, and the
- * value moves payer → this contract → recipient within one call, or does not move at all. So the contract holds
- * only what reached it in another way: authorizations that somebody else submitted straight to the token, and
- * tokens sent by mistake. The first kind leaves through {forwardReceived}, anything through a rescue.
+ * @title Settles x402 payments of scheme "exact", by EIP-3009
+ * @notice A payer signs an EIP-3009 authorization, to one of two:
  *
- * The payer's signature does not cover the recipient; that is why settling is for operators alone.
+ * - to this contract. The operator names the recipient, and the value moves payer → this contract → recipient within
+ *   one call, or does not move at all ({settle}, {settleBatch}). The payer's signature does not cover the recipient;
+ *   that is why settling is for operators alone.
+ * - to the payee itself. The value never comes here ({transferDirect}, {transferBatch}).
+ *
+ * So the contract holds only what reached it in another way: authorizations that somebody else submitted straight to
+ * the token, and tokens sent by mistake. The first kind leaves through {forwardReceived}, anything through a rescue.
  */
 interface IX402Facilitator {
-    /// @notice An EIP-3009 `TransferWithAuthorization`. Its `to` is this contract, always.
+    /// @notice An EIP-3009 `TransferWithAuthorization`. Its `to` is this contract, or the payee of {transferDirect} and
+    /// {transferBatch}.
     /// @param from The payer.
     /// @param value Amount in the token's smallest unit.
     /// @param validAfter Unix seconds; the authorization holds from the second after.
@@ -32,7 +36,7 @@ interface IX402Facilitator {
         bytes signature;
     }
 
-    /// @notice Payments of one batch that go to the same recipient, in one transfer.
+    /// @notice Payments of one batch that go to the same recipient: in one transfer, unless they go there at once.
     struct Group {
         address recipient;
         Payment[] payments;
@@ -79,6 +83,9 @@ interface IX402Facilitator {
 
     /// @notice The zero address and this contract are no recipients.
     error InvalidRecipient(address recipient);
+
+    /// @notice This contract itself is no payer.
+    error InvalidPayer(address payer);
 
     /// @notice The token moved something else than the value it was asked to move: it charges a fee, reports
     /// success without a transfer, or calls back.
@@ -135,6 +142,30 @@ interface IX402Facilitator {
     function settleBatch(address token, Group[] calldata groups) external;
 
     /**
+     * @notice Moves one payment from its payer to its payee at once: the `to` that the payer signed.
+     * @dev For OPERATOR_ROLE, while not paused. Reverts with the token's own reason when the token refuses, with
+     * {TokenCallFailed} when it gives none or has no code, with {InvalidRecipient} when the payee is this contract or
+     * zero, and with {InvalidPayer} when the payer is this contract.
+     *
+     * Anyone can submit such a payment straight to the token, for less gas. Here the token gets at most {PULL_GAS}, so that
+     * a simulation of this call fails as {transferBatch} would.
+     *
+     * There is no event of this contract: the token's own `AuthorizationUsed`, directly followed by its `Transfer` of the
+     * value from the payer to the payee, proves the payment, whoever submitted it. Returning without a revert proves
+     * nothing: some tokens do so, and move nothing, when the authorization was used.
+     */
+    function transferDirect(address token, Payment calldata payment, address payee) external;
+
+    /**
+     * @notice Moves many payments of one token from their payers to their payees at once.
+     * @dev For OPERATOR_ROLE, while not paused. `recipient` of a group is the `to` that its payers signed. Each payment
+     * is tried as {transferDirect} tries it: what that would revert with is the reason of a {SettlementFailed}, and the others
+     * go on. Gas running out is never reported as a failed payment: it reverts the whole batch. A payment that settles
+     * leaves the token's events alone.
+     */
+    function transferBatch(address token, Group[] calldata groups) external;
+
+    /**
      * @notice Pays out an authorization that somebody else submitted straight to the token, once.
      * @dev For RECOVERER_ROLE, while not paused. The contract checks what the chain can tell it:
      *
@@ -163,7 +194,7 @@ interface IX402Facilitator {
     /// before and has not come back yet still counts. For the admin.
     function setForwardLimit(address token, uint256 value) external;
 
-    /// @notice Stops {settle}, {settleBatch} and {forwardReceived}. For PAUSER_ROLE.
+    /// @notice Stops settling, and {forwardReceived}. For PAUSER_ROLE.
     function pause() external;
 
     /// @notice Ends a pause. For PAUSER_ROLE.

@@ -66,6 +66,34 @@ contract GasPerPaymentTest is FacilitatorTest {
         measureBatch("settleBatch, 100 payments, distinct recipients, per payment", 100, 100, 75);
     }
 
+    /// @dev By the contract, which limits its gas. Submitted straight to the token it is the direct transfer itself.
+    function test_transferDirect() public {
+        uint256 direct = measureDirect();
+        IX402Facilitator.Authorization memory authorization = authorize(payer, VALUE, keccak256("single"));
+        bytes memory signature = sign(PAYER_KEY, authorization, RECIPIENT);
+        vm.prank(OPERATOR);
+        facilitator.transferDirect(
+            address(usdc), IX402Facilitator.Payment(authorization, signature), RECIPIENT
+        );
+        check("transferDirect", vm.lastCallGas().gasTotalUsed, direct, 115);
+    }
+
+    function test_transferBatch_5() public {
+        measureTransferBatch("transferBatch, 5 payments, distinct payees, per payment", 5, 5, 78);
+    }
+
+    function test_transferBatch_25() public {
+        measureTransferBatch("transferBatch, 25 payments, distinct payees, per payment", 25, 25, 74);
+    }
+
+    function test_transferBatch_25_onePayee() public {
+        measureTransferBatch("transferBatch, 25 payments, one payee, per payment", 25, 1, 74);
+    }
+
+    function test_transferBatch_100() public {
+        measureTransferBatch("transferBatch, 100 payments, distinct payees, per payment", 100, 100, 74);
+    }
+
     /// @dev Measured on the original: 7,251 for the first call of a transaction, some 720 for each further one. A
     /// whole transferWithAuthorization of the original takes 86,267.
     function test_theProxyCostsWhatThatOfUsdcCosts() public {
@@ -105,22 +133,44 @@ contract GasPerPaymentTest is FacilitatorTest {
 
     function measureBatch(string memory name, uint256 count, uint256 recipients, uint256 budget) private {
         uint256 direct = measureDirect();
-        IX402Facilitator.Group[] memory groups = new IX402Facilitator.Group[](recipients);
-        for (uint256 i = 0; i < recipients; ++i) {
-            groups[i].recipient = address(uint160(uint256(keccak256(abi.encode("recipient", i)))));
-            groups[i].payments = new IX402Facilitator.Payment[](count / recipients);
-            usdc.mint(groups[i].recipient, 1);
-            for (uint256 j = 0; j < count / recipients; ++j) {
-                uint256 key = uint256(keccak256(abi.encode("payer", i, j)));
-                usdc.mint(vm.addr(key), 2 * VALUE);
-                groups[i].payments[j] = pay(key, VALUE, keccak256(abi.encode("nonce", i, j)));
-            }
-        }
+        IX402Facilitator.Group[] memory groups = groupsOf(count, recipients, false);
         vm.prank(OPERATOR);
         facilitator.settleBatch(address(usdc), groups);
         uint256 gasUsed = vm.lastCallGas().gasTotalUsed;
         assertEq(usdc.balanceOf(groups[0].recipient), 1 + VALUE * count / recipients, "paid");
         check(name, gasUsed / count, direct, budget);
+    }
+
+    function measureTransferBatch(string memory name, uint256 count, uint256 payees, uint256 budget) private {
+        uint256 direct = measureDirect();
+        IX402Facilitator.Group[] memory groups = groupsOf(count, payees, true);
+        vm.prank(OPERATOR);
+        facilitator.transferBatch(address(usdc), groups);
+        uint256 gasUsed = vm.lastCallGas().gasTotalUsed;
+        assertEq(usdc.balanceOf(groups[0].recipient), 1 + VALUE * count / payees, "paid");
+        check(name, gasUsed / count, direct, budget);
+    }
+
+    /// @dev Payments of different payers; `direct` ones are signed to the recipients themselves.
+    function groupsOf(uint256 count, uint256 recipients, bool direct)
+        private
+        returns (IX402Facilitator.Group[] memory groups)
+    {
+        groups = new IX402Facilitator.Group[](recipients);
+        for (uint256 i = 0; i < recipients; ++i) {
+            address recipient = address(uint160(uint256(keccak256(abi.encode("recipient", i)))));
+            groups[i].recipient = recipient;
+            groups[i].payments = new IX402Facilitator.Payment[](count / recipients);
+            usdc.mint(recipient, 1);
+            for (uint256 j = 0; j < count / recipients; ++j) {
+                uint256 key = uint256(keccak256(abi.encode("payer", i, j)));
+                usdc.mint(vm.addr(key), 2 * VALUE);
+                IX402Facilitator.Authorization memory authorization =
+                    authorize(vm.addr(key), VALUE, keccak256(abi.encode("nonce", i, j)));
+                address to = direct ? recipient : address(facilitator);
+                groups[i].payments[j] = IX402Facilitator.Payment(authorization, sign(key, authorization, to));
+            }
+        }
     }
 
     /// @dev `budget` in hundredths of the direct transfer.

@@ -95,6 +95,12 @@ contract RolesTest is FacilitatorTest {
         vm.prank(OPERATOR);
         vm.expectRevert(reason);
         facilitator.settleBatch(address(usdc), groups);
+        vm.prank(OPERATOR);
+        vm.expectRevert(reason);
+        facilitator.transferDirect(address(usdc), payment, RECIPIENT);
+        vm.prank(OPERATOR);
+        vm.expectRevert(reason);
+        facilitator.transferBatch(address(usdc), groups);
         vm.prank(RECOVERER);
         vm.expectRevert(reason);
         facilitator.forwardReceived(address(usdc), payment.authorization, payment.signature, RECIPIENT);
@@ -228,6 +234,12 @@ contract RolesTest is FacilitatorTest {
         vm.prank(account);
         vm.expectRevert(reason);
         facilitator.settleBatch(address(usdc), new IX402Facilitator.Group[](0));
+        vm.prank(account);
+        vm.expectRevert(reason);
+        facilitator.transferDirect(address(usdc), payment, RECIPIENT);
+        vm.prank(account);
+        vm.expectRevert(reason);
+        facilitator.transferBatch(address(usdc), new IX402Facilitator.Group[](0));
     }
 
     function grant(address operator) private {

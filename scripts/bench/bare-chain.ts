@@ -8,7 +8,12 @@ export async function startBareChain() {
   return {
     setBalance,
     nodePid: node.pid,
-    networks: { base: { chainId, caip2, rpcUrl, facilitatorContract: deployed.contract, asset } },
+    networks: {
+      base: {
+        ...{ chainId, caip2, rpcUrl, asset },
+        ...{ facilitatorContract: deployed.contract, payTo: deployed.contract },
+      },
+    },
     // Anvil mines for a transaction, and once a second: a second confirmation would measure waiting.
     variables: {
       ...deployed.variables,

@@ -63,8 +63,7 @@ async function sign(call: SettleCall) {
   return signer.signTransaction({
     chainId: deployment.network.chainId,
     nonce: await chain.transactionCount(signer.address),
-    to: deployment.network.facilitatorContract,
-    ...settleTransaction([call]),
+    ...settleTransaction([call], deployment.network),
     ...estimateFees(await chain.head(), deployment.network),
   });
 }

@@ -5,6 +5,7 @@ import type { EventLog, LogReader } from "./log-reader.ts";
 import type { Revert } from "./revert.ts";
 import type { Head } from "./rpc/calls.ts";
 import type { RpcStatus } from "./rpc/rpc-status.ts";
+import type { ViewCall, ViewResult } from "./views.ts";
 
 /** What a transaction does, and the most gas that it may use. */
 export type Transaction = { to: Address; data: Hex; gas: bigint };
@@ -27,6 +28,16 @@ export type GasMoney = {
   settleCost: bigint;
 };
 
+/**
+ * What a transaction is to change, where it may change nothing and not be reverted: what is read before it, the call
+ * itself (see `ViewCall.changes`), and what is read after it.
+ */
+export type Effect = {
+  views: readonly ViewCall[];
+  /** Whether it is there, by what came of these. */
+  isThere(results: readonly ViewResult[]): boolean;
+};
+
 /** What `settle` would do now, and when "now" is. */
 export type Simulation = {
   /** Its `number` is never above that of the block that the payer's balance was read at. */
@@ -38,7 +49,7 @@ export type Simulation = {
    * Accounts with the same delegate (EIP-7702) have the same. Undefined when it was not asked for.
    */
   payerCode: Hex | null | undefined;
-  /** Why it would revert; undefined when it would succeed. */
+  /** Why it would revert, or that it would not have its effect; undefined when it would succeed. */
   revert: Revert | undefined;
 };
 
@@ -83,6 +94,8 @@ export type Chain = {
       asset: Address;
       withFunds: boolean;
       withPayerCode?: boolean;
+      /** Looked for instead of a revert, where there is one. */
+      effect?: Effect | undefined;
       /** The settlement's id, for observers. */
       id?: Hex | undefined;
     },

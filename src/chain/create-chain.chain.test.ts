@@ -73,8 +73,7 @@ async function settle(calls: readonly SettleCall[]) {
   const { raw, hash } = await signer.signTransaction({
     chainId: network.chainId,
     nonce: await chain.transactionCount(signer.address),
-    to: network.facilitatorContract,
-    ...settleTransaction(calls),
+    ...settleTransaction(calls, network),
     ...estimateFees(await chain.head(), network),
   });
   await chain.broadcast([raw]);
@@ -553,8 +552,7 @@ describe("transactions", () => {
         signer.signTransaction({
           chainId: network.chainId,
           nonce,
-          to: network.facilitatorContract,
-          ...settleTransaction([call]),
+          ...settleTransaction([call], network),
           ...fees,
         }),
       ),
@@ -584,8 +582,7 @@ describe("an account", () => {
     const { raw } = await signer.signTransaction({
       chainId: network.chainId,
       nonce: mined,
-      to: network.facilitatorContract,
-      ...settleTransaction([call]),
+      ...settleTransaction([call], network),
       ...estimateFees(await chain.head(), network),
     });
     await deployment.holdMining();

@@ -1,7 +1,8 @@
 import type { NetworkConfig } from "../config/serve-config.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
+import { UndeterminedError } from "../util/errors.ts";
 import { membersOf } from "../util/json.ts";
-import type { Chain, ChainView } from "./chain.ts";
+import type { Chain, ChainView, Transaction } from "./chain.ts";
 import { askViews, createChainReader, expectWord } from "./chain-reader.ts";
 import { dataFeeCall, readDataFee, readTip, tipCall, usualCost } from "./fees.ts";
 import { createLogReader } from "./log-reader.ts";
@@ -96,50 +97,74 @@ export function createChain(options: ChainOptions): Chain {
     return undefined;
   }
 
+  async function simulateFrom(
+    from: Address,
+    transaction: Transaction,
+    id?: Hex,
+  ): Promise<Revert | undefined> {
+    const [simulation] = await ask([{ ...callOf(from, transaction), about: id }]);
+    return readSimulation("simulating a transaction", simulation);
+  }
+
+  /** The words of what would not have its effect; nothing where it has none, as when all of its gas is used up. */
+  async function whyWithoutEffect(transaction: Transaction, id: Hex | undefined): Promise<Revert> {
+    const silence: Revert = { kind: "unknown", data: "0x" };
+    try {
+      return (await simulateFrom(operator, transaction, id)) ?? silence;
+    } catch (error) {
+      // That it has no effect is certain all the same.
+      if (error instanceof UndeterminedError) return silence;
+      throw error;
+    }
+  }
+
   return {
     network,
     operator,
     reader,
     readLogs,
 
-    async simulate({ to, data, gas }, { payer, asset, withFunds, withPayerCode = withFunds, id }) {
-      const transaction = { from: operator, to, data, gas: quantity(gas) };
-      const simulate: RpcCall = { method: "eth_call", params: [transaction, "latest"], about: id };
-      const calls = [headCall, simulate];
-      if (withPayerCode) {
-        calls.push({ ...callViews([codeOf(payer), balanceOf(asset, payer)], viewGas), about: id });
-      }
-      if (withFunds) calls.push(gasMoneyCall, tipCall);
-      const [block, simulation, ofPayer, operatorBalance, tip] = await ask(calls, {
-        optional: tipCall,
-      });
-      const head = expect("the newest block", block, readHead);
-      const revert = readSimulation("simulating settle", simulation);
-      if (!withPayerCode) return { head, funds: undefined, payerCode: undefined, revert };
-
-      const { blockNumber, results } = expect("the payer's code and balance", ofPayer, (result) =>
-        readViews(result, 2),
-      );
-      const payerCode = results[0]?.codeHash;
+    async simulate(transaction, { payer, asset, withFunds, withPayerCode = withFunds, effect, id }) {
+      const ofPayer = withPayerCode ? [codeOf(payer), balanceOf(asset, payer)] : [];
+      const views = [...ofPayer, ...(effect?.views ?? [])];
+      // What is not asked for has no place among the answers.
+      const [simulation, viewed, ...gasMoney] = [
+        effect === undefined ? { ...callOf(operator, transaction), about: id } : undefined,
+        views.length > 0 ? { ...callViews(views, viewGas), about: id } : undefined,
+        ...(withFunds ? [gasMoneyCall, tipCall] : []),
+      ];
+      const calls = [headCall, simulation, viewed, ...gasMoney].filter((call) => call !== undefined);
+      const answers = await ask(calls, { optional: tipCall });
+      const answerTo = (call: RpcCall | undefined) =>
+        call === undefined ? undefined : answers[calls.indexOf(call)];
+      const head = expect("the newest block", answerTo(headCall), readHead);
+      const { blockNumber, results } =
+        viewed === undefined
+          ? { blockNumber: head.number, results: [] }
+          : expect("the payer and the effect", answerTo(viewed), (result) => readViews(result, views.length));
+      const revert =
+        effect === undefined
+          ? readSimulation("simulating settle", answerTo(simulation))
+          : effect.isThere(results.slice(ofPayer.length))
+            ? undefined
+            : await whyWithoutEffect(transaction, id);
+      const [code, balance] = results;
+      const payerCode = withPayerCode ? code?.codeHash : undefined;
       if (!withFunds) return { head, funds: undefined, payerCode, revert };
       return {
         // The calls of a batch may see different blocks, and those behind a balancer different nodes.
         head: blockNumber < head.number ? { ...head, number: blockNumber } : head,
         funds: {
-          payer: BigInt(expectWord(reader, "balanceOf of the asset", results[1])),
-          operator: expect("the operator's balance", operatorBalance, readQuantity),
-          tip: readTip(tip, network),
+          payer: BigInt(expectWord(reader, "balanceOf of the asset", balance)),
+          operator: expect("the operator's balance", answerTo(gasMoneyCall), readQuantity),
+          tip: readTip(answerTo(tipCall), network),
         },
         payerCode,
         revert,
       };
     },
 
-    async simulateFrom(from, { to, data, gas }, id) {
-      const transaction = { from, to, data, gas: quantity(gas) };
-      const [simulation] = await ask([{ method: "eth_call", params: [transaction, "latest"], about: id }]);
-      return readSimulation("simulating a transaction", simulation);
-    },
+    simulateFrom,
 
     async askWallet(payer, digest, signature, id) {
       const data = encodeIsValidSignature(digest, signature);
@@ -227,6 +252,10 @@ export function createChain(options: ChainOptions): Chain {
     probe: () => rpc.probe(),
     close: () => rpc.close(),
   };
+}
+
+function callOf(from: Address, { to, data, gas }: Transaction): RpcCall {
+  return { method: "eth_call", params: [{ from, to, data, gas: quantity(gas) }, "latest"] };
 }
 
 function readSafeInteger(result: unknown): number | undefined {

@@ -68,8 +68,14 @@ export function encodeIsValidSignature(digest: Hex, signature: Hex): Hex {
   return `${isValidSignatureSelector}${digest.slice(2)}${uintWord(64n)}${byteWords(signature)}`;
 }
 
-/** A view function to call: at which address, with what calldata, and with how much gas where that is its own. */
-export type ViewCall = { target: Address; data: Hex; gas?: number };
+/** A function to call: at which address, with what calldata, and with how much gas where that is its own. */
+export type ViewCall = {
+  target: Address;
+  data: Hex;
+  gas?: number;
+  /** No view: what it changes is there for those that are called after it, and for nobody else. */
+  changes?: boolean;
+};
 
 /** What came of one. */
 export type ViewResult = {
@@ -90,7 +96,7 @@ const wordsBefore = 1;
 const wordsPerView = 3;
 
 /**
- * One `eth_call` that makes many static calls at the same block (the newest, unless one is named), each with at most
+ * One `eth_call` that makes many calls at the same block (the newest, unless one is named), each with at most
  * `gasEach` gas, and reports how each ended.
  *
  * Asked directly, a function that does not exist, reverts, or burns all its gas looks, on many nodes, just like a
@@ -116,14 +122,16 @@ export function callViews(
   const resultBytes = (wordsBefore + views.length * wordsPerView) * 32;
   const program = (payloadStart: number) => {
     let from = payloadStart;
-    const steps = views.map(({ target, data, gas = gasEach }, index) => {
+    const steps = views.map(({ target, data, gas = gasEach, changes = false }, index) => {
       const size = data.length / 2 - 1;
       const [code, ok, word] = [0, 1, 2].map((place) =>
         push3((wordsBefore + index * wordsPerView + place) * 32),
       );
       const push20 = `73${addressWord(target).slice(24)}`;
       const copy = `${push3(size)}${push3(from)}${push3(resultBytes)}39`;
-      const call = `6020${word}${push3(size)}${push3(resultBytes)}${push20}${push3(gas)}fa`;
+      // CALL, which takes the coins that go with it, or STATICCALL.
+      const [coins, opcode] = changes ? ["6000", "f1"] : ["", "fa"];
+      const call = `6020${word}${push3(size)}${push3(resultBytes)}${coins}${push20}${push3(gas)}${opcode}`;
       from += size;
       return `${copy}${call}601f3d1116${ok}52${push20}3f${code}52`;
     });
@@ -132,7 +140,8 @@ export function callViews(
   const payloadStart = program(0).length / 2;
   const data = `0x${program(payloadStart)}${views.map((view) => view.data.slice(2)).join("")}`;
   // Enough for storing the results as if they were code, and for the calldata, which costs 40 per byte at most.
-  const gas = 500_000 + (gasEach + 50_000) * views.length + 40 * data.length;
+  const gasOfAll = views.reduce((sum, { gas = 0 }) => sum + Math.max(gas, gasEach) + 50_000, 0);
+  const gas = 500_000 + gasOfAll + 40 * data.length;
   const at = block === "latest" ? block : quantity(block);
   return { method: "eth_call", params: [{ data, gas: quantity(gas) }, at] };
 }

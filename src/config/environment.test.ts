@@ -46,6 +46,7 @@ test("needs four variables, and fills in the rest", () => {
       {
         ...networks.base,
         facilitatorContract: contract,
+        payTo: "contract",
         rpcUrls: ["https://base.example/key"],
         assets: [networks.base.usdc],
         confirmations: 2,

@@ -2,6 +2,7 @@ import type { Address, Hex } from "../protocol/hex.ts";
 import type { Asset, Network } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import type { CorsOrigins } from "../protocol/routes.ts";
+import type { PayToPolicy } from "../protocol/signed-payment.ts";
 import type { ConfigurationProblem } from "../util/errors.ts";
 import type { LogLevel, RequestRate, TrustProxy } from "./values.ts";
 
@@ -47,8 +48,10 @@ export type ServeConfig = {
 
 /** A network as one deployment of the service uses it. */
 export type NetworkConfig = Network & {
-  /** Where payers send to: `authorization.to` and `payTo` of every payment on this network. */
+  /** Where payments may always go, and which forwards them: `payTo` of the requirements and of what is signed. */
   facilitatorContract: Address;
+  /** Where else they may go; nowhere else by default. */
+  payTo?: PayToPolicy | undefined;
   /** JSON-RPC endpoints, in order of preference. */
   rpcUrls: readonly [string, ...string[]];
   /** The assets that may be paid with; anything else is `invalid_payment_requirements`. */

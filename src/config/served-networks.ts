@@ -22,6 +22,7 @@ export function readServedNetworks(
   const gasHorizonPayments = BigInt(reader.read("GAS_HORIZON_PAYMENTS"));
   const maxValiditySeconds = BigInt(reader.read("MAX_VALIDITY_SECONDS"));
   const allowZeroValue = reader.read("ALLOW_ZERO_VALUE");
+  const payTo = reader.read("PAY_TO");
 
   const served = reader.networks.all.filter(({ name }) => reader.isSet(rpcVariableOf(name)));
   if (served.length === 0) {
@@ -53,6 +54,7 @@ export function readServedNetworks(
       {
         ...network,
         facilitatorContract,
+        payTo,
         rpcUrls,
         assets: allowed,
         confirmations: confirmations[name] ?? network.confirmations,

@@ -5,6 +5,7 @@ import {
   type NetworkTier,
   networkNames,
 } from "../protocol/networks.ts";
+import { payToPolicies } from "../protocol/signed-payment.ts";
 import { formatUnits } from "../protocol/token-units.ts";
 import { networkDefaults, readAssets, readLocalAssets } from "./known-networks.ts";
 import { settleWaitBoundsMs, settleWaitDefaultsMs } from "./serve-config.ts";
@@ -229,6 +230,14 @@ export const variables = {
     read: readWholeNumber(60, 31_536_000),
     default: "86400",
     example: "3600",
+    usedBy: ["serve"],
+  },
+  PAY_TO: {
+    summary:
+      "where payments may go: `contract`, to the facilitator contract alone, which forwards them to the organization's recipient; `recipients`, also straight to the organization's own recipient; `any`, also straight to any other address, as public facilitators have it",
+    read: readOneOf(payToPolicies),
+    default: "contract",
+    example: "recipients",
     usedBy: ["serve"],
   },
   ALLOW_ZERO_VALUE: {

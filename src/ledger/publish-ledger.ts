@@ -97,6 +97,12 @@ export function publishLedger(
       publishStep([id], () => ({ step: "recoveryQueued", directSubmission: proof.transactionHash }));
     },
 
+    async correctFailure(id, state, mined) {
+      const isCorrected = await ledger.correctFailure(id, state, mined);
+      if (isCorrected) publishStep([id], () => ({ step: state, transaction: mined.hash }));
+      return isCorrected;
+    },
+
     async postponeRecovery(id, problem, nextLookAt) {
       await ledger.postponeRecovery(id, problem, nextLookAt);
       publishStep([id], () => ({ step: "recoveryPostponed", problem }));

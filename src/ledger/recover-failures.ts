@@ -174,7 +174,7 @@ export function createFailures(
           .where(notSent(lowerCase(id)))
           .returning("id")
           .executeTakeFirst();
-        if (corrected === undefined) return;
+        if (corrected === undefined) return false;
         if (state === "settled") {
           await transaction.deleteFrom("recoveries").where("id", "=", corrected.id).execute();
         } else {
@@ -184,6 +184,7 @@ export function createFailures(
             .where("id", "=", corrected.id)
             .execute();
         }
+        return true;
       }),
 
     async dropRecovery(id) {

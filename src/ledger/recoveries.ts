@@ -75,14 +75,15 @@ export type Recoveries = {
   queueRecovery(id: Hex, proof: RecoveryProof): Promise<void>;
 
   /**
-   * Makes a failure a success, because a transaction of ours has paid it all the same: `settled` at once, or `recovered`
-   * by a forward. Does nothing for one that is no failure any more, or whose forward is being watched.
+   * Makes a failure a success, because another transaction than the one that was watched has paid it: `settled` at once, or
+   * `recovered` by a forward. False, and nothing is done, for one that is no failure any more, or whose forward is being
+   * watched.
    */
   correctFailure(
     id: Hex,
     state: "settled" | "recovered",
     mined: { hash: Hex; blockNumber: bigint; blockHash: Hex },
-  ): Promise<void>;
+  ): Promise<boolean>;
 
   /** Takes a failure out of the queue, because the proof has vanished from the chain. */
   dropRecovery(id: Hex): Promise<void>;

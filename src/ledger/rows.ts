@@ -20,6 +20,7 @@ export type SettlementsTable = {
   valid_first: string;
   valid_last: string;
   payload: string | null;
+  pay_to: Address | null;
   signature: Hex;
   recipient: Address;
   state: SettlementState;
@@ -174,6 +175,7 @@ export function toSettlement(row: SettlementsTable): Settlement {
     amount: BigInt(row.amount),
     window: { first: BigInt(row.valid_first), last: BigInt(row.valid_last) },
     payload: row.payload,
+    payTo: row.pay_to,
     signature: row.signature,
     recipient: row.recipient,
     state: row.state,
@@ -207,6 +209,7 @@ export function fromSettlement(settlement: Settlement): SettlementsTable {
     valid_first: settlement.window.first.toString(),
     valid_last: settlement.window.last.toString(),
     payload: settlement.payload,
+    pay_to: settlement.payTo === null ? null : lowerCase(settlement.payTo),
     signature: lowerCase(settlement.signature),
     recipient: lowerCase(settlement.recipient),
     state: settlement.state,

@@ -7,7 +7,7 @@ import type { SignedPayment } from "../protocol/signed-payment.ts";
  * | State | Meaning | Authority |
  * |---|---|---|
  * | submitted | claimed, and at least one transaction signed; its outcome is not known | the ledger |
- * | settled | mined, with our `Settled` and the token's `Transfer` in the receipt | the chain |
+ * | settled | mined, with what proves it in the receipt, as its way to pay has it | the chain |
  * | failed | mined and reverted, or passed over inside a batch | the chain |
  * | recovered | failed, then forwarded because the authorization had been submitted straight to the token | the chain |
  */
@@ -34,6 +34,8 @@ export type Claim = {
   amount: bigint;
   window: SignedPayment["window"];
   payload: string | null;
+  /** Where the signature lets the money go; null for the network's facilitator contract, which pays the recipient. */
+  payTo: Address | null;
   signature: Hex;
   recipient: Address;
   /** What the payer's client calls it; bound to it for 24 h when it is claimed. */

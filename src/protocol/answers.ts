@@ -10,6 +10,7 @@ import {
 import type { Hex } from "./hex.ts";
 import { bytes32 } from "./primitives.ts";
 import { settlementStates } from "./settlement-query.ts";
+import { payToPolicies } from "./signed-payment.ts";
 
 /** What a v2 settle may answer. */
 export const settleErrorReasonsV2: [SettleErrorReasonV2, ...SettleErrorReasonV2[]] = [
@@ -127,15 +128,24 @@ export type Written<Answer> = Answer extends unknown
         : { transaction?: string | undefined })
   : never;
 
+const supportedKind = z.object({
+  x402Version: z.union([z.literal(1), z.literal(2)]),
+  scheme: z.literal("exact"),
+  network: z.string(),
+  extra: z
+    .object({
+      payTo: z.enum(payToPolicies).exclude(["contract"]).meta({
+        description:
+          "Where payments may go besides the facilitator contract: to the organization's own recipient, or to any address",
+      }),
+    })
+    .optional()
+    .meta({ description: "Only where payments may go elsewhere than to the facilitator contract" }),
+});
+
 /** The answer of `/supported`: the ways to pay that the service takes. */
 export const supportedSchema = z.object({
-  kinds: z.array(
-    z.object({
-      x402Version: z.union([z.literal(1), z.literal(2)]),
-      scheme: z.literal("exact"),
-      network: z.string(),
-    }),
-  ),
+  kinds: z.array(supportedKind),
   extensions: z.array(z.string()),
   signers: z
     .record(z.string(), z.array(z.string()))

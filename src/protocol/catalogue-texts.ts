@@ -42,11 +42,12 @@ export const reasonTexts: Readonly<
   },
   invalid_payment_requirements: {
     meaning: "What the seller asks for cannot be settled: amount, asset or payTo.",
-    fix: "Change the seller's requirements as the message says; the payer then signs for the new ones.",
+    fix: "Change the seller's requirements as the message says; the payer then signs for the new ones. A wallet as payTo needs PAY_TO=any, or `up --pay-to any`.",
   },
   invalid_exact_evm_payload_recipient_mismatch: {
-    meaning: "authorization.to is not the facilitator contract.",
-    fix: "Offer the facilitator contract as payTo, and sign again.",
+    meaning:
+      "authorization.to is not the payTo of the requirements: the facilitator contract, unless PAY_TO allows others.",
+    fix: "Offer the facilitator contract as payTo, and sign again; or allow payments straight to your wallet: PAY_TO=any, or `up --pay-to any`.",
   },
   invalid_exact_evm_payload_authorization_value: {
     meaning: "authorization.value is not exactly the required amount.",
@@ -145,15 +146,15 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
     mistakes: ["wrong-asset"],
     rule: rules.simulation,
   },
-  pay_to_is_not_the_contract: {
-    means: "The requirements' `payTo` is not the facilitator contract",
-    mistakes: ["pay-to-is-not-the-contract", "other-tier"],
+  pay_to_not_accepted: {
+    means: "The requirements' `payTo` is not the facilitator contract, nor a wallet that `PAY_TO` allows",
+    mistakes: ["pay-to-not-accepted", "other-tier"],
     rule: rules.parameters,
   },
   amount_below_minimum: { means: "The amount is below the organization's minimum" },
   amount_zero: { means: "The amount is 0", mistakes: ["amount-zero"] },
-  recipient_is_not_the_contract: {
-    means: "The authorization is signed to another address than the facilitator contract",
+  recipient_differs: {
+    means: "The authorization is signed to another address than the requirements' `payTo`",
     mistakes: ["signed-for-another-recipient", "other-tier"],
     rule: rules.parameters,
   },

@@ -88,12 +88,12 @@ export const reasons = {
   invalid_payment_requirements: of("invalid_payment_requirements", {
     requirements_malformed: fixRequest,
     asset_not_accepted: fixRequest,
-    pay_to_is_not_the_contract: fixRequest,
+    pay_to_not_accepted: fixRequest,
     amount_below_minimum: fixRequest,
     amount_zero: fixRequest,
   }),
   invalid_exact_evm_payload_recipient_mismatch: of("invalid_payload", {
-    recipient_is_not_the_contract: signAgain,
+    recipient_differs: signAgain,
   }),
   invalid_exact_evm_payload_authorization_value: of("invalid_payload", { value_differs: signAgain }),
   invalid_exact_evm_payload_authorization_valid_after: of("invalid_payload", {

@@ -3,13 +3,15 @@ import { type Address, sameAddress } from "./hex.ts";
 import { type Asset, findAsset } from "./networks.ts";
 import { expiryMarginSeconds, refusals, usualMaxValiditySeconds } from "./refusals.ts";
 import type { PaymentRequest } from "./requests.ts";
-import type { SignedPayment } from "./signed-payment.ts";
+import { goesStraight, type PayToPolicy, type SignedPayment } from "./signed-payment.ts";
 
 /** A network as one deployment serves it: what payments are checked against. */
 export type ServedNetwork = {
   name: string;
-  /** Where payers send to. */
+  /** Where payers may always send to. */
   facilitatorContract: Address;
+  /** Where else they may; nowhere else by default. */
+  payTo?: PayToPolicy | undefined;
   /** The assets that may be paid with. */
   assets: readonly Asset[];
   /** How far ahead of the chain's time a payment may be valid, in seconds; {@link usualMaxValiditySeconds} by default. */
@@ -23,8 +25,8 @@ type PureCheck = (request: PaymentRequest, network: ServedNetwork) => Invalid | 
 /** The checks that need no chain and no ledger, in their order. */
 export const pureCheckNames = [
   "assetIsAllowed",
-  "payToIsContract",
-  "recipientIsContract",
+  "payToIsAccepted",
+  "recipientIsPayTo",
   "valueIsExact",
   "valueIsPositive",
 ] as const;
@@ -35,6 +37,7 @@ export type PureCheckName = (typeof pureCheckNames)[number];
 export const checkNames = [
   "networkIsEnabled",
   ...pureCheckNames,
+  "payToIsOwn",
   "minimumIsReached",
   "signatureHolds",
   "authorizationIsFree",
@@ -51,15 +54,17 @@ const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
       ? undefined
       : refusals.assetNotAccepted(requirements.asset, network.name, network.assets),
 
-  payToIsContract: ({ requirements }, { facilitatorContract }) =>
-    requirements.payTo === undefined || sameAddress(requirements.payTo, facilitatorContract)
+  payToIsAccepted: ({ requirements: { payTo } }, network) =>
+    payTo === undefined || (network.payTo ?? "contract") !== "contract" || !goesStraight({ payTo }, network)
       ? undefined
-      : refusals.payToIsNotContract(requirements.payTo, facilitatorContract),
+      : refusals.payToNotAccepted(payTo, network),
 
-  recipientIsContract: ({ payment: { payTo } }, { facilitatorContract }) =>
-    sameAddress(payTo, facilitatorContract)
+  recipientIsPayTo: ({ payment, requirements }, network) => {
+    const { payTo = network.facilitatorContract } = requirements;
+    return sameAddress(payment.payTo, payTo)
       ? undefined
-      : refusals.recipientIsNotContract(payTo, facilitatorContract),
+      : refusals.recipientDiffers(payment.payTo, payTo, network);
+  },
 
   valueIsExact: ({ payment: { limit }, requirements: { amount, asset } }, { assets }) =>
     limit === amount ? undefined : refusals.valueDiffers(limit, amount, findAsset(assets, asset)),
@@ -80,6 +85,33 @@ export function checkTerms(
     if (refusal !== undefined) return refusal;
   }
   return undefined;
+}
+
+/**
+ * What a payment may not go to that is allowed to the organization's own wallets alone.
+ *
+ * @param recipient of the organization on the network; undefined where it has none, or none is known
+ */
+export function checkOwnPayTo(
+  payment: Pick<SignedPayment, "payTo">,
+  network: Pick<ServedNetwork, "facilitatorContract" | "payTo">,
+  recipient: Address | undefined,
+): Invalid | undefined {
+  if (network.payTo !== "recipients" || !goesStraight(payment, network)) return undefined;
+  const isOwn = recipient !== undefined && sameAddress(payment.payTo, recipient);
+  return isOwn ? undefined : refusals.payToNotAccepted(payment.payTo, network);
+}
+
+/**
+ * To whom a payment goes, that is good on its face: where it was signed to, or the recipient of the organization, which is
+ * undefined where it has none.
+ */
+export function payeeOf(
+  payment: Pick<SignedPayment, "payTo">,
+  network: Pick<ServedNetwork, "facilitatorContract" | "payTo">,
+  recipient: Address | undefined,
+): Address | undefined {
+  return network.payTo === "any" && goesStraight(payment, network) ? payment.payTo : recipient;
 }
 
 /**

@@ -70,16 +70,16 @@ export const mistakes = {
     why: "Every network has a USDC of its own; bridged versions (USDC.e, USDbC) have no EIP-3009.",
     fix: advice["wrong-asset"],
   },
-  "pay-to-is-not-the-contract": {
+  "pay-to-not-accepted": {
     rank: 2,
     title: "payTo is not the facilitator contract",
-    why: "Payers sign a transfer to the facilitator contract, which forwards it to the wallet of your organization in the same transaction. Your own wallet is a setting of the organization.",
-    fix: advice["pay-to-is-not-the-contract"],
+    why: "Payers sign a transfer to the facilitator contract, which forwards it to the wallet of your organization in the same transaction. Your own wallet is a setting of the organization. Only where PAY_TO allows it do payments go straight to a wallet.",
+    fix: advice["pay-to-not-accepted"],
   },
   "signed-for-another-recipient": {
     rank: 2,
-    title: "authorization.to is not the facilitator contract",
-    why: "The payer signed a transfer to another address, which the contract cannot pull.",
+    title: "authorization.to is not the payTo that is asked for",
+    why: "The payer signed a transfer to another address. The facilitator contract cannot pull it, and what goes straight to a wallet must go to payTo of the requirements.",
     fix: advice["signed-for-another-recipient"],
   },
   "other-tier": {

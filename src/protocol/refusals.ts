@@ -16,6 +16,7 @@ import {
   type NetworkRegistry,
 } from "./networks.ts";
 import type { settlementStates } from "./settlement-query.ts";
+import type { PayToPolicy } from "./signed-payment.ts";
 import { describeOne, type TokenUnits, unitsOf } from "./token-units.ts";
 
 /**
@@ -25,10 +26,13 @@ import { describeOne, type TokenUnits, unitsOf } from "./token-units.ts";
 export const advice = {
   "networks-differ": "Pass on the requirements that the payer chose from the challenge.",
   "wrong-asset": "Use the address of the network's own USDC.",
-  "pay-to-is-not-the-contract":
-    "Set payTo to the facilitator contract of the network, and your wallet with `x402-kit org set-recipient` (or `up --recipient`).",
+  "pay-to-not-accepted":
+    "Set payTo to the facilitator contract of the network, and your wallet with `x402-kit org set-recipient` (or `up --recipient`). Or have payments go straight to your wallet: `PAY_TO=any` (`up --pay-to any`).",
+  "pay-to-not-own":
+    "Set payTo to the facilitator contract, or to the wallet that the organization has on this network (`x402-kit org set-recipient`); `PAY_TO=any` allows every address.",
   "signed-for-another-recipient":
-    "The challenge must name the facilitator contract as payTo before the payer signs; sign again.",
+    "The challenge must name the facilitator contract as payTo before the payer signs; sign again. Or have payments go straight to your wallet: `PAY_TO=any` (`up --pay-to any`).",
+  "signed-for-another-pay-to": "Sign again, for the payTo that the challenge names.",
   "amount-differs": "Sign the amount of the requirements.",
   "times-in-milliseconds": "Divide by 1000: now is Math.floor(Date.now() / 1000).",
   expired:
@@ -140,12 +144,19 @@ export const refusals = {
       advice["wrong-asset"],
     ),
 
-  payToIsNotContract: (payTo: Address | undefined, facilitatorContract: Address) =>
-    invalid(
-      "pay_to_is_not_the_contract",
-      `paymentRequirements.payTo is ${payTo}, but must be the facilitator contract ${facilitatorContract}`,
-      advice["pay-to-is-not-the-contract"],
-    ),
+  /** `payTo` of the network is where payments may go besides the contract. */
+  payToNotAccepted: (
+    asked: Address,
+    { facilitatorContract, payTo }: { facilitatorContract: Address; payTo?: PayToPolicy | undefined },
+  ) => {
+    const isOwnToo = payTo === "recipients";
+    const own = isOwnToo ? ", or the organization's own wallet" : "";
+    return invalid(
+      "pay_to_not_accepted",
+      `paymentRequirements.payTo is ${asked}, but must be the facilitator contract ${facilitatorContract}${own}`,
+      advice[isOwnToo ? "pay-to-not-own" : "pay-to-not-accepted"],
+    );
+  },
 
   belowMinimum: (value: bigint, minimum: bigint) =>
     invalid(
@@ -155,12 +166,19 @@ export const refusals = {
 
   valueIsZero: () => invalid("amount_zero", "The amount is 0; payments of nothing are not settled"),
 
-  recipientIsNotContract: (to: Address, facilitatorContract: Address) =>
-    invalid(
-      "recipient_is_not_the_contract",
-      `authorization.to is ${to}, but must be the facilitator contract ${facilitatorContract}`,
-      advice["signed-for-another-recipient"],
-    ),
+  recipientDiffers: (
+    to: Address,
+    payTo: Address,
+    network: { facilitatorContract: Address; payTo?: PayToPolicy | undefined },
+  ) => {
+    const { facilitatorContract, payTo: policy = "contract" } = network;
+    const isContract = sameAddress(payTo, facilitatorContract);
+    return invalid(
+      "recipient_differs",
+      `authorization.to is ${to}, but must be ${isContract ? "the facilitator contract" : "the payTo of the requirements,"} ${payTo}`,
+      advice[policy === "contract" ? "signed-for-another-recipient" : "signed-for-another-pay-to"],
+    );
+  },
 
   valueDiffers: (value: bigint, required: bigint, asset: Asset | undefined) =>
     invalid(

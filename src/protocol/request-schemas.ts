@@ -67,7 +67,7 @@ export function createPaymentRequestSchema(known: NetworkRegistry, payload: z.Zo
           maxAmountRequired: uint256String.optional(),
           payTo: address.optional(),
         })
-        .meta({ description: "The short form; recipient, where given, is the facilitator contract" }),
+        .meta({ description: "The short form; recipient, where given, is read as payTo" }),
     ])
     .refine(
       ({ amount, maxAmountRequired, payTo, recipient }) =>

@@ -222,7 +222,7 @@ function readRequirementsV1(value: object): PaymentRequest["requirements"] | Inv
     if (amount === undefined && payTo === undefined) {
       return malformedRequirements(
         "paymentRequirements.payTo",
-        " must be the facilitator contract's address",
+        " must be an address: that of the facilitator contract, unless PAY_TO allows others",
       );
     }
     if (payTo !== undefined && recipient !== undefined && !sameAddress(payTo, recipient)) {

@@ -1,4 +1,4 @@
-import { type Address, addressWord, byteWords, type Hex, keccak256, uintWord } from "./hex.ts";
+import { type Address, addressWord, byteWords, type Hex, keccak256, sameAddress, uintWord } from "./hex.ts";
 
 /**
  * What a payer has signed, in the words of no way to pay in particular. Each way to pay (see `methods/`) reads its own
@@ -22,6 +22,35 @@ export type SignedPayment = {
   /** What else the way to pay needs to settle it, as text that it alone reads; null where the rest says all. */
   readonly payload: string | null;
 };
+
+/** Where the signatures of payments may let the money go: see {@link payToPolicies}. */
+export type PayToPolicy = (typeof payToPolicies)[number];
+
+/**
+ * - `contract`: to the facilitator contract, which forwards it to the organization's recipient in the same transaction;
+ * - `recipients`: also straight to the organization's own recipient on the network;
+ * - `any`: also straight to any other address, as public facilitators have it.
+ */
+export const payToPolicies = ["contract", "recipients", "any"] as const;
+
+/** Whether the money goes straight to where it was signed to, and not through the facilitator contract. */
+export function goesStraight(
+  { payTo }: Pick<SignedPayment, "payTo">,
+  { facilitatorContract }: { facilitatorContract: Address },
+): boolean {
+  return !sameAddress(payTo, facilitatorContract);
+}
+
+/** What a shop names as `payTo` that is paid at a recipient: the recipient itself, where that is allowed. */
+export function usualPayTo(
+  {
+    facilitatorContract,
+    payTo = "contract",
+  }: { facilitatorContract: Address; payTo?: PayToPolicy | undefined },
+  recipient: Address | undefined,
+): Address {
+  return payTo === "contract" ? facilitatorContract : (recipient ?? facilitatorContract);
+}
 
 /**
  * The identity of a payment, and of its settlement: keccak256 of (chainId, nonce space, payer, nonce), each as one ABI

@@ -1,6 +1,15 @@
-import type { AuthContext, ProblemDetails, SettleAnswer, VerifyAnswer, Written } from "./answers.ts";
+import type {
+  AuthContext,
+  ProblemDetails,
+  SettleAnswer,
+  Supported,
+  VerifyAnswer,
+  Written,
+} from "./answers.ts";
 import { type Invalid, nextStepOfRefusal, settleErrorReason, situations } from "./catalogue.ts";
+import { formatNetwork, type Network } from "./networks.ts";
 import type { Envelope, PaymentRequest } from "./requests.ts";
+import type { PayToPolicy } from "./signed-payment.ts";
 
 /** The verdict of a verify: valid when nothing refuses the payment. */
 export function verifyAnswer(
@@ -75,4 +84,16 @@ function idOf(envelope: Envelope | PaymentRequest): string | undefined {
 
 function payerMember({ payer }: Envelope): { payer?: string } {
   return payer === undefined ? {} : { payer };
+}
+
+/** The kind of payment that a network takes in a version of the protocol. */
+export function kindOf(
+  network: Pick<Network, "name" | "caip2"> & { payTo?: PayToPolicy | undefined },
+  x402Version: 1 | 2,
+): Supported["kinds"][number] {
+  const { payTo = "contract" } = network;
+  return {
+    ...{ x402Version, scheme: "exact", network: formatNetwork(network, x402Version) },
+    ...(payTo !== "contract" && { extra: { payTo } }),
+  };
 }

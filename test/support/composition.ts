@@ -54,7 +54,13 @@ export type Composition = {
   }): Promise<Running>;
   stop(running: Running): Promise<void>;
   stopAll(): Promise<void>;
-  payment(payer?: TestPayerName, validForSeconds?: number, x402Version?: X402Version): Promise<Body>;
+  /** With `straight` it goes straight to the recipient, and not through the facilitator contract. */
+  payment(
+    payer?: TestPayerName,
+    validForSeconds?: number,
+    x402Version?: X402Version,
+    options?: { straight: boolean },
+  ): Promise<Body>;
   post(running: Running, operation: "verify" | "settle", body: Body): Promise<JsonResponse>;
   /** Nothing is mined until the returned function is called. */
   holdMining(): Promise<() => Promise<void>>;
@@ -86,6 +92,7 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
 
     configuration: (changes = {}) => ({
       ...localNetwork({ ...chain, rpcUrl: proxy.url, blockTimeMs: 200 }),
+      payTo: "recipients",
       ...changes,
     }),
 
@@ -145,12 +152,18 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
       await rm(directory, { recursive: true });
     },
 
-    async payment(payer = "funded", validForSeconds = 600, x402Version = 1) {
+    async payment(
+      payer = "funded",
+      validForSeconds = 600,
+      x402Version = 1,
+      { straight } = { straight: false },
+    ) {
       const { network, asset, facilitatorContract } = chain;
+      const payTo = straight ? harnessAccounts.recipient.address : facilitatorContract;
       const signed = await signAs(payer, {
         asset,
         chainId: network.chainId,
-        to: facilitatorContract,
+        to: payTo,
         value: 10_000n,
         validBefore: (await chain.now()) + BigInt(validForSeconds),
       });
@@ -158,7 +171,7 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
         x402Version,
         network,
         asset,
-        payTo: facilitatorContract,
+        payTo,
         amount: 10_000n,
         resource: "https://merchant.example/resource",
         ...signed,

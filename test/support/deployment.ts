@@ -83,6 +83,8 @@ export type PaymentOptions = {
   validAfter?: bigint;
   validBefore?: bigint;
   recipient?: Address;
+  /** Where it is signed to; the facilitator contract by default. */
+  to?: Address;
   authorizationNonce?: Hex;
 };
 
@@ -196,7 +198,7 @@ export async function deployContracts(): Promise<TestDeployment> {
       const signed = await signAuthorization(signer, {
         asset,
         chainId,
-        to: facilitatorContract,
+        to: options.to ?? facilitatorContract,
         value,
         validAfter: options.validAfter ?? 0n,
         validBefore: options.validBefore ?? 2n ** 40n,
@@ -205,7 +207,7 @@ export async function deployContracts(): Promise<TestDeployment> {
       });
       return {
         payment: paymentOf(usdc, signed),
-        recipient: options.recipient ?? accountOf("recipient").address,
+        recipient: options.to ?? options.recipient ?? accountOf("recipient").address,
       };
     },
 

@@ -48,8 +48,15 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
     recovers?: boolean;
     wrap?: Wrap;
   }): Promise<Running & { rivalKey: string }>;
-  /** A signed payment; `terms` override parts of it, for example to sign other terms under the same nonce. */
-  sign(payer: TestPayerName, terms?: Partial<Pick<Authorization, "to" | "value" | "nonce">>): Promise<Body>;
+  /**
+   * A signed payment; `terms` override parts of it, for example to sign other terms under the same nonce. With `payTo` it is
+   * asked for, and signed, straight to there.
+   */
+  sign(
+    payer: TestPayerName,
+    terms?: Partial<Pick<Authorization, "to" | "value" | "nonce">>,
+    payTo?: Address,
+  ): Promise<Body>;
   idOf(body: Body): Hex;
   /** Settles, and waits until the transaction is in the node's pool; mining must be held. */
   settleInPool(running: Running, body: Body): Promise<{ answer: ReturnType<Composition["post"]> }>;
@@ -163,11 +170,11 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       return { service, url: `${origin}/v1`, key, rivalKey };
     },
 
-    async sign(payer, terms = {}) {
+    async sign(payer, terms = {}, payTo = facilitatorContract) {
       const signed = await signAs(payer, {
         asset,
         chainId: network.chainId,
-        to: facilitatorContract,
+        to: payTo,
         value,
         validBefore: (await chain.now()) + 600n,
         ...terms,
@@ -176,7 +183,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
         x402Version: 1,
         network,
         asset,
-        payTo: facilitatorContract,
+        payTo,
         amount: value,
         resource: "https://merchant.example/resource",
         ...signed,

@@ -10,5 +10,6 @@ export function simulateSettle(
 ): Promise<Simulation> {
   const { payer, asset } = call.payment;
   const transaction = exactEip3009Settling.transaction([call], chain.network);
-  return chain.simulate(transaction, { payer, asset, id: call.id, ...options });
+  const effect = exactEip3009Settling.effect?.(call, chain.network);
+  return chain.simulate(transaction, { payer, asset, id: call.id, effect, ...options });
 }

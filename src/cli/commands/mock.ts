@@ -6,9 +6,10 @@ import { type MockServer, startMockServer } from "../../fixtures/mock-server/sta
 import { curlOf } from "../../harness/control/description.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
 import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
+import { usualPayTo } from "../../protocol/signed-payment.ts";
 import { renderRows, renderTable } from "../../util/table.ts";
 import { contractsOf, defineCommand, flag, localOptions, option } from "../kit/command.ts";
-import { curlValidSeconds, describePayers } from "../up/start-report.ts";
+import { curlValidSeconds, describePayers, describePayTo } from "../up/start-report.ts";
 
 const everyAddress = ["0.0.0.0", "::"];
 
@@ -38,6 +39,7 @@ export const mock = defineCommand({
       networks,
       addedNetworks: known.all,
       contracts: { ...(mainnet && { mainnet }), ...(testnet && { testnet }) },
+      payTo: values["pay-to"] ?? "contract",
       scenarios: usual,
       ...(clock !== undefined && { clock }),
       corsOrigins: values["cors-origins"],
@@ -97,6 +99,7 @@ const suggested: readonly ScenarioName[] = [
 
 /** What a person reads when `mock` is ready. */
 async function describeRunningMock(server: MockServer, usual: readonly ScenarioName[]): Promise<string> {
+  const { environment } = server;
   const { facilitator, organization, payers, control } = server.description;
   return [
     "",
@@ -122,6 +125,7 @@ async function describeRunningMock(server: MockServer, usual: readonly ScenarioN
     `Mock facilitator  ${facilitator.url}`,
     `API key           ${organization.apiKey}`,
     `Organization      ${organization.id}, paid at ${organization.recipient}`,
+    ...describePayTo(environment.network.payTo).map((text) => `payTo             ${text}`),
     ...usual.map((name, index) => `${index === 0 ? "Requests end in" : ""}`.padEnd(18) + name),
     "",
   ].join("\n");
@@ -129,9 +133,15 @@ async function describeRunningMock(server: MockServer, usual: readonly ScenarioN
 
 function networkTables({ environment }: MockServer): string {
   const { networks } = environment;
+  const [{ payTo = "contract" }] = networks;
+  const isContractAlone = payTo === "contract";
   return [
     renderTable(
-      ["network", { right: "chain id" }, "payTo: the facilitator contract"],
+      [
+        "network",
+        { right: "chain id" },
+        isContractAlone ? "payTo: the facilitator contract" : "facilitator contract",
+      ],
       networks.map(({ name, chainId, facilitatorContract }) => [name, String(chainId), facilitatorContract]),
     ),
     renderTable(
@@ -143,7 +153,8 @@ function networkTables({ environment }: MockServer): string {
 
 async function paymentCurl({ environment, description }: MockServer): Promise<string> {
   const [network] = environment.networks;
-  const { facilitatorContract: payTo, chainId } = network;
+  const { chainId } = network;
+  const payTo = usualPayTo(network, description.organization.recipient);
   const [asset] = network.assets;
   const { authorization, signature } = await signForScenario("funded", {
     asset,

@@ -11,6 +11,7 @@ import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import {
+  addressOption,
   atUrl,
   defineCommand,
   networkFileOption,
@@ -46,6 +47,9 @@ export const pay = defineCommand({
       example: "10000",
       default: `${sampleAmount}`,
     }),
+    "pay-to": addressOption(
+      "where it goes (default: the facilitator contract; the organization's wallet where `up --pay-to` allows that)",
+    ),
     version: option("N", "x402 protocol version, 1 or 2", {
       read: (text) => versions[readOneOf(["1", "2"])(text)],
       example: "2",
@@ -55,10 +59,11 @@ export const pay = defineCommand({
     url: urlOption,
   },
 
-  async run({ network, payer, amount, version, url }, { print }) {
+  async run({ network, payer, amount, version, url, "pay-to": payTo }, { print }) {
     const harness = await findHarness(url);
     const { asset } = requireRunning(harness, network);
-    const payment = { network, payer, amount, x402Version: version, validForSeconds: 600 };
+    const to = payTo === undefined ? {} : { payTo };
+    const payment = { network, payer, amount, ...to, x402Version: version, validForSeconds: 600 };
     const { settle, tookMs } = await payOnHarness(harness, payment, (operation, { status, body }) =>
       print(`${operation}  ${status}  ${JSON.stringify(body, null, 2)}`),
     ).catch((error: unknown) => {

@@ -1,9 +1,17 @@
 import type { KnownNetwork, KnownNetworks } from "../../config/known-networks.ts";
-import { readAddress, readHostName, readList, readNetwork, readNetworks } from "../../config/values.ts";
+import {
+  readAddress,
+  readHostName,
+  readList,
+  readNetwork,
+  readNetworks,
+  readOneOf,
+} from "../../config/values.ts";
 import type { Environment } from "../../config/variable-reader.ts";
 import { type VariableName, variables } from "../../config/variables.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
+import { payToPolicies } from "../../protocol/signed-payment.ts";
 import type { ConfigurationProblem } from "../../util/errors.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -226,6 +234,11 @@ export const localOptions = {
     { read: readList("host name", readHostName), example: "facilitator" },
   ),
   ...contractOptions,
+  "pay-to": option(
+    "WHERE",
+    "where payments may go: contract, to the facilitator contract alone (the default); recipients, also straight to the organization's own wallet; any, also straight to any other address, as public facilitators have it",
+    { read: readOneOf(payToPolicies), example: "any" },
+  ),
   ...networkFileOption,
   "cors-origins": variableOption("CORS_ORIGINS", { placeholder: "ORIGINS" }),
   discovery: flag(

@@ -1,3 +1,4 @@
+import type { PayToPolicy } from "../../protocol/signed-payment.ts";
 import { type TestPayer, testPayers } from "../../published/test-payers.ts";
 import { renderTable } from "../../util/table.ts";
 
@@ -22,3 +23,13 @@ export function describePayers(payers: Payers): readonly string[] {
 
 /** How long the payment of the printed curl can be settled: a day. */
 export const curlValidSeconds = 86_400;
+
+/** Where payments may go, in a line, unless that is to the facilitator contract alone. */
+export function describePayTo(policy: PayToPolicy = "contract"): readonly string[] {
+  const told = {
+    contract: [],
+    recipients: ["the organization's own wallet, or the facilitator contract"],
+    any: ["any address, such as a wallet of yours, or the facilitator contract"],
+  };
+  return told[policy];
+}

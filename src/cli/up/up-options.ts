@@ -37,6 +37,9 @@ export const upOptions = {
   open: flag(
     "let requests without an API key act for the local organization, and `POST /close` end this; for test suites that know no keys",
   ),
+  plain: flag(
+    "stand in for a public facilitator: the same as --open --pay-to any, so that a shop needs the URL and nothing else",
+  ),
   "rpc-port": option(
     "NETWORK=PORT",
     "the port of a network's node; several, separated by commas (default: any free ones)",
@@ -161,10 +164,18 @@ function checkSeed({ seed, fork }: GivenValues): readonly ConfigurationProblem[]
   return [{ name: "--seed", problem: "a fork goes by the clock, so its runs cannot be repeated" }];
 }
 
-function checkOpen({ open, host }: GivenValues): readonly ConfigurationProblem[] {
-  if (open !== true || host === undefined || isLoopbackHost(host)) return [];
-  const problem = "takes requests without a key, so it listens on this machine alone";
-  return [{ name: "--open", problem, example: "--host 127.0.0.1" }];
+function checkOpen({ open, plain, host, ...values }: GivenValues): readonly ConfigurationProblem[] {
+  const problems: ConfigurationProblem[] = [];
+  const payTo = values["pay-to"];
+  if (plain === true && payTo !== undefined && payTo !== "any") {
+    const problem = `is --open with --pay-to any, and not with --pay-to ${payTo}`;
+    problems.push({ name: "--plain", problem, example: `--open --pay-to ${payTo}` });
+  }
+  if ((open === true || plain === true) && host !== undefined && !isLoopbackHost(host)) {
+    const problem = "takes requests without a key, so it listens on this machine alone";
+    problems.push({ name: plain === true ? "--plain" : "--open", problem, example: "--host 127.0.0.1" });
+  }
+  return problems;
 }
 
 /** What is printed when ready is one thing. */

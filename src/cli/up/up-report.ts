@@ -8,7 +8,7 @@ import { self } from "../../util/self-command.ts";
 import { type Column, renderTable } from "../../util/table.ts";
 import { atUrl } from "../kit/command.ts";
 import { shortenHex } from "../kit/payment-line.ts";
-import { curlValidSeconds, describePayers } from "./start-report.ts";
+import { curlValidSeconds, describePayers, describePayTo } from "./start-report.ts";
 
 /** What a person reads when `up` is ready. */
 export async function describeUp(
@@ -41,6 +41,7 @@ export async function describeUp(
     `Facilitator   ${facilitator.url}   (API described at ${origin}/docs)`,
     `API key       ${organization.apiKey}`,
     `Organization  ${organization.id}, paid at ${organization.recipient}`,
+    ...describePayTo(harness.payToPolicy).map((text) => `payTo         ${text}`),
     ...organizations.map(({ id, apiKey }) => `Key of ${id.padEnd(6)} ${apiKey}`),
     "",
   ].join("\n");
@@ -89,7 +90,13 @@ function addressTables(harness: HarnessDescription): string {
   const assets = known.map(({ name, network }) => [name, network.asset.address]);
   const symbols = new Set(known.map(({ network }) => unitsOf(network.asset).symbol));
   return [
-    renderTable(["network", "payTo: the facilitator contract"], contracts),
+    renderTable(
+      [
+        "network",
+        harness.payToPolicy === undefined ? "payTo: the facilitator contract" : "facilitator contract",
+      ],
+      contracts,
+    ),
     renderTable(
       ["network", isForked(harness) ? "asset" : `asset: ${[...symbols].join("/")} look-alike`],
       assets,
@@ -138,7 +145,7 @@ export function describeAsEnv(harness: HarnessDescription): string {
     ["X402_FACILITATOR_URL", facilitator.url],
     ["X402_API_KEY", organization.apiKey],
     ["X402_NETWORK", first?.caip2],
-    ["X402_PAY_TO", first?.facilitatorContract],
+    ["X402_PAY_TO", first?.payTo],
     ["X402_ASSET", first?.asset.address],
     ["PAYER_PRIVATE_KEY", payers.funded?.privateKey],
     ...running.flatMap(({ name, rpcUrl, facilitatorContract, tier }): [string, string][] => [

@@ -42,6 +42,7 @@ export const up = defineCommand({
             facilitatorContracts,
             assets: values.asset,
           });
+    const isOpen = values.open || values.plain;
     const harness = await startHarness({
       state,
       networks: values.networks,
@@ -49,7 +50,8 @@ export const up = defineCommand({
       facilitatorContracts,
       assets: values.asset,
       rpcPorts: assignRpcPorts(values.networks, values["rpc-port"], values["rpc-ports"]),
-      open: values.open ? { onClose: () => closed.abort() } : undefined,
+      open: isOpen ? { onClose: () => closed.abort() } : undefined,
+      payTo: values["pay-to"] ?? (values.plain ? "any" : "contract"),
       corsOrigins: values["cors-origins"],
       discovery: values.discovery,
       fork,
@@ -89,7 +91,7 @@ export const up = defineCommand({
         print(describeAsEnv(harness.description));
       } else {
         print(await describeUp(harness.description, payments));
-        if (values.open)
+        if (isOpen)
           print("Requests without an API key act for the organization above; POST /close ends this.");
         print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
       }

@@ -23,7 +23,7 @@ import {
 } from "../../util/given.ts";
 import type { HarnessControl } from "../control/control-client.ts";
 import { requireAccount } from "../control/controlled-harness.ts";
-import type { HarnessDescription } from "../control/description.ts";
+import { type HarnessDescription, payToOf } from "../control/description.ts";
 import { requireRunning } from "../control/find-harness.ts";
 import type { JsonResponse } from "../control/http-json.ts";
 import { paymentSpec, postPayment, signPayment } from "../control/pay.ts";
@@ -122,7 +122,9 @@ export function assembleHarness<N extends NetworkName>(
       async pay(given) {
         requireOpen();
         requireGiven(given, { ...paymentSpec, ...settleOptions });
-        const { idempotencyKey, ...spec } = given;
+        const { idempotencyKey, ...asked } = given;
+        const running = requireRunning(description, asked.network);
+        const spec = { payTo: payToOf(description, [asked.network, running], apiKey), ...asked };
         const nonce = await control.nextAuthorizationNonce();
         return inTurn(spec.network, async () => {
           const { request, authorization } = await signPayment(description, spec, nonce);
@@ -254,7 +256,7 @@ function assembleNetwork(
   },
 ): { network: HarnessNetwork; forgetImpersonated(): Promise<void> } {
   const running = requireRunning(description, name);
-  const { chainId, caip2, rpcUrl, facilitatorContract, asset, fork } = running;
+  const { chainId, caip2, rpcUrl, facilitatorContract, payTo, asset, fork } = running;
 
   // A node does not list the accounts that it impersonates, and keeps them through a revert.
   const impersonated = new Set<Address>();
@@ -272,6 +274,7 @@ function assembleNetwork(
     rpcUrl,
     client,
     facilitatorContract: { address: facilitatorContract, abi: x402FacilitatorAbi },
+    payTo,
     asset: { ...asset, abi: mockUsdcAbi },
     ...(fork !== undefined && { fork }),
     async fund(account, amount) {

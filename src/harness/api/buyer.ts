@@ -8,7 +8,7 @@ import { address, uint256String } from "../../protocol/primitives.ts";
 import { signAs } from "../../published/sign-as.ts";
 import type { TestPayerName } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
-import type { HarnessDescription } from "../control/description.ts";
+import { type HarnessDescription, payToOf } from "../control/description.ts";
 import { requireRunning } from "../control/find-harness.ts";
 
 /** Buys at shops as one of the test payers. */
@@ -121,7 +121,8 @@ export function describeShop(
   description: HarnessDescription,
   { network, price, apiKey }: { network: string; price: bigint; apiKey: string },
 ): ShopConfig {
-  const { caip2, facilitatorContract, asset } = requireRunning(description, network);
+  const running = requireRunning(description, network);
+  const { caip2, asset } = running;
   const headers = { Authorization: `Bearer ${apiKey}` };
   const { address, name, version } = asset;
   return {
@@ -132,7 +133,7 @@ export function describeShop(
     accepts: {
       scheme: "exact",
       network: caip2,
-      payTo: facilitatorContract,
+      payTo: payToOf(description, [network, running], apiKey),
       price: { asset: address, amount: `${price}`, extra: { name, version } },
     },
   };

@@ -9,6 +9,7 @@ import type { PaymentSummary } from "../../observe/studio/payment-view.ts";
 import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/answers.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset, BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
+import type { PayToPolicy } from "../../protocol/signed-payment.ts";
 import type { TestPayerName } from "../../published/test-payers.ts";
 import type { PaymentSpec } from "../control/pay.ts";
 import type { Faults } from "../faults/faults.ts";
@@ -28,8 +29,10 @@ export type HarnessNetwork<N extends NetworkName = NetworkName> = {
   readonly rpcUrl: string;
   /** A viem client with public, wallet and test actions, whose `chain` is this one. */
   readonly client: HarnessClient;
-  /** What payments name as `payTo`. */
+  /** What payments name as `payTo`, unless the option `payTo` of the harness allows other addresses. */
   readonly facilitatorContract: { readonly address: Address; readonly abi: typeof x402FacilitatorAbi };
+  /** What a shop of the organization names as `payTo`: the facilitator contract, or its recipient where that is allowed. */
+  readonly payTo: Address;
   /** The token: behaves as USDC, and any account may mint it. On a fork it is the real USDC, without that. */
   readonly asset: Asset & { readonly abi: typeof mockUsdcAbi };
   /** Only of a fork: the block that it goes on from, where the rest is read, and whether its token can blacklist. */
@@ -236,6 +239,16 @@ export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = {
   assets?: Partial<Record<N, AssetOptions>>;
   /** Where the organization is paid, on every network; at a published account by default. */
   recipient?: Address;
+  /**
+   * Where payments may go: `contract`, to the facilitator contract alone, which forwards them to the recipient;
+   * `recipients`, also straight to the recipient of the organization that settles them; `any`, also straight to any other
+   * address, as public facilitators have it. As `PAY_TO` of `serve`; `contract` by default. With one of the other two,
+   * {@link Harness.pay} and {@link Harness.shopConfig} pay straight to the recipient.
+   *
+   * @example
+   * await createHarness({ networks: ["base"], payTo: "any" })
+   */
+  payTo?: PayToPolicy;
   /**
    * Organizations besides that one, with recipients and limits of their own. Each has an API key, by which
    * {@link Harness.as} speaks for it.

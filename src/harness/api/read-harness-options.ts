@@ -12,6 +12,7 @@ import {
   type NetworkRegistry,
   networkNames,
 } from "../../protocol/networks.ts";
+import { payToPolicies } from "../../protocol/signed-payment.ts";
 import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../util/errors.ts";
 import {
   aBoolean,
@@ -64,6 +65,7 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessOption
     host = "127.0.0.1",
     port = 0,
     settleWaitMs,
+    payTo,
   } = options;
   const known = readKnownNetworks(options.networkFile, add);
   const source =
@@ -130,6 +132,7 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessOption
       rpcPorts,
       settleWaitMs,
       recipient: recipient?.address,
+      payTo,
       organizations,
       seed,
       recovery,
@@ -148,6 +151,7 @@ const simpleOptions = {
   port: { ...wholeNumber(0, 65_535), example: "4402" },
   settleWaitMs: { ...wholeNumber(settleWaitBoundsMs.least, settleWaitBoundsMs.most), example: "5000" },
   logLevel: oneOf(logLevels),
+  payTo: { ...oneOf(payToPolicies), example: '"any"' },
   recovery: aBoolean,
   journal: aBoolean,
   studio: aBoolean,

@@ -4,7 +4,7 @@ import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { forTimes, type PaymentTimes, timeFields } from "../../methods/exact-eip3009/payment-times.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import { bytes32, uint256String } from "../../protocol/primitives.ts";
+import { address, bytes32, uint256String } from "../../protocol/primitives.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { controlRefusal } from "../../service/http/local-server.ts";
@@ -203,6 +203,7 @@ export const payRequest = z.object({
   network: z.string(),
   payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]),
   amount: uint256String,
+  payTo: address.optional(),
   x402Version: z.union([z.literal(1), z.literal(2)]).default(1),
   /** From the chain's time; below zero it has expired. */
   validForSeconds: z.int().default(600),
@@ -217,7 +218,7 @@ export const payRequest = z.object({
  * @throws {KitError} for a time before 1970
  */
 export async function readPayment(
-  { network, payer, amount, x402Version, validForSeconds, ...times }: z.infer<typeof payRequest>,
+  { network, payer, amount, payTo, x402Version, validForSeconds, ...times }: z.infer<typeof payRequest>,
   readNow: () => Promise<bigint>,
 ): Promise<PaymentSpec> {
   async function read(name: string, text: string): Promise<bigint> {
@@ -232,5 +233,6 @@ export async function readPayment(
     const text = times[name];
     if (text !== undefined) authorization[name] = await read(name, text);
   }
-  return { network, payer, amount, x402Version, validForSeconds, authorization };
+  const to = payTo === undefined ? {} : { payTo };
+  return { network, payer, amount, ...to, x402Version, validForSeconds, authorization };
 }

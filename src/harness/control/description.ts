@@ -1,7 +1,9 @@
 import { z } from "zod";
+import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { builtInNetworks, type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { address, bytes32 } from "../../protocol/primitives.ts";
 import type { Operation } from "../../protocol/problems.ts";
+import { payToPolicies } from "../../protocol/signed-payment.ts";
 
 /** What a running harness is made of: printed by `up --json`, and served at `GET /harness`. */
 export const harnessDescriptionSchema = z.object({
@@ -18,6 +20,8 @@ export const harnessDescriptionSchema = z.object({
       }),
     )
     .optional(),
+  /** Where payments may go; only where that is not the facilitator contract alone. */
+  payToPolicy: z.enum(payToPolicies).optional(),
   /** Only where the chains have a clock of their own. */
   seed: z.int().optional(),
   payers: z.record(z.string(), z.object({ address, privateKey: bytes32 })),
@@ -28,6 +32,8 @@ export const harnessDescriptionSchema = z.object({
       caip2: z.templateLiteral(["eip155:", z.int()]),
       rpcUrl: z.string(),
       facilitatorContract: address,
+      /** `payTo` of payments to the organization: the facilitator contract, or its recipient where that is allowed. */
+      payTo: address,
       asset: z.object({
         address,
         name: z.string(),
@@ -61,6 +67,16 @@ export function notRunning(network: NetworkName, running: object): string {
 }
 
 export type HarnessDescription = z.infer<typeof harnessDescriptionSchema>;
+
+/** Where payments go to the organization with an API key: the facilitator contract, or its own recipient where that is allowed. */
+export function payToOf(
+  { organizations = [] }: Pick<HarnessDescription, "organizations">,
+  [name, { payTo, facilitatorContract }]: [name: string, network: RunningNetwork],
+  apiKey: string,
+): Address {
+  if (sameAddress(payTo, facilitatorContract)) return payTo;
+  return organizations.find((one) => one.apiKey === apiKey)?.recipients[name] ?? payTo;
+}
 
 /** One of the networks of a running harness. */
 export type RunningNetwork = NonNullable<HarnessDescription["networks"][string]>;

@@ -7,7 +7,7 @@ import {
 } from "../../methods/exact-eip3009/authorization.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
 import { forTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
-import type { Hex } from "../../protocol/hex.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { X402Version } from "../../protocol/requests.ts";
@@ -27,6 +27,7 @@ import {
   type Wanted,
   wholeNumber,
 } from "../../util/given.ts";
+import { requireAccount } from "./controlled-harness.ts";
 import type { HarnessDescription } from "./description.ts";
 import { requireRunning } from "./find-harness.ts";
 import { type JsonResponse, requestJson } from "./http-json.ts";
@@ -41,6 +42,11 @@ export type PaymentSpec<N extends NetworkName = NetworkName> = {
   payer?: Payer;
   /** In the asset's smallest unit; 10,000 (0.01 USDC) by default. */
   amount?: bigint;
+  /**
+   * Where it goes, in the requirements and in what is signed: to the facilitator contract, or, where `payTo` of the harness
+   * allows that, straight to the organization's recipient by default.
+   */
+  payTo?: Address;
   /** 1 by default. */
   x402Version?: X402Version;
   /** Seconds from the chain's time until the authorization expires; 600 by default. */
@@ -56,6 +62,7 @@ export const paymentSpec: Readonly<Record<keyof PaymentSpec, Wanted>> = {
   network: needed(aText),
   payer: aTextOrObject,
   amount: anything,
+  payTo: aText,
   x402Version: oneOf([1, 2]),
   // A second from the first day of unix time, to one that no chain will see.
   validForSeconds: wholeNumber(-1_000_000_000, 1_000_000_000_000),
@@ -104,12 +111,13 @@ export async function signPayment(
       },
     );
   }
-  const { asset, chainId, facilitatorContract, rpcUrl } = running;
+  const { asset, chainId, rpcUrl } = running;
+  const payTo = spec.payTo === undefined ? running.payTo : requireAccount(spec.payTo);
   const now = await readHeadTime(createLocalRpc(rpcUrl), network);
   const { authorization, signature } = await signWith(payer, {
     asset,
     chainId,
-    to: facilitatorContract,
+    to: payTo,
     value: amount,
     ...timesFrom(now, { until: validForSeconds }),
     ...(nonce !== undefined && { nonce }),
@@ -119,7 +127,7 @@ export async function signPayment(
     x402Version,
     network: { name: network, caip2: running.caip2 },
     asset,
-    payTo: facilitatorContract,
+    payTo,
     amount,
     resource: spec.resource ?? "https://merchant.example/resource",
     authorization,

@@ -27,8 +27,8 @@ test("a payment's journal has its requests, checks, JSON-RPC calls and transacti
   expect(verify?.checks.map(({ check }) => check)).toEqual([
     "networkIsEnabled",
     "assetIsAllowed",
-    "payToIsContract",
-    "recipientIsContract",
+    "payToIsAccepted",
+    "recipientIsPayTo",
     "valueIsExact",
     "valueIsPositive",
     "minimumIsReached",

@@ -1,4 +1,6 @@
+import type { Address } from "../../protocol/hex.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
+import { usualPayTo } from "../../protocol/signed-payment.ts";
 import { localOrganization } from "../../published/test-keys.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import type { HarnessDescription } from "../control/description.ts";
@@ -9,11 +11,12 @@ import type { StartOptions } from "./start-options.ts";
 export function describeHarness(
   origin: string,
   chains: readonly HarnessChain[],
-  { seed, recipient = localOrganization.recipient, organizations = [] }: StartOptions,
+  { seed, recipient = localOrganization.recipient, organizations = [], payTo = "contract" }: StartOptions,
 ): HarnessDescription {
   const { id, apiKey } = localOrganization;
   return {
     ...(seed !== undefined && { seed }),
+    ...(payTo !== "contract" && { payToPolicy: payTo }),
     facilitator: { url: `${origin}/v1` },
     organization: { id, apiKey, recipient },
     ...(organizations.length > 0 && {
@@ -27,21 +30,22 @@ export function describeHarness(
     payers: Object.fromEntries(
       Object.entries(testPayers).map(([name, { address, privateKey }]) => [name, { address, privateKey }]),
     ),
-    networks: Object.fromEntries(chains.map((chain) => [chain.network.name, describeChain(chain)])),
+    networks: Object.fromEntries(
+      chains.map((chain) => [
+        chain.network.name,
+        describeChain(chain, usualPayTo({ ...chain, payTo }, recipient)),
+      ]),
+    ),
   };
 }
 
-function describeChain({
-  network,
-  publicRpcUrl: rpcUrl,
-  facilitatorContract,
-  asset,
-  hasBlacklist,
-  node,
-}: HarnessChain) {
+function describeChain(
+  { network, publicRpcUrl: rpcUrl, facilitatorContract, asset, hasBlacklist, node }: HarnessChain,
+  payTo: Address,
+) {
   const { name, chainId, caip2, tier, nativeCoin } = network;
   const added = builtInNetworks.named(name) === undefined ? { tier, nativeCoin } : {};
-  const described = { chainId, caip2, rpcUrl, facilitatorContract, asset, ...added };
+  const described = { chainId, caip2, rpcUrl, facilitatorContract, payTo, asset, ...added };
   if (node.fork === undefined) return described;
   const { kind, blockNumber } = node.fork;
   return { ...described, fork: { block: Number(blockNumber), from: kind, hasBlacklist } };

@@ -155,7 +155,9 @@ export async function serveHarness(
     const explainer = createPaymentExplainer(started.chains, timeline, context);
     parts.push({ afterReset: explainer.forget });
     parts.push(...(await traceService(openTimeline)));
-    const networks = chains.map((chain) => configure(chain, startedFaults.serviceRpcUrl(chain)));
+    const networks = chains.map((chain) =>
+      configure(chain, startedFaults.serviceRpcUrl(chain), options.payTo),
+    );
     const { operator, recoverer } = harnessAccounts;
     const fixed = {
       networks,
@@ -306,11 +308,16 @@ function makeCore(
 }
 
 /** A local chain as the service is configured for it. */
-function configure({ network, facilitatorContract, asset }: HarnessChain, rpcUrl: string): NetworkConfig {
+function configure(
+  { network, facilitatorContract, asset }: HarnessChain,
+  rpcUrl: string,
+  payTo: StartOptions["payTo"],
+): NetworkConfig {
   return {
     ...network,
     blockTimeMs: 1_000,
     facilitatorContract,
+    payTo,
     rpcUrls: [rpcUrl],
     assets: [asset],
     confirmations: 1,

@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { LocalOrganization } from "../../config/organization-file.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { CorsOrigins } from "../../protocol/routes.ts";
+import type { PayToPolicy } from "../../protocol/signed-payment.ts";
 import type { StartChainsOptions } from "../setup/chains.ts";
 import type { SavedHarness } from "./rewind.ts";
 
@@ -13,6 +14,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   settleWaitMs?: number | undefined;
   /** Where the local organization is paid; at a published account by default. */
   recipient?: Address | undefined;
+  /** Where payments may go; to the facilitator contract alone by default. */
+  payTo?: PayToPolicy | undefined;
   /** Organizations besides the local one and those of the published keys. */
   organizations?: readonly LocalOrganization[] | undefined;
   /** What chains and ledger go on with, and what is done with theirs when this ends as it was asked to. */

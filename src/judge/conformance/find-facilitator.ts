@@ -20,6 +20,7 @@ import {
   type NetworkRegistry,
 } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
+import { type PayToPolicy, payToPolicies } from "../../protocol/signed-payment.ts";
 import { formatUnits } from "../../protocol/token-units.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { testKeys } from "../../published/test-keys.ts";
@@ -69,7 +70,17 @@ export type FoundFacilitator = {
 
 /** Further members of other facilitators do not matter. */
 const supportedSchema = z.object({
-  kinds: z.array(z.object({ x402Version: z.number(), scheme: z.string(), network: z.string() })),
+  kinds: z.array(
+    z.object({
+      x402Version: z.number(),
+      scheme: z.string(),
+      network: z.string(),
+      extra: z
+        .object({ payTo: z.enum(payToPolicies) })
+        .optional()
+        .catch(undefined),
+    }),
+  ),
   signers: z.record(z.string(), z.array(z.string())).optional().catch(undefined),
 });
 
@@ -86,7 +97,7 @@ const answersWithinMs = 10_000;
  */
 export async function findFacilitator(options: FacilitatorOptions): Promise<FoundFacilitator> {
   const { baseUrl, payerKey } = options;
-  const { listed, prefix, isPublished } = await readSupported(baseUrl);
+  const { listed, prefix, isPublished, policy } = await readSupported(baseUrl);
   const isKit = isPublished && (options.apiKey ?? testKeys.local.apiKey) === testKeys.local.apiKey;
   const apiKey = options.apiKey ?? (isKit ? testKeys.local.apiKey : undefined);
   const { auth = apiKey === undefined ? "none" : "bare", authHeader = "authorization" } = options;
@@ -109,7 +120,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
       },
     );
   }
-  const networks = names.map((one) => describe(one, options, { isKit, harness, known }));
+  const networks = names.map((one) => describe(one, options, { isKit, harness, known, policy }));
   const [first, ...others] = networks;
   const network = networks.find((one) => one.name === name);
   if (first === undefined || network === undefined) throw new Error(`${name} is missing`);
@@ -157,6 +168,8 @@ type SupportedAnswer = {
   prefix: Access["prefix"];
   /** Whether it uses the published operator, as `up` and `mock` do. */
   isPublished: boolean;
+  /** Where it lets payments go, if it is of this kit. */
+  policy: PayToPolicy;
 };
 
 /** Looks below `/v1` first, then at the root. */
@@ -173,6 +186,7 @@ async function readSupported(baseUrl: string): Promise<SupportedAnswer> {
         isPublished: Object.values(signers)
           .flat()
           .some((signer) => sameAddress(signer, published)),
+        policy: kinds.find(({ extra }) => extra !== undefined)?.extra?.payTo ?? "contract",
         listed: kinds.flatMap(({ scheme, x402Version, network }) =>
           scheme === "exact" && (x402Version === 1 || x402Version === 2) ? [{ network, x402Version }] : [],
         ),
@@ -202,12 +216,17 @@ async function ask(baseUrl: string, path: string) {
   }
 }
 
-type Found = { isKit: boolean; harness: HarnessDescription | undefined; known: NetworkRegistry };
+type Found = {
+  isKit: boolean;
+  harness: HarnessDescription | undefined;
+  known: NetworkRegistry;
+  policy: PayToPolicy;
+};
 
 function describe(
   name: NetworkName,
   { payTo }: FacilitatorOptions,
-  { isKit, harness, known: all }: Found,
+  { isKit, harness, known: all, policy }: Found,
 ): FixtureNetwork {
   const network = all.named(name);
   if (network === undefined) throw new Error(`${name} is no network`);
@@ -222,7 +241,11 @@ function describe(
       ],
     });
   }
-  return { ...network, facilitatorContract, assets: [running?.asset ?? network.usdc] };
+  return {
+    ...{ ...network, facilitatorContract, assets: [running?.asset ?? network.usdc] },
+    // That of others is where payments go, whatever it is.
+    ...(isKit && { payTo: policy }),
+  };
 }
 
 /** An account by its key, or a new one at random. */

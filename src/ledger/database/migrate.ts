@@ -92,6 +92,7 @@ async function loadMigrations(): Promise<readonly Migration[]> {
     { payers },
     { payerCode },
     { methods },
+    { payTo },
   ] = await Promise.all([
     import("./migrations/0001-initial.ts"),
     import("./migrations/0002-operations.ts"),
@@ -101,8 +102,9 @@ async function loadMigrations(): Promise<readonly Migration[]> {
     import("./migrations/0006-payers.ts"),
     import("./migrations/0007-payer-code.ts"),
     import("./migrations/0008-methods.ts"),
+    import("./migrations/0009-pay-to.ts"),
   ]);
-  return [initial, operations, listings, pepper, resources, payers, payerCode, methods];
+  return [initial, operations, listings, pepper, resources, payers, payerCode, methods, payTo];
 }
 
 function summarize({ name, summary }: Migration): MigrationSummary {

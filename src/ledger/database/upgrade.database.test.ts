@@ -156,6 +156,7 @@ describe.each(backends)("on $name", (backend) => {
       "0006-payers",
       "0007-payer-code",
       "0008-methods",
+      "0009-pay-to",
     ]);
     await migrate(db);
   });
@@ -253,6 +254,7 @@ describe.each(backends)("from the second version, on $name", (backend) => {
       "0006-payers",
       "0007-payer-code",
       "0008-methods",
+      "0009-pay-to",
     ]);
     const ledger = createTestLedger(db, now);
     const statesOf = async (filter: SettlementFilter) =>

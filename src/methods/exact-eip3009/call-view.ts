@@ -2,9 +2,9 @@ import { z } from "zod";
 import { nonceMember } from "../nonce-member.ts";
 import { forTimes } from "./payment-times.ts";
 
-/** A call of the facilitator contract for a person, without signatures. Amounts are in the asset's smallest unit. */
+/** A call of the facilitator contract, or of a token, for a person, without signatures. Amounts are in the asset's smallest unit. */
 export const callViewSchema = z.object({
-  name: z.enum(["settle", "settleBatch", "forwardReceived"]),
+  name: z.enum(["settle", "settleBatch", "forwardReceived", "transferWithAuthorization", "transferBatch"]),
   asset: z.string(),
   payments: z.array(
     z.object({

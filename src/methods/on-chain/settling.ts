@@ -1,4 +1,4 @@
-import type { Chain, ChainQueries, Receipt, Transaction } from "../../chain/chain.ts";
+import type { Chain, ChainQueries, Effect, Receipt, Transaction } from "../../chain/chain.ts";
 import type { Revert } from "../../chain/revert.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
@@ -44,7 +44,7 @@ export type TransferPlace = {
   blockHash: Hex;
 };
 
-/** A transaction that paid a recipient: settled as a whole, or forwarded after a direct submission. */
+/** A transaction that paid a recipient: settled it, or forwarded after a direct submission. */
 export type Payout = { kind: "settled" | "forwarded"; hash: Hex; blockNumber: bigint; blockHash: Hex };
 
 /** How an authorization came to be used, or cancelled, as the logs of its token say. */
@@ -72,20 +72,30 @@ export type Settling = {
   /** `SignedPayment.method` of the payments that it settles. */
   readonly method: string;
 
-  /** The transaction that settles payments of one asset, one at least. */
+  /** The transaction that settles payments, one at least; several have the same {@link batchKey}. */
   transaction(calls: readonly SettleCall[], network: NetworkConfig): Transaction;
-  /** How many of the given payments, from the first on, fit in one transaction; 0 where the first alone costs too much. */
-  count(calls: readonly SettleCall[], limits: BatchLimits): number;
+  /**
+   * What the transaction of one payment changes, where it may be mined without a revert and not have settled it: its
+   * simulation then looks for that. Undefined where a transaction that is not reverted settles it.
+   */
+  effect?(call: SettleCall, network: NetworkConfig): Effect | undefined;
+  /** Payments with the same key may share a transaction. */
+  batchKey(call: SettleCall, network: NetworkConfig): string;
+  /**
+   * How many of the given payments, which have the same key, from the first on, fit in one transaction; 0 where the first
+   * alone costs too much.
+   */
+  count(calls: readonly SettleCall[], network: NetworkConfig, limits: BatchLimits): number;
   /** Whether such a transaction settles several payments, so that a revert says nothing about one of them. */
   settlesSeveral(data: Hex): boolean;
   /** What a plain payment uses that is settled alone, for a recipient that has nothing yet. */
   readonly usual: { gas: bigint; bytes: number };
 
   /** Which settlements the receipt of such a transaction proves. Silence is no proof. */
-  prove(receipt: Receipt, network: NetworkConfig): SettlementProofs;
+  prove(receipt: Receipt, network: Pick<NetworkConfig, "facilitatorContract">): SettlementProofs;
   /**
-   * The transaction of ours that paid a payment to its recipient, as proven by the logs of its receipt; null when none of
-   * these blocks holds one.
+   * The transaction that paid a payment to its recipient, as proven by the logs of its receipt; null when none of these
+   * blocks holds one. It is ours, or that of anybody who can submit a payment which pays its recipient by itself.
    */
   findPayout(chain: ChainQueries, search: Search): Promise<Payout | null>;
 

@@ -1,5 +1,5 @@
 import { readReceipt } from "../../chain/receipt-reader.ts";
-import { isBytes, isWord, readQuantity } from "../../chain/rpc/read-hex.ts";
+import { isAddress, isBytes, isWord, readQuantity } from "../../chain/rpc/read-hex.ts";
 import { decodeCall } from "../../methods/exact-eip3009/on-chain/decode-call.ts";
 import { decodeEvents, type PaymentEvent } from "../../methods/exact-eip3009/on-chain/events.ts";
 import { KitError } from "../../util/errors.ts";
@@ -43,7 +43,7 @@ export async function transactionOf(
   };
   return {
     ...{ hash, from: textOr(from), to: textOr(to), gasLimit: decimal(gas) },
-    call: decodeCall(input),
+    call: isAddress(to) ? decodeCall(to, input) : null,
     mined: mined ?? null,
   };
 }

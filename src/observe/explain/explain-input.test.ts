@@ -136,7 +136,7 @@ describe("what a developer got wrong is named", () => {
     ],
     [
       "the merchant's wallet as payTo",
-      "pay-to-is-not-the-contract",
+      "pay-to-not-accepted",
       "paymentRequirements.payTo",
       () =>
         changed((body) => {
@@ -438,7 +438,7 @@ test("everything that is wrong is listed at once, worst first", async () => {
   );
   expect(explained(body).map(({ mistake }) => mistake)).toEqual([
     "wrong-version",
-    "pay-to-is-not-the-contract",
+    "pay-to-not-accepted",
     "amount-off-by-decimals",
     "expired",
   ]);

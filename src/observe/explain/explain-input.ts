@@ -258,14 +258,14 @@ function explainTerms(
   }
   const payTo = isShort ? (value.payTo === undefined ? value.recipient : value.payTo) : value.payTo;
   if (payTo !== undefined || !isShort) {
-    findings.push(...explainContract("pay-to-is-not-the-contract", `${at}.payTo`, payTo, network, context));
+    findings.push(...explainContract("pay-to-not-accepted", `${at}.payTo`, payTo, network, context));
   }
   return findings;
 }
 
 /** Whether an address is the facilitator contract of the network. */
 function explainContract(
-  mistake: "pay-to-is-not-the-contract" | "signed-for-another-recipient",
+  mistake: "pay-to-not-accepted" | "signed-for-another-recipient",
   at: string,
   value: unknown,
   { tier, name }: Network,

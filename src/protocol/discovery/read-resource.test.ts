@@ -11,7 +11,7 @@ import { networks } from "../networks.ts";
 import { readBazaar } from "./read-bazaar.ts";
 import { readResource, readServiceMetadata } from "./read-resource.ts";
 
-const contract = "0x308fa6383AaF096b75fe3E664004a54cBC7a54bE";
+const contract = "0xd9fB23B354E777535073E40a175bE861Acea47B5";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests put wrong things into it on purpose
 type Json = any;

@@ -10,6 +10,7 @@ import { checkValidityWindow } from "../../protocol/checks.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import { expiryMarginSeconds, refusals } from "../../protocol/refusals.ts";
+import { goesStraight } from "../../protocol/signed-payment.ts";
 import { IdentifierReusedError, OperatorError, UndeterminedError } from "../../util/errors.ts";
 import { type Caller, refusedForCode } from "../organizations/organizations.ts";
 import { poll } from "../relayer/poll.ts";
@@ -51,6 +52,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   const settling = ways.settlingOf(signed.method);
   const call: SettleCall = { payment: { ...signed, signature }, recipient, id: payment.id };
   const transaction = settling.transaction([call], network);
+  const effect = settling.effect?.(call, network);
   let takenUp: Invalid | undefined;
   let balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
 
@@ -71,6 +73,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
       payer: signed.payer,
       asset: signed.asset,
       withFunds: true,
+      effect,
       id: payment.id,
     });
     const outsideWindow = checked("windowIsOpen", checkValidityWindow(signed, head.timestamp, chain.network));
@@ -102,6 +105,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
         amount: signed.limit,
         window: signed.window,
         payload: signed.payload,
+        payTo: goesStraight(signed, network) ? signed.payTo : null,
         signature,
         recipient,
         balance: funds.payer,

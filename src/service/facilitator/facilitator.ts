@@ -2,10 +2,10 @@ import type { SettlementFilter } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import type { Supported } from "../../protocol/answers.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { formatNetwork } from "../../protocol/networks.ts";
 import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { Cursor } from "../../protocol/settlement-query.ts";
+import { kindOf } from "../../protocol/write-answers.ts";
 import { withEitherSignal } from "../../util/with-timeout.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FacilitatorContext } from "./context.ts";
@@ -70,11 +70,7 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
       const versions = [1, 2] as const;
       return {
         kinds: versions.flatMap((x402Version) =>
-          all.map(([{ chain }]) => ({
-            x402Version,
-            scheme: "exact" as const,
-            network: formatNetwork(chain.network, x402Version),
-          })),
+          all.map(([{ chain }]) => kindOf(chain.network, x402Version)),
         ),
         extensions: [paymentIdentifierExtension],
         signers: { "eip155:*": [...new Set(operators)] },

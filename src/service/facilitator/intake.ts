@@ -3,15 +3,15 @@ import { normaliseSignature, recoverSigner } from "../../chain/signing/recover-s
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
-import { type CheckName, checkTerms } from "../../protocol/checks.ts";
+import { type CheckName, checkOwnPayTo, checkTerms, payeeOf } from "../../protocol/checks.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
-import { type Asset, findAsset, formatNetwork, type NetworkName } from "../../protocol/networks.ts";
+import { type Asset, findAsset, formatNetwork } from "../../protocol/networks.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isErc6492, type SignedPayment } from "../../protocol/signed-payment.ts";
 import { ForbiddenError, OperatorError } from "../../util/errors.ts";
-import { belowMinimum, type Caller, type Scope } from "../organizations/organizations.ts";
+import { belowMinimum, type Caller, type Organization, type Scope } from "../organizations/organizations.ts";
 import type { Checked, FacilitatorContext, Lane, Lanes } from "./context.ts";
 
 /** A payment that is good on its face, with the chain that decides the rest. */
@@ -102,17 +102,25 @@ export function requireScope(caller: Caller, scope: Scope): void {
   if (!caller.scopes.includes(scope)) throw new ForbiddenError(problemDetails.lacksScope(scope));
 }
 
-/** Where an organization is paid on a network; undefined when it has not said. */
-export function recipientFor(caller: Caller | null, network: NetworkName): Address | undefined {
-  return caller?.organization.recipients[network];
+/**
+ * To whom a payment goes: where it was signed to, or the recipient that the caller's organization has set for its network;
+ * undefined where it has set none.
+ */
+export function payeeFor(caller: Caller | null, { network, signed }: SettleablePayment): Address | undefined {
+  return payeeOf(signed, network, caller?.organization.recipients[network.name]);
 }
 
 /** What the caller's organization keeps from being settled, although the payment is good. */
-export function checkLimits(
+export function checkForCaller(
   caller: Caller | null,
   { network, signed }: SettleablePayment,
+  checked: Checked,
 ): Invalid | undefined {
-  return belowMinimum(caller?.organization.limits[network.name], signed.limit);
+  const { recipients = {}, limits = {} }: Partial<Organization> = caller?.organization ?? {};
+  const { name, payTo } = network;
+  const foreign = checkOwnPayTo(signed, network, recipients[name]);
+  if (payTo === "recipients" && checked("payToIsOwn", foreign) !== undefined) return foreign;
+  return checked("minimumIsReached", belowMinimum(limits[name], signed.limit));
 }
 
 /** The signature as the token takes it. */

@@ -14,9 +14,9 @@ import { type FacilitatorContext, type Lane, publishChecksOf, type Waiting } fro
 import { refuseClosed, refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
 import { createGasBudget } from "./gas-budget.ts";
 import {
-  checkLimits,
+  checkForCaller,
   createPaymentIntake,
-  recipientFor,
+  payeeFor,
   requireScope,
   verifySignature,
   withOperator,
@@ -101,12 +101,12 @@ export function createSettle(context: FacilitatorContext): Settle {
     const { payment, lanes } = read;
     const [{ chain }] = lanes;
     requireScope(caller, "settle");
-    const recipient = recipientFor(caller, payment.network.name);
+    const recipient = payeeFor(caller, payment);
     if (recipient === undefined) {
       throw new ForbiddenError(problemDetails.lacksRecipient(payment.network.name));
     }
-    const limited = checked("minimumIsReached", checkLimits(caller, payment));
-    if (limited !== undefined) return refuse(limited);
+    const refusedForCaller = checkForCaller(caller, payment, checked);
+    if (refusedForCaller !== undefined) return refuse(refusedForCaller);
     const proven = await verifySignature(payment, chain, ways);
     if ("reason" in proven) return refuseFirst(checked("signatureHolds", proven), request, caller);
     checked("signatureHolds", undefined);

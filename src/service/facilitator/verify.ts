@@ -7,9 +7,9 @@ import { type Caller, refusedForCode } from "../organizations/organizations.ts";
 import { type FacilitatorContext, publishChecksOf } from "./context.ts";
 import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
 import {
-  checkLimits,
+  checkForCaller,
   createPaymentIntake,
-  recipientFor,
+  payeeFor,
   requireScope,
   type SettleablePayment,
   verifySignature,
@@ -55,8 +55,8 @@ export function createVerify(context: FacilitatorContext): Verify {
     const { payment, lanes } = read;
     const [{ chain }] = lanes;
     if (caller !== null) requireScope(caller, "verify");
-    const limited = checked("minimumIsReached", checkLimits(caller, payment));
-    if (limited !== undefined) return limited;
+    const refusedForCaller = checkForCaller(caller, payment, checked);
+    if (refusedForCaller !== undefined) return refusedForCaller;
 
     const proven = await verifySignature(payment, chain, ways);
     if ("reason" in proven) return checked("signatureHolds", proven);
@@ -86,10 +86,11 @@ export function createVerify(context: FacilitatorContext): Verify {
     const settling = ways.settlingOf(signed.method);
     const call: SettleCall = {
       payment: { ...signed, signature: proven.signature },
-      recipient: recipientFor(caller, network.name) ?? signed.payer,
+      recipient: payeeFor(caller, payment) ?? signed.payer,
       id: payment.id,
     };
     const transaction = settling.transaction([call], network);
+    const effect = settling.effect?.(call, network);
     return withOperator(lanes, async ({ chain }) => {
       const limits = caller?.organization.limits[network.name];
       const { head, revert, payerCode } = await chain.simulate(transaction, {
@@ -97,6 +98,7 @@ export function createVerify(context: FacilitatorContext): Verify {
         asset: signed.asset,
         withFunds: false,
         withPayerCode: limits?.refusePayersWithCode ?? false,
+        effect,
         id: payment.id,
       });
       const outsideWindow = checked(

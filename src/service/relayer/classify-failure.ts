@@ -21,7 +21,7 @@ import { finalityMs } from "./vanished.ts";
  * | undone | the block that decided it has vanished, or the node does not have it: the watcher sends it again |
  * | recent | it was used, in blocks that are not deep enough to say how |
  * | spent | it cannot bring us anything: cancelled, used for another recipient or value, or used before the claim |
- * | paid | our own transaction has paid it, and its receipt was not seen before; deep enough |
+ * | paid | another transaction has paid it, ours or, where it goes straight to its payee, anybody's; deep enough |
  * | submitted | submitted straight to the token, after the claim: its value is in the contract, deep enough |
  * | disputed | RPC endpoints say different things, or too few of them answer |
  */
@@ -124,7 +124,7 @@ async function classifyAt(
   const known = recovery?.proof.blockNumber ?? claimedBlock;
   const earliest = known - blocksIn(searchBeforeMs);
   const search = { ...call, fromBlock: earliest > 0n ? earliest : 0n, toBlock: deep };
-  /** Our own transaction that paid it after the claim, if any. */
+  /** What paid it after the claim, if anything: a payment that was made before is not this organization's to answer for. */
   const findPaid = async (): Promise<FailureFinding | undefined> => {
     const payout = await settling.findPayout(chain, search);
     if (payout === null || payout.blockNumber <= claimedBlock) return undefined;

@@ -116,7 +116,7 @@ export function createRecovery(options: RecoveryOptions): RecoveryLoop {
         const { id } = failure.settlement;
         log.warn(
           { network: network.name, settlement: id, hash: mined.hash },
-          "a failed payment was paid by a transaction of ours whose receipt was not seen",
+          "a failed payment was paid by another transaction: one of ours whose receipt was not seen, or that of somebody else",
         );
         await ledger.correctFailure(id, kind === "settled" ? "settled" : "recovered", mined);
         return { outcome: "recovered" };

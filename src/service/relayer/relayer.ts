@@ -4,7 +4,7 @@ import type { Head } from "../../chain/rpc/calls.ts";
 import type { SignedTransaction } from "../../chain/signing/signer.ts";
 import type { ClaimOutcome, ClaimRequest } from "../../ledger/ledger.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
-import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
 import { OperatorError, UndeterminedError } from "../../util/errors.ts";
 import { createOperatorHealth, type OperatorHealth } from "./operator-health.ts";
 import { sleep } from "./poll.ts";
@@ -67,6 +67,8 @@ export type RelayerOptions = RecovererOptions & {
 };
 
 type Queued = Submission & {
+  /** Those with the same one may share a transaction. */
+  batchKey: string;
   /** Unix milliseconds. */
   queuedAt: number;
   /** What all transactions might cost that were known by then, in wei: see `Flight.spent`. */
@@ -199,15 +201,13 @@ export function createRelayer(options: RelayerOptions): Relayer {
   }
 
   /**
-   * The longest-waiting submissions of one asset and way to pay, as many as one transaction holds and the gas money pays for together
+   * The longest-waiting submissions that may share a transaction, as many as one transaction holds and the gas money pays for together
    * with what is in flight.
    */
   async function takeBatch(): Promise<Queued[] | "no_money"> {
     const [first] = queue;
     if (first === undefined) return [];
-    const { method, asset } = first.claim;
-    const isAlike = ({ claim }: Queued) => claim.method === method && sameAddress(claim.asset, asset);
-    const waiting = queue.filter(isAlike).slice(0, maxBatch);
+    const waiting = queue.filter(({ batchKey }) => batchKey === first.batchKey).slice(0, maxBatch);
     const newest = waiting.reduce((a, b) => (b.head.number > a.head.number ? b : a));
     const { maxFeePerGas } = estimateFees(newest.head, network, newest.tip);
     // Taken before the balance is read: what is mined in between is subtracted twice, and not left out.
@@ -215,8 +215,9 @@ export function createRelayer(options: RelayerOptions): Relayer {
     const count = (gasMoney: bigint) => {
       const left = gasMoney - inFlight;
       const isBound = maxTransactionCost !== undefined && maxTransactionCost < left;
-      return ways.settlingOf(method).count(
+      return ways.settlingOf(first.claim.method).count(
         waiting.map(({ call }) => call),
+        network,
         { maxPayments: maxBatch, maxFeePerGas, maxCost: isBound ? maxTransactionCost : left },
       );
     };
@@ -378,7 +379,15 @@ export function createRelayer(options: RelayerOptions): Relayer {
         resolve("withdrawn");
         return promise;
       }
-      const item: Queued = { ...submission, queuedAt: now(), spentBefore: watcher.spent(), resolve, reject };
+      const { method } = submission.claim;
+      const item: Queued = {
+        ...submission,
+        batchKey: `${method} ${ways.settlingOf(method).batchKey(submission.call, network)}`,
+        queuedAt: now(),
+        spentBefore: watcher.spent(),
+        resolve,
+        reject,
+      };
       queue.push(item);
       if (queue.length >= maxBatch) wakeFilling();
       const withdraw = () => {

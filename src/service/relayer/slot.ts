@@ -76,12 +76,13 @@ export function isUnconfirmed({ unconfirmed, contradicted }: Slot): boolean {
 /**
  * The payment of a claim, as its way to pay takes it.
  *
- * @param facilitatorContract where the signature lets the money go
+ * @param facilitatorContract where the signature lets the money go, unless the claim says otherwise
  */
 export function callOf(claim: Claim, facilitatorContract: Address): SettleCall {
   const { id, method, asset, payer, amount, window, nonce, nonceSpace, payload, signature, recipient } =
     claim;
-  const payment = { method, payer, payTo: facilitatorContract, asset, limit: amount, window, nonce };
+  const payTo = claim.payTo ?? facilitatorContract;
+  const payment = { method, payer, payTo, asset, limit: amount, window, nonce };
   return { payment: { ...payment, nonceSpace, signature, payload }, recipient, id };
 }
 

@@ -41,7 +41,7 @@ test("a challenge in a file is explained: what is wrong, why, and what to change
          expected: 0x4020000000000000000000000000000000000001 (the facilitator contract on base)
          why:      Payers sign a transfer to the facilitator contract, which forwards it to the wallet of your organization in the same transaction. Your own wallet is a setting of the organization.
          fix:      Set payTo to the facilitator contract of the network, and your wallet with \`x402-kit org set-recipient\` (or \`up --recipient\`).
-         more:     docs/errors.md#pay-to-is-not-the-contract
+         more:     docs/errors.md#pay-to-not-accepted
 
       3. The amount is written in dollars (accepts[0].maxAmountRequired)
          got:      "$0.01"

@@ -11,7 +11,7 @@ import { type CliProcess, runCli, startCli } from "../../support/cli.ts";
  */
 
 const clock = "2031-05-06T07:08:09Z";
-const rows = scenarios.filter(({ cause }) => cause.by !== "fault");
+const rows = scenarios.filter(({ cause, payTo }) => cause.by !== "fault" && payTo.includes("contract"));
 
 let mock: CliProcess;
 let url: string;

@@ -123,7 +123,7 @@ const value = fc.constantFrom(
     "bazaar",
   ],
   ...["exact", "weather", "shop+report", "%20", "%zz", "x".repeat(201), "0x1"],
-  "0x308fa6383AaF096b75fe3E664004a54cBC7a54bE",
+  "0xd9fB23B354E777535073E40a175bE861Acea47B5",
 );
 const parameter = fc.constantFrom(
   ...["type", "payTo", "scheme", "network", "extensions", "limit", "offset", "query", "cursor", "nonsense"],

@@ -17,24 +17,38 @@ import { startTestHarness } from "../../support/service.ts";
 
 const numRuns = Number(process.env.EQUAL_RUNS ?? 300);
 
-let harness: RunningHarness;
-let mock: MockServer;
-/** The same payment in both versions. */
-let body: string;
-let second: string;
+/** Both where payments go to the contract alone, and where they may go anywhere. */
+const policies = ["contract", "any"] as const;
+
+type Pair = {
+  harness: RunningHarness;
+  mock: MockServer;
+  /** The same payment in both versions. */
+  body: string;
+  second: string;
+};
+
+const pairs: Pair[] = [];
 beforeAll(async () => {
-  harness = await startTestHarness({ networks: ["base"] });
-  mock = await startMockServer({ networks: ["base"] });
+  for (const payTo of policies) pairs.push(await startPair(payTo));
+});
+afterAll(async () => {
+  for (const { mock, harness } of pairs) {
+    await mock.close();
+    await harness.close();
+  }
+});
+
+async function startPair(payTo: (typeof policies)[number]): Promise<Pair> {
+  const harness = await startTestHarness({ networks: ["base"], payTo });
+  const mock = await startMockServer({ networks: ["base"], payTo });
   const now = async () => (await harness.chains.base?.now()) ?? 0n;
   const at = { operation: "verify", x402Version: 1, label: "equal" } as const;
   const spec = { valid: { until: 80_000 } };
-  ({ body = "" } = await writeRequest({ ...mock.environment, now }, at, spec));
-  ({ body: second = "" } = await writeRequest({ ...mock.environment, now }, { ...at, x402Version: 2 }, spec));
-});
-afterAll(async () => {
-  await mock?.close();
-  await harness?.close();
-});
+  const { body = "" } = await writeRequest({ ...mock.environment, now }, at, spec);
+  const ofSecond = await writeRequest({ ...mock.environment, now }, { ...at, x402Version: 2 }, spec);
+  return { harness, mock, body, second: ofSecond.body ?? "" };
+}
 
 const base = fc.constantFrom("", "/v1", "/v1/", "/V1", "/v2", "//", "/%76%31");
 const name = fc.constantFrom(
@@ -69,23 +83,23 @@ const contentType = fc.constantFrom(
   undefined,
 );
 /** The payment in version 2, with an extension `payment-identifier`. */
-const named = (extension: string) =>
+const named = (extension: string, second: string) =>
   second.replace('"paymentPayload":{', `"paymentPayload":{"extensions":{"payment-identifier":${extension}},`);
 const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
 const text = fc.oneof(
-  fc.constantFrom<(payment: string) => string>(
+  fc.constantFrom<(payment: string, second: string) => string>(
     (payment) => payment,
     (payment) => payment.replace("{", `{"deep":${nested(5_000)},`),
     (payment) => payment.replace('"payload":{', `"payload":{"deep":${nested(9_000)},`),
     (payment) => payment.slice(0, -1),
     (payment) => payment.replace("{", '{"__proto__":1,'),
     (payment) => payment.replaceAll('"base"', '"polygon"'),
-    () => named('{ "info": { "id": "order-0000000000000402", "required": true } }'),
-    () => named('{ "info": { "required": true } }'),
-    () => named('{ "info": { "required": false } }'),
-    () => named('{ "info": { "id": 402 } }'),
-    () => named('{ "id": "order-0000000000000402" }'),
-    () => named("[]"),
+    (_, second) => named('{ "info": { "id": "order-0000000000000402", "required": true } }', second),
+    (_, second) => named('{ "info": { "required": true } }', second),
+    (_, second) => named('{ "info": { "required": false } }', second),
+    (_, second) => named('{ "info": { "id": 402 } }', second),
+    (_, second) => named('{ "id": "order-0000000000000402" }', second),
+    (_, second) => named("[]", second),
     (payment) => payment.replaceAll('"exact"', "7"),
     () => nested(10_000),
     () => "",
@@ -95,25 +109,34 @@ const text = fc.oneof(
 );
 const idempotencyKey = fc.constantFrom(undefined, undefined, "a b", "fine");
 
-const request = fc.record({ method, path, authorization, contentType, text, idempotencyKey });
+const stranger = "0x00000000000000000000000000000000DeaDBeef";
+/** Another address to pay to, in one of its places or in all of them. */
+const payTo = fc.constantFrom<(payment: string) => string>(
+  ...Array.from({ length: 6 }, () => (payment: string) => payment),
+  (payment) => payment.replace(/"payTo":"0x\w{40}"/, `"payTo":"${stranger}"`),
+  (payment) => payment.replaceAll(/"(payTo|to)":"0x\w{40}"/g, `"$1":"${stranger}"`),
+  (payment) => payment.replace(/"payTo":"0x\w{40}",?/, ""),
+);
 
-function write({
-  method,
-  path,
-  ...drawn
-}: typeof request extends fc.Arbitrary<infer R> ? R : never): FixtureRequest {
+const request = fc.record({ method, path, authorization, contentType, text, idempotencyKey, payTo });
+
+function write(
+  { method, path, ...drawn }: typeof request extends fc.Arbitrary<infer R> ? R : never,
+  { body, second }: Pair,
+): FixtureRequest {
+  const written = drawn.payTo(drawn.text(body, second));
   const hasBody = method !== "GET" && method !== "HEAD" && method !== "TRACE";
   const headers = Object.entries({
     authorization: drawn.authorization,
     "content-type": hasBody ? drawn.contentType : undefined,
     // Not every method has it by itself.
-    "content-length": hasBody ? `${Buffer.byteLength(drawn.text(body))}` : undefined,
+    "content-length": hasBody ? `${Buffer.byteLength(written)}` : undefined,
     // A key is kept by what settles with it, and these are verified.
     "idempotency-key": /verify/.test(path) ? drawn.idempotencyKey : undefined,
   }).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
   return {
     ...{ method, path, headers: Object.fromEntries(headers) },
-    ...(hasBody && { body: drawn.text(body) }),
+    ...(hasBody && { body: written }),
   };
 }
 
@@ -130,11 +153,13 @@ function expectedOf(answer: FixtureAnswer): FixtureAnswer {
 }
 
 test(`${numRuns} requests drawn at random are answered alike by the mock and the service`, async () => {
-  const mockOrigin = new URL(mock.url).origin;
-  const { origin } = new URL(harness.description.facilitator.url);
   const found: object[] = [];
-  for (const drawn of fc.sample(request, numRuns)) {
-    const sent = write(drawn);
+  for (const [index, drawn] of fc.sample(request, numRuns).entries()) {
+    const pair = pairs[index % pairs.length];
+    if (pair === undefined) throw new Error("nothing was started");
+    const sent = write(drawn, pair);
+    const mockOrigin = new URL(pair.mock.url).origin;
+    const { origin } = new URL(pair.harness.description.facilitator.url);
     const [mocked, actual] = await Promise.all([sendRequest(mockOrigin, sent), sendRequest(origin, sent)]);
     const differences = compareExactly(expectedOf(mocked), actual);
     if (differences.length > 0) found.push({ ...sent, body: sent.body?.slice(0, 60), differences });

@@ -1,28 +1,31 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { scenarios } from "../../../src/fixtures/cases/scenarios.ts";
 import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import { runScenario } from "../../../src/judge/conformance/run-conformance.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
+import { payToPolicies } from "../../../src/protocol/signed-payment.ts";
 import { sendAndGiveUp } from "../../support/conformance/send-and-give-up.ts";
 
 /* Every row of the table against the mock server, over real connections. */
 
-let mock: MockServer;
-beforeAll(async () => {
-  mock = await startMockServer({ networks: ["base", "polygon"] });
-});
-beforeEach(() => mock.reset());
-afterAll(() => mock?.close());
+describe.each(payToPolicies)("where payments may go to: %s", (payTo) => {
+  let mock: MockServer;
+  beforeAll(async () => {
+    mock = await startMockServer({ networks: ["base", "polygon"], payTo });
+  });
+  beforeEach(() => mock.reset());
+  afterAll(() => mock?.close());
 
-test.each(scenarios)("$name", async (scenario) => {
-  const { environment } = mock;
-  const { origin } = new URL(mock.url);
-  const send = (request: FixtureRequest) => sendRequest(origin, request);
-  const arrange = async () => {
-    mock.scenario(scenario.name).delay(1);
-    const isAnswered = scenario.situation !== "connection.never_answers";
-    return { send: isAnswered ? send : (request: FixtureRequest) => sendAndGiveUp(origin, request) };
-  };
-  expect(await runScenario(scenario, { environment, send, arrange })).toEqual([]);
+  test.each(scenarios.filter((row) => row.payTo.includes(payTo)))("$name", async (scenario) => {
+    const { environment } = mock;
+    const { origin } = new URL(mock.url);
+    const send = (request: FixtureRequest) => sendRequest(origin, request);
+    const arrange = async () => {
+      mock.scenario(scenario.name).delay(1);
+      const isAnswered = scenario.situation !== "connection.never_answers";
+      return { send: isAnswered ? send : (request: FixtureRequest) => sendAndGiveUp(origin, request) };
+    };
+    expect(await runScenario(scenario, { environment, send, arrange })).toEqual([]);
+  });
 });

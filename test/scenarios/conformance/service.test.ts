@@ -9,6 +9,7 @@ import type { RunningHarness } from "../../../src/harness/run/running-harness.ts
 import { type ConformanceTarget, runScenario } from "../../../src/judge/conformance/run-conformance.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import type { NetworkName } from "../../../src/protocol/networks.ts";
+import { type PayToPolicy, payToPolicies } from "../../../src/protocol/signed-payment.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { createFaultArranger } from "../../support/conformance/arrange-faults.ts";
 import { startTestHarness } from "../../support/service.ts";
@@ -22,16 +23,26 @@ const disturbed = scenarios.filter(({ cause }) => cause.by === "fault");
 // Rows wait for blocks more than they work.
 vi.setConfig({ maxConcurrency: 24 });
 
-let harness: RunningHarness;
+/** Where payments go to the contract alone, and where they may go anywhere. */
+const harnesses: Partial<Record<PayToPolicy, RunningHarness>> = {};
 beforeAll(async () => {
-  harness = await startTestHarness({ networks: names, settleWaitMs: 3_000 });
-  await issueKeysThatAreNotGood();
+  for (const payTo of payToPolicies) {
+    harnesses[payTo] = await startTestHarness({ networks: names, settleWaitMs: 3_000, payTo });
+    await issueKeysThatAreNotGood(harnessOf(payTo));
+  }
 });
-afterAll(() => harness?.close());
+afterAll(async () => {
+  for (const harness of Object.values(harnesses)) await harness.close();
+});
+
+function harnessOf(payTo: PayToPolicy): RunningHarness {
+  const harness = harnesses[payTo];
+  if (harness === undefined) throw new Error(`no harness for ${payTo}`);
+  return harness;
+}
 
 /** The service of the harness does not know these keys; here they were good once. */
-async function issueKeysThatAreNotGood(): Promise<void> {
-  const { organizations } = harness;
+async function issueKeysThatAreNotGood({ organizations }: RunningHarness): Promise<void> {
   const issue = (
     { apiKey, organizationId, scopes }: (typeof testKeys)["revoked" | "expired"],
     expiresAt?: number,
@@ -44,8 +55,9 @@ async function issueKeysThatAreNotGood(): Promise<void> {
 
 let runs = 0;
 
-function targetOn(name: NetworkName): ConformanceTarget {
-  const networks = serveNetworks(names);
+function targetOn(name: NetworkName, payTo: PayToPolicy = "contract"): ConformanceTarget {
+  const harness = harnessOf(payTo);
+  const networks = serveNetworks(names, undefined, undefined, payTo);
   const network = networks.find((one) => one.name === name) ?? networks[0];
   const environment: ScenarioEnvironment = {
     networks,
@@ -62,23 +74,44 @@ function targetOn(name: NetworkName): ConformanceTarget {
   };
 }
 
+const isOf =
+  (payTo: PayToPolicy) =>
+  ({ payTo: policies }: (typeof scenarios)[number]) =>
+    policies.includes(payTo);
+
 test("there is no row that only the fixtures can show", () => {
   for (const name of names) {
-    const { environment } = targetOn(name);
-    expect(scenarios.filter(({ cannotRun }) => cannotRun(environment) !== undefined)).toEqual([]);
+    const environments = payToPolicies.map((payTo) => targetOn(name, payTo).environment);
+    const unseen = scenarios.filter(({ cannotRun }) =>
+      environments.every((environment) => cannotRun(environment) !== undefined),
+    );
+    expect(unseen).toEqual([]);
   }
 });
 
 describe.concurrent("on base", () => {
-  test.each(undisturbed)("$name", async (scenario) => {
+  test.each(undisturbed.filter(isOf("contract")))("$name", async (scenario) => {
     expect(await runScenario(scenario, targetOn("base"))).toEqual([]);
   });
 });
 
+describe.concurrent("on base, where payments go straight to the wallet", () => {
+  test.each(undisturbed.filter(isOf("any")))("$name", async (scenario) => {
+    expect(await runScenario(scenario, targetOn("base", "any"))).toEqual([]);
+  });
+});
+
+const ofRecipients = undisturbed.filter(isOf("recipients")).filter((row) => !isOf("contract")(row));
+describe.concurrent("on base, where payments may go to the organization's own wallet", () => {
+  test.each(ofRecipients)("$name", async (scenario) => {
+    expect(await runScenario(scenario, targetOn("base", "recipients"))).toEqual([]);
+  });
+});
+
 // Another contract, another name of the token. What settle refuses there, verify does.
-const elsewhere = undisturbed.filter(
-  ({ operation, outcome }) => operation === "verify" || outcome.kind === "success",
-);
+const elsewhere = undisturbed
+  .filter(isOf("contract"))
+  .filter(({ operation, outcome }) => operation === "verify" || outcome.kind === "success");
 describe.concurrent("on base-sepolia", () => {
   test.each(elsewhere)("$name", async (scenario) => {
     expect(await runScenario(scenario, targetOn("base-sepolia"))).toEqual([]);
@@ -86,8 +119,19 @@ describe.concurrent("on base-sepolia", () => {
 });
 
 describe("in trouble", () => {
-  test.each(disturbed)("$name", async (scenario) => {
-    await harness.reset();
+  test.each(disturbed.filter(isOf("contract")))("$name", async (scenario) => {
+    await harnessOf("contract").reset();
     expect(await runScenario(scenario, targetOn("base"))).toEqual([]);
+  });
+});
+
+// Of the others the way to the payee is no part.
+const ofChain =
+  /^(front_run|reverted|submitted_by_others|token_paused|contract_blacklisted|balance_taken_up|.*under_way)$/;
+const disturbedOnChain = disturbed.filter(({ cause }) => cause.by === "fault" && ofChain.test(cause.fault));
+describe("in trouble, where payments go straight to the wallet", () => {
+  test.each(disturbedOnChain.filter(isOf("any")))("$name", async (scenario) => {
+    await harnessOf("any").reset();
+    expect(await runScenario(scenario, targetOn("base", "any"))).toEqual([]);
   });
 });

@@ -13,7 +13,8 @@ import { noFindings, tally } from "../../support/tally.ts";
 
 /*
  * Two instances under payments, while instances are killed and ended, the way to the node fails in every way, blocks are
- * held and the chain is reorganized, in any order. Judged by the chain when all is over.
+ * held and the chain is reorganized, in any order, whether payments go through the contract or straight to their recipient.
+ * Judged by the chain when all is over.
  */
 
 const seconds = Number(process.env.MIXED_SECONDS ?? 4);
@@ -92,7 +93,10 @@ test(`${seconds} s of deaths, faults and reorganizations: nothing is lost, paid 
     }
   })();
   const paying = Array.from({ length: buyers }, async () => {
-    while (working) await fleet.pay(await composition.payment());
+    while (working) {
+      const straight = random.pick([true, false]);
+      await fleet.pay(await composition.payment("funded", 600, 1, { straight }));
+    }
   });
   const end = performance.now() + seconds * 1_000;
   let count = 0;

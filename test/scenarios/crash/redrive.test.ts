@@ -48,7 +48,12 @@ describe.each(backends)("on $name", (backend) => {
   }, async () => {
     for (let repetition = 0; repetition < repetitions; repetition++) {
       const before = await composition.recipientBalance();
-      const bodies = await Promise.all(Array.from({ length: payments }, () => composition.payment()));
+      const bodies = await Promise.all(
+        // Half of them go straight to their recipient, and share no transaction with the others.
+        Array.from({ length: payments }, (_, index) =>
+          composition.payment("funded", 600, 1, { straight: index % 2 === 1 }),
+        ),
+      );
       const first = await startServiceProcess(composition, database.url, { takesBytes });
       const died = once(first.child, "exit");
       const cutOff = bodies.map((body) => first.settle(body).catch(() => undefined));

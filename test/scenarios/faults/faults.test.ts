@@ -69,7 +69,9 @@ async function payInTrouble(
   const before = await composition.recipientBalance();
   const usual = await Promise.all(
     Array.from({ length: payments }, (_, index) =>
-      composition.payment("funded", kind.validForSeconds, index % 2 === 0 ? 1 : 2),
+      composition.payment("funded", kind.validForSeconds, index % 2 === 0 ? 1 : 2, {
+        straight: index % 4 >= 2,
+      }),
     ),
   );
   const bodies = [...(await largePayments(composition, kind.largePayments ?? 0)), ...usual];

@@ -36,7 +36,7 @@ const wrap =
     ? options.dieAt && stopAt(options.dieAt, die)
     : refuseLarge(options.takesBytes, die);
 const service = await createWrappedService(wrap, {
-  networks: [localNetwork(options)],
+  networks: [{ ...localNetwork(options), payTo: "recipients" }],
   signers: [first, ...others],
   database: await openMigrated(options.databaseUrl),
   apiKeyPepper: "test",

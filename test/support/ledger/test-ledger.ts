@@ -51,6 +51,7 @@ export function paymentOf(
     amount: 10n,
     window: until(1_900_000_000n),
     payload: null,
+    payTo: null,
     signature: `0x${"ab".repeat(65)}`,
     recipient: addressOf(0xbeef),
     balance: 100n,

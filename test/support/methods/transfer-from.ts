@@ -73,7 +73,8 @@ const settling: Settling = {
     const data = `0x${words.join("")}` as const;
     return { to: spender, data, gas: 100_000n + BigInt(calls.length) * 100_000n + calldataGas(data) };
   },
-  count: (calls, { maxPayments }) => Math.min(calls.length, maxPayments),
+  batchKey: ({ payment }) => payment.asset,
+  count: (calls, _network, { maxPayments }) => Math.min(calls.length, maxPayments),
   settlesSeveral: (data) => data.length > 2 + 200,
   usual: { gas: 80_000n, bytes: 100 },
   prove(receipt) {

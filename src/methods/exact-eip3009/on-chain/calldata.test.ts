@@ -2,11 +2,18 @@ import fc from "fast-check";
 import { encodeFunctionData, parseAbi } from "viem/utils";
 import { expect, test } from "vitest";
 import { encodeIsValidSignature } from "../../../chain/views.ts";
+import { mockUsdcAbi } from "../../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../../contracts/x402Facilitator.ts";
 import { toHex } from "../../../protocol/hex.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 import { authorizationOf, paymentOf } from "../payload.ts";
-import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "./calldata.ts";
+import {
+  encodeForwardReceived,
+  encodeSettle,
+  encodeSettleBatch,
+  encodeTransfer,
+  encodeTransferBatch,
+} from "./calldata.ts";
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length }).map(toHex);
 const uint256 = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n });
@@ -47,38 +54,56 @@ test.each([
   );
 });
 
-test("settleBatch is encoded as viem encodes it, one group for each recipient in the order they appear", () => {
-  const batch = fc
-    .tuple(
-      address,
-      fc.array(settleCall, { maxLength: 12 }),
-      fc.array(address, { minLength: 1, maxLength: 4 }),
-      fc.infiniteStream(fc.nat()),
-    )
-    .map(([asset, calls, recipients, picks]) => ({
-      asset,
-      calls: calls.map((call) => {
-        const recipient = recipients[picks.next().value % recipients.length];
-        return { payment: { ...call.payment, asset }, recipient: recipient ?? call.recipient };
-      }),
-    }));
+test("transferWithAuthorization is encoded as viem encodes it", () => {
   fc.assert(
-    fc.property(batch, ({ asset, calls }) => {
-      const groups = [...new Set(calls.map(({ recipient }) => recipient))].map((recipient) => ({
-        recipient,
-        payments: calls
-          .filter((call) => call.recipient === recipient)
-          .map(({ payment }) => ({
-            authorization: authorizationOf(payment),
-            signature: payment.signature,
-          })),
-      }));
-      expect(encodeSettleBatch(asset, calls)).toBe(
-        encodeFunctionData({ abi: x402FacilitatorAbi, functionName: "settleBatch", args: [asset, groups] }),
+    fc.property(settleCall, ({ payment }) => {
+      const { from, to, value, validAfter, validBefore, nonce } = authorizationOf(payment);
+      const args = [from, to, value, validAfter, validBefore, nonce, payment.signature] as const;
+      expect(encodeTransfer(payment)).toBe(
+        encodeFunctionData({ abi: mockUsdcAbi, functionName: "transferWithAuthorization", args }),
       );
     }),
   );
 });
+
+test.each([
+  ["settleBatch", encodeSettleBatch],
+  ["transferBatch", encodeTransferBatch],
+] as const)(
+  "%s is encoded as viem encodes it, one group for each recipient in the order they appear",
+  (functionName, encode) => {
+    const batch = fc
+      .tuple(
+        address,
+        fc.array(settleCall, { maxLength: 12 }),
+        fc.array(address, { minLength: 1, maxLength: 4 }),
+        fc.infiniteStream(fc.nat()),
+      )
+      .map(([asset, calls, recipients, picks]) => ({
+        asset,
+        calls: calls.map((call) => {
+          const recipient = recipients[picks.next().value % recipients.length];
+          return { payment: { ...call.payment, asset }, recipient: recipient ?? call.recipient };
+        }),
+      }));
+    fc.assert(
+      fc.property(batch, ({ asset, calls }) => {
+        const groups = [...new Set(calls.map(({ recipient }) => recipient))].map((recipient) => ({
+          recipient,
+          payments: calls
+            .filter((call) => call.recipient === recipient)
+            .map(({ payment }) => ({
+              authorization: authorizationOf(payment),
+              signature: payment.signature,
+            })),
+        }));
+        expect(encode(asset, calls)).toBe(
+          encodeFunctionData({ abi: x402FacilitatorAbi, functionName, args: [asset, groups] }),
+        );
+      }),
+    );
+  },
+);
 
 test("recipients that differ in casing only are one group", () => {
   const [call] = fc.sample(settleCall, 1);

@@ -4,15 +4,20 @@ import type { SignedPayment } from "../../../protocol/signed-payment.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 
 /**
- * Calldata of the facilitator contract, put together by hand: `settle` is encoded for every verify, and viem's
- * encoder takes some twenty times as long. Tests hold it against viem and the generated ABI.
+ * Calldata of the facilitator contract and of tokens, put together by hand: a payment is encoded for every verify, and
+ * viem's encoder takes some twenty times as long. Tests hold it against viem and the generated ABI.
  */
 
 const authorizationType = "(address,uint256,uint256,uint256,bytes32)";
 const paymentTypes = `(address,${authorizationType},bytes,address)`;
 const settleSelector = selector(`settle${paymentTypes}`);
-const settleBatchSelector = selector(`settleBatch(address,(address,(${authorizationType},bytes)[])[])`);
+const batchTypes = `(address,(address,(${authorizationType},bytes)[])[])`;
+const settleBatchSelector = selector(`settleBatch${batchTypes}`);
+const transferBatchSelector = selector(`transferBatch${batchTypes}`);
 const forwardReceivedSelector = selector(`forwardReceived${paymentTypes}`);
+const transferSelector = selector(
+  "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)",
+);
 
 const wordDigits = 64;
 
@@ -29,22 +34,36 @@ export function encodeForwardReceived(call: SettleCall): Hex {
   return `${forwardReceivedSelector}${encodeAlone(call)}`;
 }
 
+/** `transferWithAuthorization` of the token, which moves a payment straight to where it was signed to. */
+export function encodeTransfer({ payer, payTo, limit, window, nonce, signature }: SignedPayment): Hex {
+  return `${transferSelector}${addressWord(payer)}${addressWord(payTo)}${uintWord(limit)}${windowWords(window)}${nonce.slice(2)}${offset(7 * wordDigits)}${byteWords(signature)}`;
+}
+
 /**
  * `settleBatch(token, groups)` of payments of one asset: one group per recipient, in the order in which recipients
  * first appear, each with its payments in the given order.
  */
 export function encodeSettleBatch(asset: Address, calls: readonly SettleCall[]): Hex {
+  return `${settleBatchSelector}${encodeGroups(asset, calls)}`;
+}
+
+/** `transferBatch(token, groups)`, the same of payments that go straight to where they were signed to. */
+export function encodeTransferBatch(asset: Address, calls: readonly SettleCall[]): Hex {
+  return `${transferBatchSelector}${encodeGroups(asset, calls)}`;
+}
+
+function encodeGroups(asset: Address, calls: readonly SettleCall[]): string {
   const byRecipient = Map.groupBy(calls, ({ recipient }) => addressWord(recipient));
   const groups = [...byRecipient].map(([recipient, payments]) => {
     const encoded = payments.map(encodePayment);
     return `${recipient}${offset(2 * wordDigits)}${encodeArray(encoded)}`;
   });
-  return `${settleBatchSelector}${addressWord(asset)}${offset(2 * wordDigits)}${encodeArray(groups)}`;
+  return `${addressWord(asset)}${offset(2 * wordDigits)}${encodeArray(groups)}`;
 }
 
 /** Whether calldata of ours settles several payments together, so that a revert says nothing about one of them. */
 export function settlesSeveral(data: Hex): boolean {
-  return data.toLowerCase().startsWith(settleBatchSelector);
+  return [settleBatchSelector, transferBatchSelector].some((batch) => data.toLowerCase().startsWith(batch));
 }
 
 /** token, five words of authorization, where the signature is, recipient; then the signature */
@@ -56,9 +75,13 @@ function encodePayment({ payment }: SettleCall): string {
   return `${encodeAuthorization(payment)}${offset(6 * wordDigits)}${byteWords(payment.signature)}`;
 }
 
-/** Both bounds of the message are exclusive. */
 function encodeAuthorization({ payer, limit, window, nonce }: SignedPayment): string {
-  return `${addressWord(payer)}${uintWord(limit)}${uintWord(window.first - 1n)}${uintWord(window.last + 1n)}${nonce.slice(2)}`;
+  return `${addressWord(payer)}${uintWord(limit)}${windowWords(window)}${nonce.slice(2)}`;
+}
+
+/** Both bounds of the message are exclusive. */
+function windowWords({ first, last }: SignedPayment["window"]): string {
+  return `${uintWord(first - 1n)}${uintWord(last + 1n)}`;
 }
 
 /** An array of elements of varying length: how many, where each begins (counted from behind that), and they. */

@@ -1,7 +1,13 @@
 import { expect, test } from "vitest";
 import type { SettleCall } from "../../on-chain/settling.ts";
 import { paymentOf } from "../payload.ts";
-import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "./calldata.ts";
+import {
+  encodeForwardReceived,
+  encodeSettle,
+  encodeSettleBatch,
+  encodeTransfer,
+  encodeTransferBatch,
+} from "./calldata.ts";
 import { decodeCall } from "./decode-call.ts";
 
 const [asset, payer, contract, recipient] = [1, 2, 3, 4].map(
@@ -22,21 +28,26 @@ const payment = {
 };
 
 test("each call that moves payments is told with them and without their signatures", () => {
-  expect(decodeCall(encodeSettle(call))).toEqual({ name: "settle", asset, payments: [payment] });
-  const batch = decodeCall(encodeSettleBatch(asset, [call, { ...call, recipient: payer }]));
+  expect(decodeCall(contract, encodeSettle(call))).toEqual({ name: "settle", asset, payments: [payment] });
+  const batch = decodeCall(contract, encodeSettleBatch(asset, [call, { ...call, recipient: payer }]));
   expect(batch).toEqual({
     name: "settleBatch",
     asset,
     payments: [payment, { ...payment, recipient: payer }],
   });
-  expect(decodeCall(encodeForwardReceived(call))).toEqual({
+  expect(decodeCall(contract, encodeForwardReceived(call))).toEqual({
     ...{ name: "forwardReceived", asset },
     payments: [payment],
   });
-  expect(JSON.stringify(batch)).not.toContain("6767");
+  const straight = { ...payment, recipient: contract };
+  const single = decodeCall(asset, encodeTransfer(call.payment));
+  expect(single).toEqual({ name: "transferWithAuthorization", asset, payments: [straight] });
+  const together = encodeTransferBatch(asset, [{ ...call, recipient: contract }]);
+  expect(decodeCall(contract, together)).toEqual({ name: "transferBatch", asset, payments: [straight] });
+  expect(JSON.stringify([batch, single])).not.toContain("6767");
 });
 
 test.each(["0x", "0x12345678", `${encodeSettle(call).slice(0, 100)}`] as const)(
   "other calldata is no such call: %s",
-  (data) => expect(decodeCall(data as `0x${string}`)).toBeNull(),
+  (data) => expect(decodeCall(contract, data as `0x${string}`)).toBeNull(),
 );

@@ -75,8 +75,7 @@ async function settle(calls: readonly SettleCall[]) {
   const { raw, hash } = await signer.signTransaction({
     chainId: deployment.network.chainId,
     nonce: await chain.transactionCount(signer.address),
-    to: deployment.network.facilitatorContract,
-    ...settleTransaction(calls),
+    ...settleTransaction(calls, deployment.network),
     ...estimateFees(await chain.head(), deployment.network),
   });
   await chain.broadcast([raw]);

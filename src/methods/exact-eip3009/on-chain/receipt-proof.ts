@@ -16,6 +16,8 @@ import { type ReceivedPayment, receivedOf } from "./received-transfers.ts";
 type ReadProofs = {
   /** How it ended this settlement; undefined when the receipt proves neither success nor failure. */
   find(expected: ReceivedPayment): SettlementProof | undefined;
+  /** How it failed; undefined when the receipt does not prove that. */
+  findFailure(expected: ReceivedPayment): SettlementProof | undefined;
 };
 
 /**
@@ -52,14 +54,16 @@ export function readSettlements(receipt: Receipt, facilitatorContract: Address):
     settled.add(payoutKey(event));
   }
 
+  const findFailure = ({ asset: token, ...expected }: ReceivedPayment): SettlementProof | undefined => {
+    const reason = failed.get(authorizationKey({ token, ...expected }));
+    return reason && { settled: false, failure: describeRevert(decodeRevert(reason)) };
+  };
   return {
-    find({ asset: token, ...expected }) {
-      if (settled.has(payoutKey({ token, ...expected }))) return { settled: true };
-      const reason = failed.get(authorizationKey({ token, ...expected }));
-      return reason === undefined
-        ? undefined
-        : { settled: false, failure: describeRevert(decodeRevert(reason)) };
+    find(expected) {
+      const { asset: token } = expected;
+      return settled.has(payoutKey({ token, ...expected })) ? { settled: true } : findFailure(expected);
     },
+    findFailure,
   };
 }
 

@@ -1,6 +1,7 @@
 import type { ChainQueries } from "../../../chain/chain.ts";
 import { askViews, expectWord } from "../../../chain/chain-reader.ts";
 import { viewGas } from "../../../chain/views.ts";
+import { goesStraight } from "../../../protocol/signed-payment.ts";
 import type { Recovery, Settling } from "../../on-chain/settling.ts";
 import { exactEip3009 } from "../payload.ts";
 import { settlesSeveral } from "./calldata.ts";
@@ -8,6 +9,7 @@ import { findDirectSubmission } from "./direct-submission.ts";
 import { findPayout, provesForwarding, readSettlements } from "./receipt-proof.ts";
 import { receivedOf } from "./received-transfers.ts";
 import { explainRevert, forwardLimitOf, stateOf } from "./state.ts";
+import { effectOf, findStraightPayout, readStraightPayments } from "./straight-transfers.ts";
 import {
   countBatch,
   forwardTransaction,
@@ -40,20 +42,35 @@ export const exactEip3009Recovery: Recovery = {
   findDirectSubmission,
 };
 
-/** EIP-3009 by the facilitator contract: `settle` and `settleBatch`. */
+/**
+ * EIP-3009: through the facilitator contract, or straight to where it was signed to. Which of the two follows from the
+ * payment, each time.
+ */
 export const exactEip3009Settling: Settling = {
   method: exactEip3009,
 
-  transaction: (calls, { facilitatorContract: to }) => ({ to, ...settleTransaction(calls) }),
+  transaction: settleTransaction,
+  effect: ({ payment }, network) => (goesStraight(payment, network) ? effectOf(payment) : undefined),
+  batchKey: ({ payment }, network) =>
+    `${payment.asset.toLowerCase()} ${goesStraight(payment, network) ? "straight" : "through the contract"}`,
   count: countBatch,
   settlesSeveral,
   usual: { gas: usualSettleGas, bytes: usualSettleBytes },
 
-  prove(receipt, { facilitatorContract }) {
-    const proofs = readSettlements(receipt, facilitatorContract);
-    return { find: (call) => proofs.find(receivedOf(call)) };
+  prove(receipt, network) {
+    const proofs = readSettlements(receipt, network.facilitatorContract);
+    const wentStraight = readStraightPayments(receipt);
+    return {
+      find(call) {
+        if (!goesStraight(call.payment, network)) return proofs.find(receivedOf(call));
+        return wentStraight(call.payment) ? { settled: true } : proofs.findFailure(receivedOf(call));
+      },
+    };
   },
-  findPayout,
+  findPayout: (chain, search) =>
+    goesStraight(search.payment, chain.network)
+      ? findStraightPayout(chain, search)
+      : findPayout(chain, search),
 
   stateOf,
   explain: explainRevert,

@@ -16,7 +16,7 @@ import { type Invalid, invalid, type RefusedSituation } from "../../../protocol/
 import { type Address, addressWord, type Hex, keccak256Text } from "../../../protocol/hex.ts";
 import { type Asset, findAsset } from "../../../protocol/networks.ts";
 import { refusals } from "../../../protocol/refusals.ts";
-import type { SignedPayment } from "../../../protocol/signed-payment.ts";
+import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
 import { OperatorError, UndeterminedError } from "../../../util/errors.ts";
 import { membersOf } from "../../../util/json.ts";
 import type { PaymentState, SettleCall } from "../../on-chain/settling.ts";
@@ -70,8 +70,35 @@ export async function diagnose(
   };
 }
 
+/** The same of a payment that goes straight to where it was signed to: the facilitator contract has no part in it. */
+async function diagnoseStraight(
+  { reader }: Pick<ChainQueries, "reader">,
+  { payment, id }: SettleCall,
+): Promise<Diagnosis> {
+  const [used, balance, payerBlacklisted, tokenPaused, recipientBlacklisted] = await askViews(
+    reader,
+    [...payerViews(payment), isBlacklisted(payment.asset, payment.payTo)],
+    viewGas,
+    id,
+  );
+  return {
+    ...payerStateOf(
+      expectWord(reader, "authorizationState of the asset", used),
+      expectWord(reader, "balanceOf of the asset", balance),
+      payerBlacklisted?.word,
+      tokenPaused?.word,
+    ),
+    recipientBlacklisted: isTrue(recipientBlacklisted?.word),
+    contractBlacklisted: false,
+    contractPaused: false,
+    operatorAuthorized: true,
+  };
+}
+
 /** {@link Settling.stateOf} */
 export async function stateOf(chain: ChainQueries, call: SettleCall): Promise<PaymentState> {
+  // What goes straight to its payee has nothing in its way once it is used.
+  if (goesStraight(call.payment, chain.network)) return { used: (await diagnoseStraight(chain, call)).used };
   const state = await diagnose(chain, call);
   return { used: state.used, obstacle: findObstacle(state) };
 }
@@ -109,7 +136,8 @@ export async function explainRevert(chain: Chain, call: SettleCall, revert: Reve
       hints: [`The RPC of ${chain.network.name} caps the gas of eth_call below what settle needs`],
     });
   }
-  const state = await diagnose(chain, call);
+  const diagnosis = goesStraight(call.payment, chain.network) ? diagnoseStraight : diagnose;
+  const state = await diagnosis(chain, call);
   if (state.contractPaused) {
     throw new UndeterminedError("The facilitator cannot settle at the moment", {
       hints: [

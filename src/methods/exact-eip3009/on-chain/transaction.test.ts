@@ -1,9 +1,19 @@
 import { describe, expect, test } from "vitest";
+import { calldataGas } from "../../../chain/fees.ts";
+import type { Address } from "../../../protocol/hex.ts";
 import { networks } from "../../../protocol/networks.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 import { paymentOf } from "../payload.ts";
-import { encodeSettle, encodeSettleBatch } from "./calldata.ts";
+import {
+  encodeSettle,
+  encodeSettleBatch,
+  encodeTransfer,
+  encodeTransferBatch,
+  settlesSeveral,
+} from "./calldata.ts";
 import { countBatch, settleTransaction } from "./transaction.ts";
+
+const network = { facilitatorContract: `0x${"fa".repeat(20)}` as const };
 
 describe("a batch holds as many payments as", () => {
   const limits = { maxPayments: 50, maxFeePerGas: 1n, maxCost: 10n ** 30n };
@@ -11,23 +21,23 @@ describe("a batch holds as many payments as", () => {
     Array.from({ length: count }, (_, index) => call(index, signatureBytes));
 
   test("a transaction may have", () => {
-    expect(countBatch(callsWith(65), limits)).toBe(50);
-    expect(countBatch(callsWith(65, 7), limits)).toBe(7);
-    expect(countBatch([], limits)).toBe(0);
+    expect(countBatch(callsWith(65), network, limits)).toBe(50);
+    expect(countBatch(callsWith(65, 7), network, limits)).toBe(7);
+    expect(countBatch([], network, limits)).toBe(0);
   });
 
   test("64 KiB of calldata hold, and one in any case", () => {
     const calls = callsWith(4_096);
-    const fitting = countBatch(calls, limits);
-    expect(settleTransaction(calls.slice(0, fitting)).data.length / 2).toBeLessThan(65_536);
+    const fitting = countBatch(calls, network, limits);
+    expect(settleTransaction(calls.slice(0, fitting), network).data.length / 2).toBeLessThan(65_536);
     expect(fitting).toBeGreaterThan(12);
-    expect(countBatch(callsWith(70_000), limits)).toBe(1);
+    expect(countBatch(callsWith(70_000), network, limits)).toBe(1);
   });
 
   test("the gas of one transaction covers, which is then never cut down", () => {
     for (const bytes of [65, 500, 1_000, 1_500, 2_000]) {
       const calls = callsWith(bytes);
-      const { gas } = settleTransaction(calls.slice(0, countBatch(calls, limits)));
+      const { gas } = settleTransaction(calls.slice(0, countBatch(calls, network, limits)), network);
       expect(gas).toBeLessThan(2n ** 24n);
     }
   });
@@ -36,19 +46,26 @@ describe("a batch holds as many payments as", () => {
     const calls = callsWith(65);
     const maxFeePerGas = 3n;
     for (const maxCost of [1_600_000n, 3_000_000n, 9_000_000n]) {
-      const fitting = countBatch(calls, { ...limits, maxFeePerGas, maxCost });
+      const fitting = countBatch(calls, network, { ...limits, maxFeePerGas, maxCost });
       expect(fitting).toBeGreaterThan(0);
-      expect(settleTransaction(calls.slice(0, fitting)).gas * maxFeePerGas).toBeLessThanOrEqual(maxCost);
+      expect(settleTransaction(calls.slice(0, fitting), network).gas * maxFeePerGas).toBeLessThanOrEqual(
+        maxCost,
+      );
     }
-    expect(countBatch(calls, { ...limits, maxFeePerGas, maxCost: 1_500_000n })).toBe(0);
+    expect(countBatch(calls, network, { ...limits, maxFeePerGas, maxCost: 1_500_000n })).toBe(0);
   });
 });
 
 const call = (recipient: number, signatureBytes = 65): SettleCall => ({
+  ...callTo(network.facilitatorContract, signatureBytes),
+  recipient: `0x${recipient.toString(16).padStart(40, "0")}`,
+});
+
+const callTo = (to: Address, signatureBytes = 65): SettleCall => ({
   payment: paymentOf(networks.base.usdc.address, {
     authorization: {
       from: `0x${"11".repeat(20)}`,
-      to: `0x${"fa".repeat(20)}`,
+      to,
       value: 1n,
       validAfter: 0n,
       validBefore: 2n ** 40n,
@@ -56,29 +73,53 @@ const call = (recipient: number, signatureBytes = 65): SettleCall => ({
     },
     signature: `0x${"33".repeat(signatureBytes)}`,
   }),
-  recipient: `0x${recipient.toString(16).padStart(40, "0")}`,
+  recipient: to,
 });
 
 test("one payment is settled by settle, several by settleBatch", () => {
-  expect(settleTransaction([call(1)]).data).toBe(encodeSettle(call(1)));
+  expect(settleTransaction([call(1)], network).data).toBe(encodeSettle(call(1)));
   const calls = [call(1), call(2), call(1)];
-  expect(settleTransaction(calls).data).toBe(encodeSettleBatch(networks.base.usdc.address, calls));
-  expect(() => settleTransaction([])).toThrow(RangeError);
+  expect(settleTransaction(calls, network).data).toBe(encodeSettleBatch(networks.base.usdc.address, calls));
+  expect(() => settleTransaction([], network)).toThrow(RangeError);
+});
+
+test("what goes straight to its payee is a transaction to the token, with what a payment may use in a batch", () => {
+  const straight = callTo(`0x${"ee".repeat(20)}`);
+  const { to, data, gas } = settleTransaction([straight], network);
+  expect({ to, data }).toEqual({ to: networks.base.usdc.address, data: encodeTransfer(straight.payment) });
+  expect(gas).toBe(21_000n + 250_000n + calldataGas(data));
+});
+
+test("several go there by transferBatch of the contract, as many as a transaction may have", () => {
+  const calls = Array.from({ length: 60 }, () => callTo(`0x${"ee".repeat(20)}`));
+  const limits = { maxPayments: 50, maxFeePerGas: 1n, maxCost: 10n ** 30n };
+  expect(countBatch(calls, network, limits)).toBe(50);
+  const { to, data, gas } = settleTransaction(calls.slice(0, 50), network);
+  expect({ to, data }).toEqual({
+    to: network.facilitatorContract,
+    data: encodeTransferBatch(networks.base.usdc.address, calls.slice(0, 50)),
+  });
+  expect(gas).toBeGreaterThan(50n * 250_000n + 60_000n);
+  expect(gas).toBeLessThan(2n ** 24n);
+  expect(settlesSeveral(data)).toBe(true);
 });
 
 test("50 payments fit in one transaction with room for all pulls to burn what they may", () => {
   const calls = Array.from({ length: 50 }, (_, index) => call(index));
-  const { gas } = settleTransaction(calls);
+  const { gas } = settleTransaction(calls, network);
   expect(gas).toBeGreaterThan(50n * 250_000n + 500_000n);
   expect(gas).toBeLessThan(2n ** 24n);
 });
 
 test("a gas limit never exceeds what a transaction may ask for", () => {
   const calls = Array.from({ length: 100 }, (_, index) => call(index));
-  expect(settleTransaction(calls).gas).toBe(2n ** 24n);
+  expect(settleTransaction(calls, network).gas).toBe(2n ** 24n);
 });
 
 test("a long signature of a wallet is paid for", () => {
-  const [short, long] = [settleTransaction([call(1)]), settleTransaction([call(1, 65 + 1_024)])];
+  const [short, long] = [
+    settleTransaction([call(1)], network),
+    settleTransaction([call(1, 65 + 1_024)], network),
+  ];
   expect(long.gas - short.gas).toBeGreaterThanOrEqual(1_024n * 40n);
 });

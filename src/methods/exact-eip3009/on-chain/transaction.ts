@@ -1,7 +1,17 @@
+import type { Transaction } from "../../../chain/chain.ts";
 import { calldataGas, gasPerByte } from "../../../chain/fees.ts";
-import type { Hex } from "../../../protocol/hex.ts";
+import type { NetworkConfig } from "../../../config/serve-config.ts";
+import type { Address, Hex } from "../../../protocol/hex.ts";
+import { goesStraight } from "../../../protocol/signed-payment.ts";
 import type { BatchLimits, SettleCall } from "../../on-chain/settling.ts";
-import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "./calldata.ts";
+import {
+  encodeForwardReceived,
+  encodeSettle,
+  encodeSettleBatch,
+  encodeTransfer,
+  encodeTransferBatch,
+} from "./calldata.ts";
+import { transferGas } from "./straight-transfers.ts";
 
 /*
  * Gas limits. What a limit leaves over is not paid for, but running out reverts everything in the transaction. So
@@ -16,10 +26,22 @@ import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "./callda
  */
 const settleGas = 500_000n;
 
+/**
+ * A payment that goes straight to where it was signed to, calldata aside: 21,000 for the transaction, and what the token
+ * may use. 86,000 are used.
+ */
+const straightGas = 21_000n + transferGas;
+
 /** `settleBatch` without its payments: as above, since the last pull must leave room for the payouts. */
 const batchGas = 500_000n;
 
-/** A payment in a batch: PULL_GAS, its balance check and its event. 51,000 to 82,000 are used. */
+/**
+ * `transferBatch` without its payments: 21,000 for the transaction, some 10,000 up to the first payment, and what the
+ * contract wants to see beyond PULL_GAS for the last.
+ */
+const straightBatchGas = 60_000n;
+
+/** A payment in a batch: PULL_GAS, and its balance check or its event. 51,000 to 82,000 are used. */
 const batchPaymentGas = 275_000n;
 
 /**
@@ -31,24 +53,59 @@ const forwardGas = 450_000n;
 /** The most that one transaction may ask for (EIP-7825). */
 const transactionGasCap = 2n ** 24n;
 
-/** The part of a transaction that pays the given calls: `settle` for one, `settleBatch` for several of one asset. */
-export function settleTransaction(calls: readonly SettleCall[]): { data: Hex; gas: bigint } {
-  const [first, ...others] = calls;
-  if (first === undefined) throw new RangeError("a settle transaction needs at least one payment");
-  if (others.length === 0) return settleAlone(first);
-  const data = encodeSettleBatch(first.payment.asset, calls);
-  const gas = batchGas + BigInt(calls.length) * batchPaymentGas + calldataGas(data);
-  return { data, gas: gas < transactionGasCap ? gas : transactionGasCap };
+/** What is to be known of a network. */
+type Contract = Pick<NetworkConfig, "facilitatorContract">;
+
+/** How payments are settled that may share a transaction. */
+type Route = {
+  /** What is called for one alone, and the gas that it may need, calldata aside. */
+  alone(call: SettleCall, network: Contract): Omit<Transaction, "gas">;
+  aloneGas: bigint;
+  /** The same for several: of the facilitator contract, with gas for all of them together, and for each. */
+  batch: {
+    encode(asset: Address, calls: readonly SettleCall[]): Hex;
+    gas: bigint;
+    paymentGas: bigint;
+  };
+};
+
+const throughContract: Route = {
+  alone: (call, { facilitatorContract: to }) => ({ to, data: encodeSettle(call) }),
+  aloneGas: settleGas,
+  batch: { encode: encodeSettleBatch, gas: batchGas, paymentGas: batchPaymentGas },
+};
+
+const straight: Route = {
+  alone: ({ payment }) => ({ to: payment.asset, data: encodeTransfer(payment) }),
+  aloneGas: straightGas,
+  batch: { encode: encodeTransferBatch, gas: straightBatchGas, paymentGas: batchPaymentGas },
+};
+
+/** What goes straight to where it was signed to does so by a call of the token; the rest goes through the contract. */
+function routeOf({ payment }: SettleCall, network: Contract): Route {
+  return goesStraight(payment, network) ? straight : throughContract;
 }
 
-const settledAlone = new WeakMap<SettleCall, { data: Hex; gas: bigint }>();
+/** The transaction that pays the given calls, of one asset and one route. */
+export function settleTransaction(calls: readonly SettleCall[], network: Contract): Transaction {
+  const [first, ...others] = calls;
+  if (first === undefined) throw new RangeError("a settle transaction needs at least one payment");
+  if (others.length === 0) return settleAlone(first, network);
+  const { batch } = routeOf(first, network);
+  const data = batch.encode(first.payment.asset, calls);
+  const gas = batch.gas + BigInt(calls.length) * batch.paymentGas + calldataGas(data);
+  return { to: network.facilitatorContract, data, gas: gas < transactionGasCap ? gas : transactionGasCap };
+}
+
+const settledAlone = new WeakMap<SettleCall, Transaction>();
 
 /** Encoded once for each payment: it is simulated, priced and counted by it. */
-function settleAlone(call: SettleCall): { data: Hex; gas: bigint } {
+function settleAlone(call: SettleCall, network: Contract): Transaction {
   let known = settledAlone.get(call);
   if (known === undefined) {
-    const data = encodeSettle(call);
-    known = { data, gas: settleGas + calldataGas(data) };
+    const { alone, aloneGas } = routeOf(call, network);
+    const { to, data } = alone(call, network);
+    known = { to, data, gas: aloneGas + calldataGas(data) };
     settledAlone.set(call, known);
   }
   return known;
@@ -61,17 +118,20 @@ const mostCalldata = 64 * 1024;
 const batchPaymentBytes = 4 * 32;
 
 /**
- * How many of the given payments, from the first on, fit in one transaction: by number, by calldata, by the gas that
- * they may need, which is not cut down to what a transaction may ask for, and by cost. 0 where the first alone costs too
- * much.
+ * How many of the given payments, of one asset and one route, from the first on, fit in one transaction: by number, by
+ * calldata, by the gas that they may need, which is not cut down to what a transaction may ask for, and by cost. 0 where
+ * the first alone costs too much.
  */
-export function countBatch(calls: readonly SettleCall[], limits: BatchLimits): number {
+export function countBatch(calls: readonly SettleCall[], network: Contract, limits: BatchLimits): number {
+  const [first] = calls;
+  if (first === undefined) return 0;
+  const { aloneGas, batch } = routeOf(first, network);
   let bytes = 0;
-  let gas = batchGas;
+  let gas = batch.gas;
   for (const [index, call] of calls.entries()) {
-    const alone = settleAlone(call);
+    const alone = settleAlone(call, network);
     bytes += alone.data.length / 2 + batchPaymentBytes;
-    gas += batchPaymentGas + alone.gas - settleGas + BigInt(batchPaymentBytes) * gasPerByte;
+    gas += batch.paymentGas + alone.gas - aloneGas + BigInt(batchPaymentBytes) * gasPerByte;
     const isAlone = index === 0;
     const cost = (isAlone ? alone.gas : gas) * limits.maxFeePerGas;
     const fits = isAlone || (bytes <= mostCalldata && gas <= transactionGasCap);
