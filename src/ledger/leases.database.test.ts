@@ -4,7 +4,6 @@ import { backends, useTestDatabase } from "../../test/support/databases.ts";
 import {
   createClock,
   createTestLedger,
-  failed,
   hashOf,
   paymentOf,
   seconds,
@@ -186,15 +185,6 @@ describe.each(backends)("on $name", (backend) => {
       await deliver();
       expect(await deliveredAt()).toBeNull();
       expect(await ledger.acquireLease(id, "three")).toBe(false);
-    });
-
-    test("of anything but a success is not marked", async () => {
-      await ledger.markDelivered(id, "one");
-      expect(await deliveredAt()).toBeNull();
-      await ledger.mine(0, [failed(payment)]);
-      await ledger.acquireLease(id, "one");
-      await ledger.markDelivered(id, "one");
-      expect(await deliveredAt()).toBeNull();
     });
 
     test("that failed with the database is recorded once it is back, before the end", async () => {

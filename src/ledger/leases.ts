@@ -80,8 +80,8 @@ export function createLeases(
         transaction
           .updateTable("settlements")
           .set({ delivered_at: time })
+          // In any state: its block may have vanished since the success was written to the caller.
           .where("id", "in", (held) => held.selectFrom("leases").select("leases.id").where(isHeld))
-          .where("state", "in", ["settled", "recovered"])
           .where("delivered_at", "is", null),
         // With it, so that no key gives a success again which was another request's.
         ...leases.flatMap(({ id, holder, kept }) => {

@@ -95,7 +95,7 @@ describe.each(backends)("on $name", (backend) => {
       },
       deliver(payment: number): void {
         const entry = settlements.get(payment);
-        if (entry?.state === "settled") entry.delivered = true;
+        if (entry !== undefined) entry.delivered = true;
       },
       open: () => Array.from({ length: txNonces }, (_, txNonce) => txNonce).filter((one) => !closed.has(one)),
     };

@@ -60,6 +60,17 @@ describe.each(backends)("on $name", (backend) => {
     expect((await ledger.find(a.id))?.deliveredAt).toBe(clock.now());
   });
 
+  test("nor is one whose block vanished while it was being handed over", async () => {
+    const a = paymentOf("a");
+    await ledger.claimAll([a]);
+    await ledger.mine(0, [settled(a)]);
+    await ledger.acquireLease(a.id, "request");
+    await vanish(0, 60);
+    await ledger.markDelivered(a.id, "request");
+    await ledger.mine(0, [settled(a)], 63n);
+    expect((await ledger.find(a.id))?.deliveredAt).toBe(clock.now());
+  });
+
   test("its value counts against the payer's balance again, and its gas is charged once", async () => {
     const a = paymentOf("a", { amount: 95n });
     await ledger.claimAll([a]);

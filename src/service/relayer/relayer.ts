@@ -113,13 +113,14 @@ export function createRelayer(options: RelayerOptions): Relayer {
   const store: TransactionStore = {
     async open() {
       const open = await ledger.openAttempts(network.chainId, signer.address);
-      return open.map((batch) => ({
-        ...batch,
+      return open.map((batch) => {
         // Only what was decided before has a word on it while it is undecided.
-        hasVanished:
-          batch.settlements.length === 0 ||
-          batch.settlements.some(({ state, failure }) => state === "submitted" && failure !== null),
-      }));
+        const decided = batch.settlements.find(
+          ({ state, failure }) => state === "submitted" && failure !== null,
+        );
+        const hasVanished = batch.settlements.length === 0 || decided !== undefined;
+        return { ...batch, hasVanished, answered: decided?.transactionHash };
+      });
     },
     next: async () => (await ledger.nextTxNonce(network.chainId, signer.address)) ?? 0,
     concluded: (range) => ledger.concludedSettles(network.chainId, signer.address, range),

@@ -1,26 +1,57 @@
-import { serializeTransaction } from "viem/utils";
 import { expect, test } from "vitest";
-import { chainId, hashOf, operator } from "../../../test/support/ledger/test-ledger.ts";
-import { createFlight } from "./sender.ts";
+import { localNetwork } from "../../../test/support/local-network.ts";
+import type { Chain } from "../../chain/chain.ts";
+import { createLocalSigner } from "../../chain/signing/local-signer.ts";
+import type { Attempt } from "../../ledger/settlement.ts";
+import { createLogger } from "../../observe/log/logger.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import { harnessAccounts } from "../../published/accounts.ts";
+import { createFlight, createSender } from "./sender.ts";
 
-function attemptOf(txNonce: number, maxFeePerGas: bigint) {
-  return {
-    ...{ chainId, operator, txNonce, maxFeePerGas, maxPriorityFeePerGas: 1n, createdAt: 0 },
-    kind: "settle" as const,
-    hash: hashOf(`transaction ${txNonce} ${maxFeePerGas}`),
-    raw: serializeTransaction({ chainId, nonce: txNonce, gas: 1_000n, maxFeePerGas }),
+const signer = createLocalSigner(harnessAccounts.operator.privateKey);
+
+/** A stored attempt of txNonce 0 that offers so much. */
+async function attemptOf(maxFeePerGas: bigint): Promise<Attempt> {
+  const { address } = signer;
+  const transaction = {
+    to: address,
+    data: "0x" as Hex,
+    gas: 21_000n,
+    maxFeePerGas,
+    maxPriorityFeePerGas: 1n,
   };
+  const signed = await signer.signTransaction({ ...transaction, chainId: 8453, nonce: 0 });
+  return { ...signed, chainId: 8453, operator: address, txNonce: 0, kind: "settle", createdAt: 0 };
 }
 
-test("what is sent, sent again or replaced counts as spent once, by its dearest attempt, also once it is mined", () => {
-  const flight = createFlight(Date.now);
-  flight.track({ attempt: attemptOf(0, 3n), settlements: [] });
-  flight.track({ attempt: attemptOf(0, 3n), settlements: [] });
-  expect(flight.spent()).toBe(3_000n);
-  const moved = flight.track({ attempt: attemptOf(1, 2n), settlements: [] });
-  flight.addAttempt(moved, attemptOf(1, 5n));
-  flight.addAttempt(moved, attemptOf(1, 1n));
-  expect([flight.spent(), flight.cost()]).toEqual([8_000n, 8_000n]);
-  flight.slots.delete(0);
-  expect([flight.spent(), flight.cost()]).toEqual([8_000n, 5_000n]);
+test("after its block has vanished, the attempt that callers were answered with is sent alone, until more is to be offered", async () => {
+  let time = 0;
+  const sent: Hex[][] = [];
+  const network = localNetwork({
+    rpcUrl: "http://127.0.0.1:1",
+    facilitatorContract: signer.address,
+    blockTimeMs: 2_000,
+  });
+  const chain = {
+    network,
+    async broadcast(raws: readonly Hex[]) {
+      sent.push([...raws]);
+    },
+  } as unknown as Chain;
+  const flight = createFlight(() => time);
+  const { broadcast } = createSender({
+    ...{ chain, flight, account: signer.address, now: () => time, log: createLogger("silent") },
+    ways: { knows: () => true, settlingOf: () => expect.unreachable() },
+    store: { sendAgain: () => expect.unreachable() },
+    replace: () => expect.unreachable(),
+  });
+  const [mined, newest] = [await attemptOf(10n), await attemptOf(20n)];
+  const about = { settlements: [], hasVanished: true, answered: mined.hash };
+  const slot = flight.track({ attempt: mined, ...about });
+  flight.track({ attempt: newest, ...about });
+
+  await broadcast([slot]);
+  time += 10 * network.blockTimeMs;
+  await broadcast([slot]);
+  expect(sent).toEqual([[mined.raw], [newest.raw, mined.raw]]);
 });

@@ -1,5 +1,6 @@
 import type { Chain } from "../../chain/chain.ts";
 import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
+import { isReplacementDue } from "../../chain/fees.ts";
 import { mostCost } from "../../chain/signing/read-transaction.ts";
 import type { Attempt } from "../../ledger/settlement.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
@@ -80,6 +81,7 @@ export function createSender(options: SenderOptions): Sender {
     if (attempt === undefined) return;
     flight.addAttempt(slot, attempt);
     slot.attemptedAt = now();
+    slot.answered = undefined;
   }
 
   /**
@@ -141,12 +143,21 @@ export function createSender(options: SenderOptions): Sender {
     return states.some(({ used }) => used);
   }
 
+  /**
+   * The newest attempt first: once the node has it, it has no use for the older ones. Of one whose block has vanished only
+   * the attempt that was in it, until it is time to offer more: the hash that callers have stays the payment's.
+   */
+  function attemptsToSend({ attempts, answered, attemptedAt }: Slot): readonly Attempt[] {
+    const earlier = attempts.find(({ hash }) => hash === answered);
+    const isDue = isReplacementDue(network, now() - attemptedAt);
+    return earlier === undefined || isDue ? attempts.toReversed() : [earlier];
+  }
+
   async function broadcast(sent: readonly Slot[], options?: { everywhere: boolean }): Promise<void> {
     for (const slot of sent) slot.lastSentAt = now();
     const inOrder = [...sent].sort((a, b) => a.txNonce - b.txNonce);
     try {
-      // The newest attempt first: once the node has it, it has no use for the older ones.
-      const attempts = inOrder.flatMap((slot) => slot.attempts.toReversed());
+      const attempts = inOrder.flatMap(attemptsToSend);
       let left = mostSentAgain;
       const bounded = attempts.filter(({ raw }, index) => {
         left -= raw.length;
@@ -204,7 +215,7 @@ export function createFlight(now: () => number): Flight {
     slot.cost = cost;
   }
 
-  function track({ attempt, settlements, hasVanished = false }: Batch): Slot {
+  function track({ attempt, settlements, hasVanished = false, answered }: Batch): Slot {
     const known = slots.get(attempt.txNonce);
     if (known !== undefined) {
       if (!known.attempts.some(({ hash }) => hash === attempt.hash)) addAttempt(known, attempt);
@@ -217,6 +228,7 @@ export function createFlight(now: () => number): Flight {
       settlements,
       state: "sent",
       hasVanished,
+      answered,
       cost: mostCost(attempt),
       rounds: 0,
       lastSentAt: now(),

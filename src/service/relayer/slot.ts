@@ -16,6 +16,8 @@ export type Batch = {
   settlements: readonly Claim[];
   /** Whether a block held it that has vanished from the chain. */
   hasVanished?: boolean;
+  /** The attempt that was in it: callers may have been answered with its hash. */
+  answered?: Hex | undefined;
 };
 
 /**
@@ -34,6 +36,8 @@ export type Slot = {
   state: "sent" | "mined" | "draining";
   /** Whether a block that decided it has vanished from the chain, so that it is under way for a second time. */
   hasVanished: boolean;
+  /** The attempt that was in that block: callers may have been answered with its hash. */
+  answered: Hex | undefined;
   /** Unix milliseconds of the last broadcast, of any attempt. */
   lastSentAt: number;
   /** Unix milliseconds of the newest attempt's first broadcast. */
