@@ -1,6 +1,7 @@
 import type { Capture } from "../../observe/capture/capture-format.ts";
 import { capturePayment } from "../../observe/capture/capture-payment.ts";
 import type { LoggedPayment } from "../../observe/studio/payment-log.ts";
+import type { PayToPolicy } from "../../protocol/signed-payment.ts";
 import { KitError } from "../../util/errors.ts";
 import type { FacilitatorContracts } from "../setup/addresses.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
@@ -15,10 +16,12 @@ export async function captureOf(
   chains: ControlledHarness["chains"],
   {
     contracts,
+    payTo,
     keepSignature,
     headAt,
   }: {
     contracts: FacilitatorContracts;
+    payTo: PayToPolicy | undefined;
     /** Whether the signature is kept whoever the payer is. */
     keepSignature: boolean;
     /** The newest block of a network at a time, in unix milliseconds. */
@@ -31,7 +34,7 @@ export async function captureOf(
     throw new KitError("The payment has no chain that runs here");
   }
   return capturePayment(payment, request, {
-    ...{ contracts, chain },
+    ...{ contracts, payTo, chain },
     signature: keepSignature || summary.payerName !== null ? "kept" : "cut",
     headAt: (at) => headAt(chain.network.name, at),
   });

@@ -4,6 +4,7 @@ import type { PaymentStore } from "../../observe/studio/payment-store.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { KnownTokens } from "../../protocol/known-token.ts";
 import type { NetworkRegistry, NetworkTier } from "../../protocol/networks.ts";
+import type { PayToPolicy } from "../../protocol/signed-payment.ts";
 import { noJournal, type PaymentReader } from "../journal/journal-reader.ts";
 import type { Chains } from "../setup/chains.ts";
 
@@ -22,6 +23,7 @@ export function createPaymentExplainer(
   store: PaymentStore | undefined,
   context: {
     contracts: Readonly<Record<NetworkTier, Address>>;
+    payTo: PayToPolicy | undefined;
     networks: NetworkRegistry | undefined;
     tokens: KnownTokens;
     hasOwnClock: () => boolean;

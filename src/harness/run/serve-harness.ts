@@ -141,6 +141,7 @@ export async function serveHarness(
     const store = options.journal || studio ? createPaymentStore(serviceId) : undefined;
     const context = {
       contracts,
+      payTo: options.payTo,
       networks: knownNetworks,
       tokens: Object.fromEntries(chains.map(({ network, asset }) => [network.name, [asset]])),
       hasOwnClock: () => hasOwnClock(options) || chains.some((chain) => chain.hasMovedTime()),
@@ -226,7 +227,7 @@ export async function serveHarness(
           (await import("../control/pay.ts")).postPayment(describe(), operation, body),
         capture: async (payment, keepSignature) =>
           (await import("../control/capture-of.ts")).captureOf(payment, started.chains, {
-            ...{ contracts, keepSignature, headAt },
+            ...{ contracts, payTo: options.payTo, keepSignature, headAt },
           }),
         describeCurl: (operation, body) => curlOf(describe(), operation, body),
       };

@@ -34,11 +34,14 @@ export async function capturePayment(
   {
     chain,
     contracts,
+    payTo = "contract",
     signature,
     headAt,
   }: {
     chain: ReadableChain;
     contracts: ExplainContext["contracts"];
+    /** Where the service lets payments go. */
+    payTo?: ExplainContext["payTo"];
     signature: Capture["signature"];
     /** The number of the block that was the newest to the service at a time, in unix milliseconds, where that is known. */
     headAt?: ((at: number) => bigint | undefined) | undefined;
@@ -57,6 +60,8 @@ export async function capturePayment(
     .slice(0, Math.max(place, 0))
     .some(({ kind, title }) => kind === "ledger" && title === "settled");
   const checked = timeline.findLast(({ kind, title }) => kind === "check" && title === "signatureHolds");
+  const isForeign = timeline.some(({ kind, title, ok }) => kind === "check" && title === "payToIsOwn" && !ok);
+  const mayGoStraight = payTo !== "contract" && !isForeign;
   const context = { contracts, tokens: { [chain.network.name]: [chain.asset] } };
   return {
     x402Capture: 1,
@@ -74,10 +79,13 @@ export async function capturePayment(
     message: view?.message ?? null,
     ledger,
     transaction,
-    chain: await readCapturedChain(chain, request, {
-      ...{ transaction, isAfterwards, askedAt: asked?.at ?? summary.lastSeenAt },
-      head: judged && headAt?.(judged.at),
-    }),
+    chain: {
+      ...(await readCapturedChain(chain, request, {
+        ...{ transaction, isAfterwards, askedAt: asked?.at ?? summary.lastSeenAt },
+        head: judged && headAt?.(judged.at),
+      })),
+      mayGoStraight,
+    },
     timeline,
   };
 }
@@ -109,7 +117,7 @@ async function readCapturedChain(
     askedAt: number;
     head?: bigint | undefined;
   },
-): Promise<CapturedChain> {
+): Promise<Omit<CapturedChain, "mayGoStraight">> {
   const { network, facilitatorContract, asset, blockTimeMs, statesKept, ask } = chain;
   const { transaction, isAfterwards = false, askedAt, head } = asked;
 

@@ -106,12 +106,12 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
         authorizationUse: createUseFinder(chainOf),
       },
     });
-    const { contracts } = context;
+    const { contracts, payTo } = context;
     scope.post<{ Params: { id: string } }>(
       "/payments/:id/capture",
       answerFrom(log, (payment) =>
         readChain(payment, (request, chain) =>
-          capturePayment(payment, request, { chain, contracts, signature: "cut" }),
+          capturePayment(payment, request, { chain, contracts, payTo, signature: "cut" }),
         ),
       ),
     );

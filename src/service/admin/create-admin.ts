@@ -26,6 +26,7 @@ export function createAdmin(
     ...admin,
     context: {
       contracts: { mainnet: contractOf("mainnet"), testnet: contractOf("testnet") },
+      payTo: networks[0]?.payTo,
       networks: addToBuiltIn(networks),
       tokens: tokensOf(networks),
     },

@@ -353,6 +353,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
         "0006-payers",
         "0007-payer-code",
         "0008-methods",
+        "0009-pay-to",
       ].map((name) => ({
         name,
       })),
