@@ -1,21 +1,60 @@
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 
 /**
  * Makes a folder anew. It is filled beside the old one and takes its place when it is whole: a run that fails or is
- * interrupted leaves the old one as it was, and what reads it meanwhile reads it whole.
+ * interrupted leaves the old one as it was, and what reads it meanwhile reads it whole. Two runs at a time each fill a
+ * folder of their own; the later one stays.
  */
 export async function replaceFolder(folder: string, fill: (made: string) => Promise<void>): Promise<void> {
-  const [made, old] = [`${folder}-new`, `${folder}-old`];
-  // Leftovers of an interrupted run.
-  for (const left of [made, old]) rmSync(left, { recursive: true, force: true });
+  removeLeftovers(folder);
+  const [made, old] = [`${folder}-new-${process.pid}`, `${folder}-old-${process.pid}`];
   mkdirSync(made);
   try {
     await fill(made);
-  } catch (error) {
-    rmSync(made, { recursive: true, force: true });
-    throw error;
+    replace(folder, { made, old });
+  } finally {
+    for (const left of [made, old]) rmSync(left, { recursive: true, force: true });
   }
-  if (existsSync(folder)) renameSync(folder, old);
-  renameSync(made, folder);
-  rmSync(old, { recursive: true, force: true });
+}
+
+function replace(folder: string, { made, old }: { made: string; old: string }): void {
+  for (;;) {
+    try {
+      renameSync(folder, old);
+    } catch (error) {
+      if (codeOf(error) !== "ENOENT") throw error;
+    }
+    try {
+      renameSync(made, folder);
+      return;
+    } catch (error) {
+      // Another run was quicker: its folder goes the same way.
+      if (codeOf(error) !== "ENOTEMPTY") throw error;
+      rmSync(old, { recursive: true, force: true });
+    }
+  }
+}
+
+/** Removes what interrupted runs have left: those whose process has ended. */
+function removeLeftovers(folder: string): void {
+  const ofRun = new RegExp(`^${basename(folder)}-(?:new|old)-(\\d+)$`);
+  for (const name of readdirSync(dirname(folder))) {
+    const pid = ofRun.exec(name)?.[1];
+    if (pid !== undefined && !isRunning(Number(pid)))
+      rmSync(join(dirname(folder), name), { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return codeOf(error) !== "ESRCH";
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
 }

@@ -1,5 +1,5 @@
+import { spawnSync } from "node:child_process";
 import {
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -45,15 +45,12 @@ test("a build that fails leaves the last one", async () => {
   expect([readdirSync(folder), readdirSync(parent)]).toEqual([["first"], ["dist"]]);
 });
 
-test("what an interrupted build has left is in no later one", async () => {
-  const interrupted = Promise.withResolvers<void>();
-  void replaceFolder(folder, (made) => {
-    writeFileSync(join(made, "half"), "");
-    return interrupted.promise;
-  });
-  expect(readdirSync(folder)).toEqual(["first"]);
+test("what an interrupted build has left is removed by the next one, and a build under way elsewhere is let be", async () => {
+  const { pid } = spawnSync(process.execPath, ["--version"]);
+  for (const each of [pid, process.ppid]) mkdirSync(`${folder}-new-${each}`);
   await replaceFolder(folder, async (made) => writeFileSync(join(made, "second"), ""));
-  expect([readdirSync(folder), existsSync(`${folder}-new`)]).toEqual([["second"], false]);
+  expect(readdirSync(folder)).toEqual(["second"]);
+  expect(readdirSync(parent).sort()).toEqual(["dist", `dist-new-${process.ppid}`]);
 });
 
 /* `npm start` runs what was built, and never what was built from other sources. */

@@ -1,12 +1,11 @@
-import type { NetworkConfig } from "../config/network-config.ts";
+import type { NetworkConfig } from "../config/serve-config.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { ChainReader } from "./chain-reader.ts";
-import type { EventLog } from "./log.ts";
-import type { LogReader } from "./log-reader.ts";
+import type { EventLog, LogReader } from "./log-reader.ts";
 import type { Revert } from "./revert.ts";
 import type { Head } from "./rpc/calls.ts";
 import type { RpcStatus } from "./rpc/rpc-status.ts";
-import type { ViewCall, ViewResult } from "./view-calls.ts";
+import type { ViewCall, ViewResult } from "./views.ts";
 
 /** What a transaction does, and the most gas that it may use. */
 export type Transaction = { to: Address; data: Hex; gas: bigint };

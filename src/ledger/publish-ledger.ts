@@ -39,7 +39,7 @@ export function publishLedger(
     const { chainId, hash, kind, operator, txNonce, maxFeePerGas, maxPriorityFeePerGas } = attempt;
     publishTransaction(chainId, hash, () => ({
       step: "signed",
-      ...{ kind, operator, txNonce, maxFeePerGas, maxPriorityFeePerGas },
+      ...{ purpose: kind, operator, txNonce, maxFeePerGas, maxPriorityFeePerGas },
       settlementIds: settlementIds(),
     }));
   }

@@ -23,6 +23,8 @@ export type EndpointState = {
   readonly since: number;
   /** When it is worth asking again whether it has recovered. */
   readonly pausedUntil: number;
+  /** When it failed last; lagging is no failure. */
+  readonly failedAt: number;
   /** Until when it asked to be left alone. Never further away than the longest pause. */
   readonly retryAt: number;
   /** A request sent at `sentAt` was answered well. */
@@ -58,6 +60,7 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
   let recoveredAt = now();
   let failures = 0;
   let pausedUntil = 0;
+  let failedAt = Number.NEGATIVE_INFINITY;
   let retryAt = 0;
 
   function health(): EndpointHealth {
@@ -88,6 +91,9 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
     get pausedUntil() {
       return pausedUntil;
     },
+    get failedAt() {
+      return failedAt;
+    },
     get retryAt() {
       return retryAt;
     },
@@ -116,6 +122,7 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
       });
       // Nothing is wrong with one that lags: it is asked how far it is at the usual pace.
       if (kind === "lagging") return;
+      failedAt = time;
       // Requests that fail together are one failure.
       if (time >= pausedUntil) pausedUntil = time + Math.min(firstPauseMs * 2 ** failures++, longestPauseMs);
       if (retryAfterMs === undefined) return;

@@ -427,7 +427,9 @@ describe("each endpoint by itself", () => {
       ?.ask([echo("alone")]) ?? Promise.reject(new Error(`there is no endpoint ${label}`));
 
   // It is left alone for longer than the test takes.
-  const patient = { pace: { firstPauseMs: 60_000, longestPauseMs: 60_000, probeMs: 60_000 } };
+  const patient = {
+    pace: { firstPauseMs: 60_000, longestPauseMs: 60_000, probeMs: 60_000, askAgainMs: 60_000 },
+  };
 
   test.each([
     {
@@ -451,6 +453,17 @@ describe("each endpoint by itself", () => {
     // Neither of them was asked in its place, or again.
     expect([asked(preferred).length, asked(second).length]).toEqual([1, 1]);
     expect(await askAt(rpc, "2")).toEqual([{ endpoint: "2", result: "alone" }]);
+  });
+
+  test("is asked again long before the pause of failures that came one after the other is over", async () => {
+    const rpc = createRpc([preferred, second], { pace: { ...patient.pace, askAgainMs: 20 } });
+    preferred.behave((_, response) => void response.destroy());
+    await ask(rpc);
+    await failureOf(askAt(rpc, "1"));
+    preferred.recover();
+    await eventually(async () => (await askAt(rpc, "1").catch(() => undefined))?.length).toBe(1);
+    // Reads go to it again.
+    expect(labels(rpc)).toEqual(["1", "2"]);
   });
 });
 

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { readFacilitatorUrl, readMoment } from "../../config/values.ts";
-import { askPayTo, askTime } from "../../harness/control/ask-facilitator.ts";
+import { askPayTo, askTime } from "../../harness/control/ask-chain.ts";
 import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
 import { explain } from "../../observe/explain/explain-input.ts";
 import { explanationOf } from "../../observe/explain/explain-refusal.ts";
@@ -21,8 +21,8 @@ import {
   textOption,
   tokenOption,
 } from "../kit/command.ts";
-import { readInputFile, readText } from "../kit/input-file.ts";
-import { askThere } from "./ask-there.ts";
+import { readInputFile, readText } from "../kit/files.ts";
+import { askThere } from "./look-up.ts";
 
 /** Longer than any payment, shorter than what would be read by mistake. */
 const mostBytes = 1_048_576;

@@ -1,4 +1,4 @@
-import { readHeadTime } from "../../chain/rpc/head-time.ts";
+import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import {
   type Authorization,
@@ -11,8 +11,7 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { X402Version } from "../../protocol/requests.ts";
-import { createPayerSigner } from "../../published/payer-signer.ts";
-import { signAs } from "../../published/sign-as.ts";
+import { createPayerSigner, signAs } from "../../published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import {
@@ -28,10 +27,10 @@ import {
   type Wanted,
   wholeNumber,
 } from "../../util/given.ts";
+import { requireAccount } from "./controlled-harness.ts";
 import type { HarnessDescription } from "./description.ts";
 import { requireRunning } from "./find-harness.ts";
 import { type JsonResponse, requestJson } from "./http-json.ts";
-import { requireAccount } from "./require-account.ts";
 
 /** Who pays: a test payer by its name, a private key, or whatever signs typed data, such as a viem account. */
 export type Payer = TestPayerName | Hex | AuthorizationSigner;

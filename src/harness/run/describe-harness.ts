@@ -1,7 +1,7 @@
 import type { Address } from "../../protocol/hex.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
 import { usualPayTo } from "../../protocol/signed-payment.ts";
-import { localOrganization } from "../../published/local-organization.ts";
+import { localOrganization } from "../../published/test-keys.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import type { HarnessDescription } from "../control/description.ts";
 import type { HarnessChain } from "../setup/chain.ts";

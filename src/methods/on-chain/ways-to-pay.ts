@@ -8,6 +8,8 @@ import type { Settling } from "./settling.ts";
 export type WaysToPay = {
   /** Reads requests that are paid in any of these ways. */
   readonly parse: RequestParser;
+  /** Whether payments of that name are known; the ledger may hold some of a later version of the service. */
+  knows(name: string): boolean;
   methodOf(name: string): Method;
   settlingOf(name: string): Settling;
   /** What a payment uses that is settled alone: the most of any way. */
@@ -23,6 +25,7 @@ export function createWaysToPay(
   const settlingByName = new Map(settlings.map((settling) => [settling.method, settling]));
   return {
     parse: createRequestParser(all),
+    knows: (name) => settlingByName.has(name),
     methodOf: (name) => found(methodByName.get(name), name),
     settlingOf: (name) => found(settlingByName.get(name), name),
     usual: settlings

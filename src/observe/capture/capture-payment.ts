@@ -9,12 +9,14 @@ import {
 import { methodOf } from "../../methods/methods.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { isErc6492 } from "../../protocol/signature.ts";
+import { isErc6492 } from "../../protocol/signed-payment.ts";
 import { KitError } from "../../util/errors.ts";
-import { kitVersion } from "../../util/kit-version.ts";
+import { kitVersion } from "../../util/self-command.ts";
 import type { ExplainContext } from "../explain/explain-input.ts";
-import { shownBody } from "../studio/payment-body.ts";
-import type { LoggedPayment } from "../studio/payment-log.ts";
+import { shownBody } from "../studio/payment-detail.ts";
+import { linesOf } from "../timeline/lines.ts";
+import { newestJudged, type PaymentRecord } from "../timeline/record.ts";
+import { summaryOf } from "../timeline/summary.ts";
 import type { Capture, CapturedChain } from "./capture-format.ts";
 import type { ReadableChain } from "./payment-use.ts";
 
@@ -29,38 +31,34 @@ const cutSignature: Hex = `0x${"00".repeat(65)}`;
  * @throws {KitError} when the chain does not have that state any more
  */
 export async function capturePayment(
-  { summary, body, timeline }: LoggedPayment,
+  record: PaymentRecord,
   request: PaymentRequest,
   {
     chain,
     contracts,
     payTo = "contract",
     signature,
-    headAt,
   }: {
     chain: ReadableChain;
     contracts: ExplainContext["contracts"];
     /** Where the service lets payments go. */
     payTo?: ExplainContext["payTo"];
     signature: Capture["signature"];
-    /** The number of the block that was the newest to the service at a time, in unix milliseconds, where that is known. */
-    headAt?: ((at: number) => bigint | undefined) | undefined;
   },
 ): Promise<Capture> {
+  const summary = summaryOf(record);
   const { transaction, ledger } = summary;
-  const operation = summary.settle === null ? "verify" : "settle";
   const view = summary.settle ?? summary.verify;
-  const asked = timeline.findLast(({ kind, title }) => kind === "request" && title.endsWith(operation));
-  // Another verify may have been judged since.
-  const place = timeline.findLastIndex(
-    ({ kind, requestId }) => kind === "check" && requestId === asked?.requestId,
-  );
-  const judged = timeline[place];
-  const isAfterwards = timeline
-    .slice(0, Math.max(place, 0))
-    .some(({ kind, title }) => kind === "ledger" && title === "settled");
-  const checked = timeline.findLast(({ kind, title }) => kind === "check" && title === "signatureHolds");
-  const isForeign = timeline.some(({ kind, title, ok }) => kind === "check" && title === "payToIsOwn" && !ok);
+  const { operation, request: asked, checks: judged } = newestJudged(record);
+  const { entries } = record;
+  const isAfterwards =
+    judged !== undefined &&
+    entries
+      .slice(0, entries.indexOf(judged))
+      .some((entry) => entry.kind === "settlement" && entry.step === "settled");
+  const checks = entries.flatMap((entry) => (entry.kind === "checks" ? entry.checks : []));
+  const signatureCheck = checks.findLast(({ check }) => check === "signatureHolds");
+  const isForeign = checks.some(({ check, refusal }) => check === "payToIsOwn" && refusal !== undefined);
   const mayGoStraight = payTo !== "contract" && !isForeign;
   const context = { contracts, tokens: { [chain.network.name]: [chain.asset] } };
   return {
@@ -68,12 +66,11 @@ export async function capturePayment(
     kit: kitVersion(),
     capturedAt: new Date().toISOString(),
     operation,
-    request: shownBody({ request, body }, context, signature === "kept" ? (text) => text : withoutSecret),
+    request: shownBody(record, request, context, signature === "kept" ? (text) => text : withoutSecret),
     signature,
-    signatureRefusal:
-      checked === undefined || checked.ok
-        ? null
-        : { reason: String(checked.details.reason), message: String(checked.details.message) },
+    signatureRefusal: signatureCheck?.refusal
+      ? { reason: signatureCheck.refusal.reason, message: signatureCheck.refusal.message }
+      : null,
     outcome: view?.outcome ?? "open",
     reason: view?.reason ?? null,
     message: view?.message ?? null,
@@ -82,11 +79,11 @@ export async function capturePayment(
     chain: {
       ...(await readCapturedChain(chain, request, {
         ...{ transaction, isAfterwards, askedAt: asked?.at ?? summary.lastSeenAt },
-        head: judged && headAt?.(judged.at),
+        head: judged?.block?.number,
       })),
       mayGoStraight,
     },
-    timeline,
+    timeline: linesOf(record).timeline,
   };
 }
 

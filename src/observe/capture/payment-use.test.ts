@@ -6,8 +6,7 @@ import { networks } from "../../protocol/networks.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { channels } from "../channels/channels.ts";
-import { createPaymentLog } from "../studio/payment-log.ts";
-import { createPaymentStore } from "../studio/payment-store.ts";
+import { createTimeline } from "../timeline/timeline.ts";
 import { createUseFinder } from "./payment-use.ts";
 
 const { base } = networks;
@@ -19,22 +18,21 @@ const head = 100_000n;
 
 const paymentOf = () => examplePayment({ payTo: contract, nonce });
 
-/** A verified payment, read anew by each reader of the log. */
+/** A payment that was verified. */
 function readPayment() {
   const serviceId = "the service";
-  const store = createPaymentStore(serviceId);
-  onTestFinished(() => store.close());
+  const timeline = createTimeline(serviceId);
+  onTestFinished(() => timeline.close());
   const payment = paymentOf();
   const { settlementId } = payment;
   const about = { serviceId, requestId: "1", operation: "verify", settlementId, payment } as const;
   const result = { outcome: "invalid", reason: "invalid_transaction_state" } as const;
   channels.request.publish(() => about);
-  channels.payment.publish(() => ({ ...about, status: 200, result, tookMs: 3 }));
-  const log = createPaymentLog(store);
+  channels.answer.publish(() => ({ ...about, status: 200, result, tookMs: 3 }));
   return () => {
-    const read = log.find(settlementId);
-    if (read === undefined) throw new Error("the payment is not in the log");
-    return read;
+    const record = timeline.find(settlementId);
+    if (record === undefined) throw new Error("the timeline has no such payment");
+    return record;
   };
 }
 

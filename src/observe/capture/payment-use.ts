@@ -10,7 +10,7 @@ import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { withTimeout } from "../../util/with-timeout.ts";
 import type { PaymentChain } from "../studio/payment-detail.ts";
-import type { LoggedPayment } from "../studio/payment-log.ts";
+import type { PaymentRecord } from "../timeline/record.ts";
 
 /** A chain that a capture reads. No transactions are sent. */
 export type ReadableChain = {
@@ -60,11 +60,10 @@ export function createUseFinder(
   { timeoutMs }: { timeoutMs: number } = bounds,
 ): PaymentChain["authorizationUse"] {
   type Known = { search: Promise<PaymentUse | undefined>; isFinal: boolean; at: number };
-  /** By the summary, which lives as long as its payment; the request is made anew for each reader. */
-  const answers = new WeakMap<LoggedPayment["summary"], Known>();
+  const answers = new WeakMap<PaymentRecord, Known>();
   let searching = 0;
 
-  function search(request: PaymentRequest, summary: LoggedPayment["summary"]): Known {
+  function search(request: PaymentRequest, record: PaymentRecord): Known {
     const chain = chainOf(request);
     const known: Known = { search: Promise.resolve(undefined), isFinal: false, at: performance.now() };
     if (chain === undefined || searching >= mostSearches) return known;
@@ -76,15 +75,16 @@ export function createUseFinder(
         known.isFinal = use !== undefined;
         return use;
       });
-    answers.set(summary, known);
+    answers.set(record, known);
     return known;
   }
 
-  return async ({ request, summary }) => {
+  return async (record) => {
+    const { request } = record;
     if (request === undefined) return undefined;
-    const known = answers.get(summary);
+    const known = answers.get(record);
     const isFresh = known !== undefined && (known.isFinal || performance.now() - known.at < believeEmptyMs);
-    const { search: found } = isFresh ? known : search(request, summary);
+    const { search: found } = isFresh ? known : search(request, record);
     return withTimeout(found, timeoutMs).catch(() => undefined);
   };
 }

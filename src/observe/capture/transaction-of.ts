@@ -1,11 +1,12 @@
-import { readReceipt } from "../../chain/receipt.ts";
+import { readReceipt } from "../../chain/receipt-reader.ts";
 import { isAddress, isBytes, isWord, readQuantity } from "../../chain/rpc/read-hex.ts";
 import { decodeCall } from "../../methods/exact-eip3009/on-chain/decode-call.ts";
 import { decodeEvents, type PaymentEvent } from "../../methods/exact-eip3009/on-chain/events.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
-import type { LoggedPayment } from "../studio/payment-log.ts";
 import type { TransactionView } from "../studio/payment-view.ts";
+import type { PaymentRecord } from "../timeline/record.ts";
+import { summaryOf } from "../timeline/summary.ts";
 import type { ReadableChain } from "./payment-use.ts";
 
 /**
@@ -15,10 +16,10 @@ import type { ReadableChain } from "./payment-use.ts";
  * @throws {KitError} when the payment has no transaction, or the node does not know it
  */
 export async function transactionOf(
-  { summary }: LoggedPayment,
+  record: PaymentRecord,
   chain: Pick<ReadableChain, "network" | "ask"> | undefined,
 ): Promise<TransactionView> {
-  const { transaction: hash } = summary;
+  const { transaction: hash } = summaryOf(record);
   if (!isWord(hash) || chain === undefined)
     throw new KitError("This payment has no transaction: nothing was sent for it");
   const [{ result: sent }, { result: answer }] = await Promise.all([

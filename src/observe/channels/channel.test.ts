@@ -1,15 +1,15 @@
-import { afterEach, expect, test, vi } from "vitest";
-import { defineChannel, observerFailed, publicationTime } from "./channel.ts";
+import { expect, test, vi } from "vitest";
+import { defineChannel, observerFailed } from "./channel.ts";
 
 test("a message is not even made while there is no subscriber", () => {
-  const channel = defineChannel<{ n: number }>("test-unheard");
+  const channel = defineChannel<string, { n: number }>("test-unheard");
   const describe = vi.fn(() => ({ n: 1 }));
   channel.publish(describe);
   expect(describe).not.toHaveBeenCalled();
 });
 
 test("every subscriber gets the message at once, until it unsubscribes", () => {
-  const channel = defineChannel<{ n: number }>("test-heard");
+  const channel = defineChannel<string, { n: number }>("test-heard");
   const [first, second]: [number[], number[]] = [[], []];
   const unsubscribe = channel.subscribe(({ n }) => first.push(n));
   channel.subscribe(({ n }) => second.push(n));
@@ -21,7 +21,7 @@ test("every subscriber gets the message at once, until it unsubscribes", () => {
 
 test("a listener that throws ends neither the call nor the process, and is told once", () => {
   const warn = vi.spyOn(process, "emitWarning").mockReturnValue(undefined);
-  const channel = defineChannel<{ n: number }>("test-failing");
+  const channel = defineChannel<string, { n: number }>("test-failing");
   const heard: number[] = [];
   const unsubscribes = [
     channel.subscribe(() => {
@@ -44,7 +44,7 @@ test("a listener that throws ends neither the call nor the process, and is told 
 
 test("a message that cannot be made ends no payment", () => {
   const warn = vi.spyOn(process, "emitWarning").mockReturnValue(undefined);
-  const channel = defineChannel<{ n: number }>("test-unmade");
+  const channel = defineChannel<string, { n: number }>("test-unmade");
   const unsubscribe = channel.subscribe(() => {});
   channel.publish(() => {
     throw new Error("not made");
@@ -58,20 +58,12 @@ test("channels carry the name of the project, for subscribers that import nothin
   expect(defineChannel("test-named").name).toBe("x402-facilitator-kit:test-named");
 });
 
-afterEach(() => {
+test("a message has its kind, which is its channel's, and its time", () => {
+  vi.useFakeTimers({ toFake: ["Date"], now: 2_000 });
+  const channel = defineChannel<"test-kind", { n: number }>("test-kind");
+  const heard: object[] = [];
+  channel.subscribe((message) => heard.push(message));
+  channel.publish(() => ({ n: 1 }));
   vi.useRealTimers();
-});
-
-test("what happens within one millisecond keeps its order", () => {
-  vi.useFakeTimers({ now: 2_000_000_000_000 });
-  const times = Array.from({ length: 500 }, publicationTime);
-  expect(times).toEqual([...new Set(times)].sort((a, b) => a - b));
-  expect(Math.floor(times.at(-1) ?? 0)).toBe(2_000_000_000_000);
-});
-
-test("a clock that is set right by an hour does not stop the times", () => {
-  vi.useFakeTimers({ now: 2_000_000_000_000 });
-  publicationTime();
-  vi.setSystemTime(2_000_000_000_000 - 3_600_000);
-  expect(publicationTime()).toBe(2_000_000_000_000 - 3_600_000);
+  expect(heard).toEqual([{ n: 1, kind: "test-kind", at: 2_000 }]);
 });

@@ -3,8 +3,8 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { maskSecrets } from "../../util/mask-secrets.ts";
-import { type Channel, defineChannel } from "./channel.ts";
+import { maskSecrets } from "../../util/text.ts";
+import { type Channel, defineChannel, type Published } from "./channel.ts";
 
 /** Which service of this process a message is from: a process may run several. */
 export type FromService = { readonly serviceId: string };
@@ -20,7 +20,7 @@ export type RequestRead = FromService & {
   /** The id of the request in answers and logs. */
   readonly requestId: string;
   /** Undefined where the request came another way than by the service's own HTTP. */
-  readonly headers?: TraceHeaders;
+  readonly headers?: TraceHeaders | undefined;
   readonly operation: Operation;
   readonly settlementId: Hex;
   readonly payment: PaymentRequest;
@@ -36,18 +36,12 @@ export type CheckMade = {
   readonly refusal: Invalid | undefined;
 };
 
-/**
- * The checks of one request, published with the first of them. `checks` and `times` grow while more are made: a message
- * for each would cost observers more than all other messages together. `checksOf` takes them apart.
- */
-export type ChecksBegun = FromService & {
+/** Checks of one request, in their order, between which nothing was waited for. */
+export type ChecksMade = FromService & {
   readonly settlementId: Hex;
   /** The object of {@link RequestRead}, which tells concurrent repeats apart. */
   readonly payment: PaymentRequest;
-  /** In their order; those between which nothing was waited for are one list. */
-  readonly checks: readonly (readonly CheckMade[])[];
-  /** When each list of them was made, by `publicationTime`. */
-  readonly times: readonly number[];
+  readonly checks: readonly CheckMade[];
 };
 
 /**
@@ -96,7 +90,7 @@ export type ReceivedBody = {
 export type RequestEnded = FromService & {
   readonly requestId: string;
   /** As in {@link RequestRead}. */
-  readonly headers?: TraceHeaders;
+  readonly headers?: TraceHeaders | undefined;
   readonly operation: Operation;
   /** Undefined when the body is not a well-formed payment. */
   readonly payment: PaymentRequest | undefined;
@@ -159,9 +153,9 @@ export type TransactionStep = FromService & {
   readonly transaction: Hex;
 } & (
     | {
-        /** Signed and stored, and not sent yet. `kind` is that of `Attempt`. */
+        /** Signed and stored, and not sent yet. `purpose` is the `kind` of its `Attempt`. */
         readonly step: "signed";
-        readonly kind: "settle" | "noop" | "forward";
+        readonly purpose: "settle" | "noop" | "forward";
         readonly operator: Address;
         readonly txNonce: number;
         /** What it settles or pays out; empty where an earlier transaction of the txNonce said so. */
@@ -212,7 +206,8 @@ export type BlockSeen = FromService & {
 export type FaultHit = FromService & {
   readonly network: NetworkName;
   readonly faultId: string;
-  readonly kind: string;
+  /** Its kind. */
+  readonly fault: string;
   /** The methods of the JSON-RPC calls that it hit; empty for a fault of the chain itself when it is set. */
   readonly methods: readonly string[];
   /**
@@ -222,22 +217,28 @@ export type FaultHit = FromService & {
   readonly calls: readonly { readonly params: readonly unknown[]; readonly isHit: boolean }[];
 };
 
+/** What is published on each channel. */
+type Contents = {
+  request: RequestRead;
+  checks: ChecksMade;
+  answer: RequestEnded;
+  unrouted: RequestUnrouted;
+  delivery: DeliveryEnded;
+  settlement: SettlementStep;
+  transaction: TransactionStep;
+  rpc: RpcRequested;
+  block: BlockSeen;
+  fault: FaultHit;
+};
+
+/** A message of one kind. Each is complete when it is published. */
+export type Message<Kind extends keyof Contents> = Published<Kind, Contents[Kind]>;
+
 /** Everything that can be observed of a service, by channel; docs/ARCHITECTURE.md describes when each is published. */
-export const channels: {
-  readonly request: Channel<RequestRead>;
-  readonly checks: Channel<ChecksBegun>;
-  readonly payment: Channel<RequestEnded>;
-  readonly unrouted: Channel<RequestUnrouted>;
-  readonly delivery: Channel<DeliveryEnded>;
-  readonly settlement: Channel<SettlementStep>;
-  readonly transaction: Channel<TransactionStep>;
-  readonly rpc: Channel<RpcRequested>;
-  readonly block: Channel<BlockSeen>;
-  readonly fault: Channel<FaultHit>;
-} = {
+export const channels: { readonly [Kind in keyof Contents]: Channel<Kind, Contents[Kind]> } = {
   request: defineChannel("request"),
   checks: defineChannel("checks"),
-  payment: defineChannel("payment"),
+  answer: defineChannel("answer"),
   unrouted: defineChannel("unrouted"),
   delivery: defineChannel("delivery"),
   settlement: defineChannel("settlement"),
@@ -246,14 +247,6 @@ export const channels: {
   block: defineChannel("block"),
   fault: defineChannel("fault"),
 };
-
-/** The checks of a request one by one, each with the time at which it was made, in unix milliseconds. */
-export function checksOf({
-  checks,
-  times,
-}: Pick<ChecksBegun, "checks" | "times">): (CheckMade & { readonly at: number })[] {
-  return checks.flatMap((list, place) => list.map((made) => ({ ...made, at: times[place] ?? 0 })));
-}
 
 /** Characters of a body that are kept: a payment has about a thousand. */
 export const mostReceived = 4_096;

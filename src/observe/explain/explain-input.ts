@@ -1,7 +1,6 @@
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { sameAddress } from "../../protocol/hex.ts";
-import { type KnownTokens, knownToken } from "../../protocol/known-token.ts";
 import { type Finding, finding, sortByRank } from "../../protocol/mistakes.ts";
 import {
   type Asset,
@@ -14,9 +13,16 @@ import {
 import { address } from "../../protocol/primitives.ts";
 import { advice, adviceOnPower, expiryMarginSeconds, powerOfTenBetween } from "../../protocol/refusals.ts";
 import type { PayToPolicy } from "../../protocol/signed-payment.ts";
-import { formatAmount, parseAmount, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
+import {
+  formatAmount,
+  type KnownTokens,
+  knownToken,
+  parseAmount,
+  type TokenUnits,
+  unitsOf,
+} from "../../protocol/token-units.ts";
 import { isBytes32, parseUint256 } from "../../protocol/wire-values.ts";
-import { showValue } from "../../util/show-value.ts";
+import { showValue } from "../../util/text.ts";
 import {
   type AnswerMembers,
   amountMemberOf,

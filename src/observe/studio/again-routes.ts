@@ -2,8 +2,9 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
 import type { Operation } from "../../protocol/problems.ts";
 import type { RefusalContext } from "../explain/explain-refusal.ts";
-import { bodyOf } from "./payment-body.ts";
-import type { LoggedPayment, PaymentLog } from "./payment-log.ts";
+import type { PaymentRecord } from "../timeline/record.ts";
+import type { Timeline } from "../timeline/timeline.ts";
+import { bodyOf } from "./payment-detail.ts";
 import { answerFrom } from "./payment-routes.ts";
 
 /** Sends the body of a payment to the service, with the key of the local organization. */
@@ -15,7 +16,7 @@ export type Resend = {
    *
    * @param keepSignature also where the payer is no test payer: anyone with it can move that payer's money
    */
-  capture(payment: LoggedPayment, keepSignature: boolean): Promise<object>;
+  capture(record: PaymentRecord, keepSignature: boolean): Promise<object>;
   /** The command for a terminal that does the same. */
   describeCurl(operation: Operation, body: Record<string, unknown>): string;
 };
@@ -29,11 +30,11 @@ const againSchema = z.object({ operation: z.enum(["verify", "settle"]) });
  */
 export function againRoutes(
   app: FastifyInstance,
-  { log, context, resend }: { log: PaymentLog; context: RefusalContext; resend: Resend },
+  { timeline, context, resend }: { timeline: Timeline; context: RefusalContext; resend: Resend },
 ): void {
   const read = ({ params, body }: FastifyRequest<{ Params: { id: string } }>) => {
-    const payment = log.find(params.id.toLowerCase());
-    if (payment?.request === undefined) {
+    const record = timeline.find(params.id.toLowerCase());
+    if (record?.request === undefined) {
       return {
         status: 404,
         error: "No payment of this id can be sent again: none that is readable was seen here",
@@ -45,7 +46,7 @@ export function againRoutes(
     }
     return {
       operation: asked.data.operation,
-      body: bodyOf({ ...payment, request: payment.request }, context),
+      body: bodyOf(record, record.request, context),
     };
   };
 
@@ -67,6 +68,6 @@ export function againRoutes(
       return reply.code(400).send({ error: 'The body is to be {} or {"keepSignature":true}' });
     }
     const keepSignature = asked.data?.keepSignature ?? false;
-    return answerFrom(log, (payment) => resend.capture(payment, keepSignature))(request, reply);
+    return answerFrom(timeline, (record) => resend.capture(record, keepSignature))(request, reply);
   });
 }

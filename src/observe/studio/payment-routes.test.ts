@@ -3,11 +3,10 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import Fastify from "fastify";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
-import { answerHalfClosed } from "../../service/http/connections/half-closed.ts";
+import { answerHalfClosed } from "../../service/http/connections/listen.ts";
 import { channels } from "../channels/channels.ts";
-import { createPaymentLog } from "./payment-log.ts";
+import { createTimeline } from "../timeline/timeline.ts";
 import { paymentRoutes } from "./payment-routes.ts";
-import { createPaymentStore } from "./payment-store.ts";
 
 const serviceId = "the service";
 const contract = "0x00000000000000000000000000000000000000F0";
@@ -18,12 +17,11 @@ afterEach(() => {
 
 /** The streams of a service that has seen so many payments. */
 async function serve(payments: number) {
-  const store = createPaymentStore(serviceId);
-  const log = createPaymentLog(store);
+  const timeline = createTimeline(serviceId);
   const app = Fastify();
   // As the service's server is: it answers those that send no more.
   answerHalfClosed(app.server);
-  paymentRoutes(app, { log, context: { contracts: { mainnet: contract, testnet: contract } } });
+  paymentRoutes(app, { timeline, context: { contracts: { mainnet: contract, testnet: contract } } });
   await app.listen({ host: "127.0.0.1", port: 0 });
   const sockets = new Set<Socket>();
   app.server.on("connection", (socket) => {
@@ -32,8 +30,7 @@ async function serve(payments: number) {
   });
   onTestFinished(async () => {
     for (const socket of sockets) socket.destroy();
-    store.close();
-    log.close();
+    timeline.close();
     await app.close();
   });
   for (let index = 0; index < payments; index++) fail(index);
@@ -42,7 +39,7 @@ async function serve(payments: number) {
 }
 
 function fail(index: number): void {
-  channels.payment.publish(() => ({
+  channels.answer.publish(() => ({
     ...{ serviceId, requestId: `${index}`, operation: "verify", payment: undefined, settlementId: undefined },
     ...{
       status: 400,

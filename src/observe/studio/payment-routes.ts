@@ -5,9 +5,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import type { RefusalContext } from "../explain/explain-refusal.ts";
+import type { PaymentRecord } from "../timeline/record.ts";
+import { newestSummaries, summariesOf } from "../timeline/summary.ts";
+import type { Timeline } from "../timeline/timeline.ts";
 import type { PaymentChain } from "./payment-detail.ts";
 import { describePayment } from "./payment-detail.ts";
-import type { LoggedPayment, PaymentLog } from "./payment-log.ts";
 import { mostListed, type PaymentSummary, paymentApiVersion } from "./payment-view.ts";
 
 const limitProblem = `must be a whole number from 1 to ${mostListed}`;
@@ -46,11 +48,11 @@ function refuseQuery({ issues }: z.ZodError): { error: string } {
 export function paymentRoutes(
   app: FastifyInstance,
   {
-    log,
+    timeline,
     context,
     chain,
   }: {
-    log: PaymentLog;
+    timeline: Timeline;
     context: RefusalContext;
     chain?: PaymentChain | undefined;
   },
@@ -60,21 +62,22 @@ export function paymentRoutes(
   app.get("/payments", async (request, reply) => {
     const { data, error } = listQuerySchema.safeParse(request.query);
     if (error !== undefined) return reply.code(400).send(refuseQuery(error));
-    const listed = Readable.from(writeList(log.list().slice(0, data.limit)), { objectMode: false });
+    const newest = newestSummaries(timeline, context, data.limit);
+    const listed = Readable.from(writeList(newest), { objectMode: false });
     return reply.type("application/json; charset=utf-8").send(listed);
   });
 
   app.get<{ Params: { id: string } }>("/payments/:id", async (request, reply) => {
-    const payment = log.find(request.params.id.toLowerCase());
-    if (payment === undefined) {
+    const record = timeline.find(request.params.id.toLowerCase());
+    if (record === undefined) {
       return reply.code(404).send({ error: "No request has named this payment, or it is forgotten by now" });
     }
-    return { apiVersion: paymentApiVersion, payment: await describePayment(payment, context, chain) };
+    return { apiVersion: paymentApiVersion, payment: await describePayment(record, context, chain) };
   });
 
   if (chain !== undefined) {
     const { transaction } = chain;
-    app.get<{ Params: { id: string } }>("/payments/:id/transaction", answerFrom(log, transaction));
+    app.get<{ Params: { id: string } }>("/payments/:id/transaction", answerFrom(timeline, transaction));
   }
 
   // To HEAD, a stream would never end.
@@ -98,7 +101,11 @@ export function paymentRoutes(
     response.flushHeaders();
     // A reader that sends no more has left: to find out by what is written to it, there may be nothing for long.
     socket.once("end", () => response.end());
-    const end = streamPayments(response, { log, lastEventId: request.headers["last-event-id"] });
+    const end = streamPayments(response, {
+      timeline,
+      context,
+      lastEventId: request.headers["last-event-id"],
+    });
     streams.add(socket, response, end);
   });
 
@@ -107,16 +114,16 @@ export function paymentRoutes(
 
 /** Answers a request for something of one payment: 404 where none of its id can be read, 409 where that cannot be had. */
 export function answerFrom(
-  log: PaymentLog,
-  make: (payment: LoggedPayment) => Promise<object>,
+  timeline: Timeline,
+  make: (record: PaymentRecord) => Promise<object>,
 ): (request: FastifyRequest<{ Params: { id: string } }>, reply: FastifyReply) => Promise<object> {
   return async ({ params }, reply) => {
-    const payment = log.find(params.id.toLowerCase());
-    if (payment?.request === undefined) {
+    const record = timeline.find(params.id.toLowerCase());
+    if (record?.request === undefined) {
       return reply.code(404).send({ error: "No readable payment of this id was seen here" });
     }
     try {
-      return await make(payment);
+      return await make(record);
     } catch (error) {
       // What could not be told may be told the next time, and is no answer.
       if (!(error instanceof KitError) || error instanceof UndeterminedError) throw error;
@@ -137,10 +144,14 @@ const keepAliveMs = 15_000;
  */
 function streamPayments(
   response: ServerResponse,
-  { log, lastEventId }: { log: PaymentLog; lastEventId: string | string[] | undefined },
+  {
+    timeline,
+    context,
+    lastEventId,
+  }: { timeline: Timeline; context: RefusalContext; lastEventId: string | string[] | undefined },
 ): () => void {
-  let era = log.era();
-  let sent = resumeAt(lastEventId, era, log.newest());
+  let era = timeline.era();
+  let sent = resumeAt(lastEventId, era, timeline.version());
   /** Whether so much waits for the reader that nothing more is written until it has read on. */
   let isUnread = false;
   /** How many bytes it had taken when that was last looked at; undefined when none waited for it then. */
@@ -160,15 +171,17 @@ function streamPayments(
   function send(): void {
     if (response.destroyed || isFull()) return;
     // What the reader knows is of another era, or nothing.
-    if (sent === undefined || era !== log.era()) {
+    if (sent === undefined || era !== timeline.era()) {
       response.write("event: reset\ndata: {}\n\n");
       sent = 0;
-      era = log.era();
+      era = timeline.era();
     }
-    for (const summary of log.changedSince(sent)) {
+    for (const record of changedSince(timeline, sent)) {
       if (isFull()) return;
+      const [summary] = summariesOf([record], context);
+      sent = record.version;
+      if (summary === undefined) continue;
       response.write(`id: ${era}.${summary.version}\nevent: payment\ndata: ${JSON.stringify(summary)}\n\n`);
-      sent = summary.version;
     }
   }
 
@@ -182,12 +195,18 @@ function streamPayments(
   }
 
   send();
-  const unsubscribe = log.onChange(send);
+  const unsubscribe = timeline.onChange(send);
   const timer = setInterval(keepAlive, keepAliveMs).unref();
   return () => {
     unsubscribe();
     clearInterval(timer);
   };
+}
+
+/** The records that have changed after a version, in the order of their change. */
+function changedSince(timeline: Timeline, version: number): PaymentRecord[] {
+  const changed = [...timeline.records()].filter((record) => record.version > version);
+  return changed.sort((a, b) => a.version - b.version);
 }
 
 /** The version to go on from; undefined when the reader has to begin anew. */

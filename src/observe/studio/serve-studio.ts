@@ -4,11 +4,10 @@ import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { self } from "../../util/self-command.ts";
 import type { RefusalContext } from "../explain/explain-refusal.ts";
+import type { Timeline } from "../timeline/timeline.ts";
 import { againRoutes, type Resend } from "./again-routes.ts";
 import type { PaymentChain } from "./payment-detail.ts";
-import { createPaymentLog, type PaymentLog } from "./payment-log.ts";
 import { paymentRoutes } from "./payment-routes.ts";
-import type { PaymentStore } from "./payment-store.ts";
 import {
   paymentAnswerSchema,
   paymentListSchema,
@@ -16,23 +15,21 @@ import {
   transactionViewSchema,
 } from "./payment-view.ts";
 
-/** Serves what a store knows of payments, and the page that shows it, beside the service. */
+/** Serves what a timeline knows of payments, and the page that shows it, beside the service. */
 export function serveStudio(
   app: FastifyInstance,
   {
-    store,
+    timeline,
     resend,
     chain,
     ...context
-  }: { store: PaymentStore; resend?: Resend; chain?: PaymentChain } & RefusalContext,
+  }: { timeline: Timeline; resend?: Resend; chain?: PaymentChain } & RefusalContext,
 ): void {
-  const log = createPaymentLog(store, context);
-  app.register(async (scope) => studioRoutes(scope, { log, context, resend, chain }));
-  app.addHook("onClose", async () => log.close());
+  app.register(async (scope) => studioRoutes(scope, { timeline, context, resend, chain }));
 }
 
 export type StudioOptions = {
-  log: PaymentLog;
+  timeline: Timeline;
   context: RefusalContext;
   /** Where payments may be sent again; read only without. */
   resend?: Resend | undefined;
@@ -47,11 +44,11 @@ export type StudioOptions = {
  */
 async function studioRoutes(
   app: FastifyInstance,
-  { log, context, resend, chain }: StudioOptions,
+  { timeline, context, resend, chain }: StudioOptions,
 ): Promise<void> {
-  paymentRoutes(app, { log, context, chain });
+  paymentRoutes(app, { timeline, context, chain });
 
-  if (resend !== undefined) againRoutes(app, { log, context, resend });
+  if (resend !== undefined) againRoutes(app, { timeline, context, resend });
 
   pageRoutes(app, builtPage);
 }

@@ -9,19 +9,23 @@ import {
   type SettlementStep,
   type TransactionStep,
 } from "../channels/channels.ts";
+import { createTimeline, type Timeline } from "../timeline/timeline.ts";
 import { createTracing, type Tracing } from "./create-tracing.ts";
 
 const serviceId = "traced";
 const exporter = new InMemorySpanExporter();
+let timeline: Timeline;
 let tracing: Tracing;
 beforeEach(() => {
   api.trace.setGlobalTracerProvider(
     new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] }),
   );
-  tracing = createTracing(api, serviceId);
+  timeline = createTimeline(serviceId);
+  tracing = createTracing(api, timeline);
 });
 afterEach(() => {
   tracing.close();
+  timeline.close();
   exporter.reset();
   api.trace.disable();
 });
@@ -56,13 +60,13 @@ function claim(settlementId: Hex): void {
 
 function sign(transaction: Hex, settlementIds: readonly Hex[]): void {
   transact({
-    ...{ serviceId, network: "base", transaction, step: "signed", kind: "settle", settlementIds },
+    ...{ serviceId, network: "base", transaction, step: "signed", purpose: "settle", settlementIds },
     ...{ operator: address("4"), txNonce: 7, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n },
   });
 }
 
 function end(payment: RequestRead["payment"], requestId: string): void {
-  channels.payment.publish(() => ({
+  channels.answer.publish(() => ({
     ...{ serviceId, requestId, operation: "settle", payment, settlementId: payment.settlementId },
     ...{ status: 200, result: { outcome: "settled" }, tookMs: 5 },
   }));
@@ -217,7 +221,7 @@ test("an SDK that throws harms no payment", () => {
   };
   tracing = createTracing(
     { ...api, trace: Object.assign(Object.create(api.trace), { getTracer: () => tracer }) },
-    serviceId,
+    timeline,
   );
   expect(() => read("request", "a")).not.toThrow();
 });

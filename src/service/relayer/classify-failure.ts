@@ -55,7 +55,7 @@ const openKinds: ReadonlySet<FailureFinding["kind"]> = new Set(["recent", "undon
  * @throws UndeterminedError when the chain could not be asked, or does not say how the authorization was used.
  */
 export async function classifyFailure(
-  { chain, ways }: { chain: Chain; ways: Pick<WaysToPay, "settlingOf"> },
+  { chain, ways }: { chain: Chain; ways: Pick<WaysToPay, "settlingOf" | "knows"> },
   failure: FailedSettlement,
   confirmed: ReadonlySet<Hex> = new Set(),
 ): Promise<FailureFinding> {

@@ -6,7 +6,7 @@ import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { classifyFailure } from "./classify-failure.ts";
-import { findLimitObstacle } from "./forward-limit.ts";
+import { findLimitObstacle } from "./recoverer.ts";
 import type { RecoveryLoop } from "./recovery.ts";
 
 /** One payment that was, or may have been, submitted directly to the token, and what became of it. JSON as it is. */
@@ -37,7 +37,7 @@ const timeoutMs = 120_000;
 export async function* recoverNetwork(options: {
   chain: Chain;
   ledger: Ledger;
-  ways: Pick<WaysToPay, "settlingOf">;
+  ways: Pick<WaysToPay, "settlingOf" | "knows">;
   /** Transactions that the operator has looked up; see {@link classifyFailure}. */
   confirmed: ReadonlySet<Hex>;
   /** Undefined to look only. */

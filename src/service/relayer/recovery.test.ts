@@ -67,7 +67,10 @@ const settling = {
     },
   },
 } as unknown as Settling;
-const ways: Pick<WaysToPay, "settlingOf"> = { settlingOf: () => settling };
+const ways: Pick<WaysToPay, "settlingOf" | "knows"> = {
+  settlingOf: () => settling,
+  knows: () => true,
+};
 
 let db: Database;
 let clock: ReturnType<typeof createClock>;

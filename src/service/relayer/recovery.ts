@@ -42,7 +42,7 @@ export type RecoveryLoop = {
 export type RecoveryOptions = {
   chain: Chain;
   ledger: Recoveries;
-  ways: Pick<WaysToPay, "settlingOf">;
+  ways: Pick<WaysToPay, "settlingOf" | "knows">;
   /** Without one, what is found is queued. */
   recoverer: Recoverer | undefined;
   /** Transactions that the operator has looked up; see {@link classifyFailure}. */

@@ -2,11 +2,8 @@ import type { EndpointReceipt } from "../../chain/chain.ts";
 import type { Conclusion } from "../../ledger/ledger.ts";
 import type { Attempt } from "../../ledger/settlement.ts";
 import { createConfirmation } from "./confirmation.ts";
-import { createFlight, type Flight } from "./flight.ts";
-import type { Outcomes } from "./outcomes.ts";
-import { createSender, type SenderOptions } from "./sender.ts";
-import type { Batch, Slot } from "./slot.ts";
-import type { TransactionStore } from "./transaction-store.ts";
+import { createFlight, createSender, type Flight, type SenderOptions } from "./sender.ts";
+import { type Batch, isUnderstood, type Outcomes, type Slot, type TransactionStore } from "./slot.ts";
 import { createVanishedTransactions } from "./vanished.ts";
 
 /** Knows every transaction in flight of one account on one network, until the chain has decided it. */
@@ -114,7 +111,9 @@ export function createWatcher(options: WatcherOptions): Watcher {
   }
 
   async function readReceipts(): Promise<boolean> {
-    const looked = [...slots.values()].filter(({ state }) => state !== "draining");
+    const looked = [...slots.values()].filter(
+      (slot) => slot.state !== "draining" && isUnderstood(slot, ways),
+    );
     const sent = looked.flatMap((slot) => slot.attempts.map((attempt) => ({ slot, attempt })));
     const [receipts, head] = await Promise.all([
       chain.receipts(
@@ -237,7 +236,15 @@ export function createWatcher(options: WatcherOptions): Watcher {
       slots.delete(txNonce);
       outcomes.announce(slot.settlements.map(({ id }) => id));
     }
-    return [...slots.values()].filter(({ txNonce }) => !known.has(txNonce));
+    const found = [...slots.values()].filter(({ txNonce }) => !known.has(txNonce));
+    const foreign = found.filter((slot) => !isUnderstood(slot, ways));
+    if (foreign.length > 0) {
+      log.error(
+        { network: network.name, operator: account, txNonces: foreign.map(({ txNonce }) => txNonce) },
+        "payments are made in a way that this version does not know; an instance of the version that took them decides them. Upgrade this one",
+      );
+    }
+    return found;
   }
 
   async function adopt(): Promise<number> {

@@ -8,7 +8,10 @@ import { channels } from "../../../src/observe/channels/channels.ts";
 /* What production does with a recoverer's key happens on the local chains too. */
 
 /** Resolves at the first message that matches. */
-function next<Message>(channel: Channel<Message>, matches: (message: Message) => boolean): Promise<void> {
+function next<Kind extends string, Content>(
+  channel: Channel<Kind, Content>,
+  matches: (message: Content) => boolean,
+): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const unsubscribe = channel.subscribe((message) => {
     if (!matches(message)) return;

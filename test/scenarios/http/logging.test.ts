@@ -160,7 +160,7 @@ test("a settlement can be followed through signing, sending and mining by its id
         ...about,
         serviceId,
         step: "signed",
-        kind: "settle",
+        purpose: "settle",
         operator: `0x${"0e".repeat(20)}`,
         txNonce: 7,
       },

@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFin
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { selector } from "../../../src/chain/views.ts";
 import { buildRequirements } from "../../../src/methods/exact-eip3009/payload.ts";
-import { createPaymentLog } from "../../../src/observe/studio/payment-log.ts";
-import { createPaymentStore } from "../../../src/observe/studio/payment-store.ts";
+import { summariesOf } from "../../../src/observe/timeline/summary.ts";
+import { createTimeline } from "../../../src/observe/timeline/timeline.ts";
 import { addressWord, type Hex, toHex, uintWord } from "../../../src/protocol/hex.ts";
 import { settlementId } from "../../../src/protocol/signed-payment.ts";
 import { type Composition, compose, type Running } from "../../support/composition.ts";
@@ -172,12 +172,12 @@ describe("the studio", () => {
   test("shows who paid what, and how it went", async () => {
     const serviceId = "looked at";
     const running = await start({ serviceId });
-    const store = createPaymentStore(serviceId);
-    onTestFinished(() => store.close());
+    const timeline = createTimeline(serviceId);
+    onTestFinished(() => timeline.close());
     const body = await sign();
     expect(await settle(running, body)).toMatchObject(settledAs);
     await expect
-      .poll(() => createPaymentLog(store).find(idOf(body))?.summary)
+      .poll(() => summariesOf(timeline.records()).find(({ id }) => id === idOf(body)))
       .toMatchObject({
         ...{ network: "base", payer: payer.address, amount: `${value}` },
         settle: { outcome: "settled" },
@@ -206,3 +206,26 @@ test.each(["claimed, not broadcast", "broadcast, not watched", "mined, not recor
     await second.stop();
   },
 );
+
+test("an instance that does not know the way to pay leaves it to one that does, and goes on with the rest", async () => {
+  const before = await composition.recipientBalance();
+  const body = await sign();
+  const first = await startServiceProcess(composition, composition.databaseUrl(), {
+    dieAt: "claimed, not broadcast",
+    transferFrom: true,
+  });
+  const died = once(first.child, "exit");
+  await first.settle(body).catch(() => undefined);
+  await died;
+
+  const log: string[] = [];
+  const older = await composition.start({ log });
+  // The payment's transaction is sent: this one, by the same key, comes after it.
+  expect(await settle(older, await composition.payment())).toMatchObject(settledAs);
+  expect(log.join("")).toContain("in a way that this version does not know");
+  await composition.stop(older);
+
+  const newer = await start();
+  await expect.poll(() => settle(newer, body)).toMatchObject(settledAs);
+  expect((await composition.recipientBalance()) - before).toBe(2n * value);
+});

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { quantity } from "../../../src/chain/rpc/read-hex.ts";
-import type { NetworkConfig } from "../../../src/config/network-config.ts";
+import type { NetworkConfig } from "../../../src/config/serve-config.ts";
 import { mockGasBurningWalletDeployedBytecode } from "../../../src/contracts/mockGasBurningWallet.ts";
 import type { JsonResponse } from "../../../src/harness/control/http-json.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";

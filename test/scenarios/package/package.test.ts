@@ -221,7 +221,7 @@ describe("the package", () => {
 
   test("brings the page about the API, and not the library that it was made with", async () => {
     const { readApiReference } = await import(
-      pathToFileURL(join(installed, "dist", "service", "http", "api-reference.js")).href
+      pathToFileURL(join(installed, "dist", "service", "http", "routes", "docs.js")).href
     );
     const { page, script } = await readApiReference();
     expect(page).toContain("js/scalar.js");

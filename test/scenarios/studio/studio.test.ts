@@ -13,7 +13,7 @@ import { findScenario } from "../../../src/fixtures/index.ts";
 import { startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { type PaymentSpec, pay, postPayment, signPayment } from "../../../src/harness/control/pay.ts";
-import { describeFaults } from "../../../src/harness/faults/describe-faults.ts";
+import { describeFaults } from "../../../src/harness/faults/fault-board.ts";
 import { connectHarness } from "../../../src/harness/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import {
@@ -1259,7 +1259,7 @@ async function announcePayments(count: number): Promise<void> {
     };
     const requestId = `announced-${index}`;
     channels.request.publish(() => ({ serviceId, requestId, operation: "verify", settlementId, payment }));
-    channels.payment.publish(() => ({
+    channels.answer.publish(() => ({
       serviceId,
       requestId,
       operation: "verify",

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { calldataGas } from "../../../chain/signing/gas.ts";
+import { calldataGas } from "../../../chain/fees.ts";
 import type { Address } from "../../../protocol/hex.ts";
 import { networks } from "../../../protocol/networks.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";

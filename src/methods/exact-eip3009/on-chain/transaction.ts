@@ -1,6 +1,6 @@
 import type { Transaction } from "../../../chain/chain.ts";
-import { calldataGas, gasPerByte } from "../../../chain/signing/gas.ts";
-import type { NetworkConfig } from "../../../config/network-config.ts";
+import { calldataGas, gasPerByte } from "../../../chain/fees.ts";
+import type { NetworkConfig } from "../../../config/serve-config.ts";
 import type { Address, Hex } from "../../../protocol/hex.ts";
 import { goesStraight } from "../../../protocol/signed-payment.ts";
 import type { BatchLimits, SettleCall } from "../../on-chain/settling.ts";
