@@ -194,7 +194,7 @@ export const mistakes = {
     rank: 2,
     title: "The challenge offers nothing that this facilitator settles",
     why: "Each entry of `accepts` has another scheme, network, asset or payTo.",
-    fix: 'Offer scheme "exact" on a supported network with its USDC and the facilitator contract as payTo.',
+    fix: 'Offer scheme "exact" on a supported network with its USDC, and as payTo the facilitator contract, unless PAY_TO allows others.',
   },
   "answer-lost": {
     rank: 4,

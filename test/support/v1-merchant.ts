@@ -63,7 +63,10 @@ async function call(
 ): Promise<Record<string, unknown>> {
   const response = await fetch(`${url}/${operation}`, {
     method: "POST",
-    headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+    headers: {
+      "content-type": "application/json",
+      ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+    },
     body: JSON.stringify(body),
   });
   return (await response.json()) as Record<string, unknown>;

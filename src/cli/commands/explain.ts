@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { readFacilitatorUrl, readMoment } from "../../config/values.ts";
-import { askTime } from "../../harness/control/ask-chain.ts";
+import { askPayTo, askTime } from "../../harness/control/ask-chain.ts";
 import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
 import { explain } from "../../observe/explain/explain-input.ts";
 import { explanationOf } from "../../observe/explain/explain-refusal.ts";
@@ -17,6 +17,7 @@ import {
   flag,
   networkFileOption,
   option,
+  payToOption,
   textOption,
   tokenOption,
 } from "../kit/command.ts";
@@ -35,6 +36,7 @@ export const explainCommand = defineCommand({
       { example: "bad-payment.json, or - for what is piped into it", positional: true, required: true },
     ),
     ...contractOptions,
+    ...payToOption,
     ...networkFileOption,
     url: option(
       "URL",
@@ -50,7 +52,7 @@ export const explainCommand = defineCommand({
     json: flag("print one line of JSON"),
   },
 
-  async run({ what, url, token, at, ...contracts }, { networks }) {
+  async run({ what, url, token, at, "pay-to": payTo, ...contracts }, { networks }) {
     const given = await readWhat(what);
     const { input } = readInput(given);
     const facilitatorContracts = resolveFacilitatorContracts(contractsOf(contracts));
@@ -71,6 +73,7 @@ export const explainCommand = defineCommand({
     const { kind, says, findings } = explain(given, {
       networks,
       contracts: facilitatorContracts,
+      payTo: payTo ?? (url === undefined ? undefined : await askPayTo(url)),
       now: time ?? BigInt(Math.floor((at ?? Date.now()) / 1_000)),
       clock:
         time !== undefined ? `the clock at ${url}` : at === undefined ? "this machine's clock" : undefined,

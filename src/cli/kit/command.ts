@@ -219,6 +219,15 @@ export function contractsOf(values: {
   return { mainnet: values["contract-mainnet"], testnet: values["contract-testnet"] };
 }
 
+/** Where a facilitator lets payments go. */
+export const payToOption = {
+  "pay-to": option(
+    "WHERE",
+    "where payments may go: contract, to the facilitator contract alone (the default); recipients, also straight to the organization's own wallet; any, also straight to any other address, as public facilitators have it",
+    { read: readOneOf(payToPolicies), example: "any" },
+  ),
+};
+
 /** What a facilitator for tests serves, with chains or without, and where it listens. */
 export const localOptions = {
   networks: option("NAMES", "these networks, separated by commas", {
@@ -234,11 +243,7 @@ export const localOptions = {
     { read: readList("host name", readHostName), example: "facilitator" },
   ),
   ...contractOptions,
-  "pay-to": option(
-    "WHERE",
-    "where payments may go: contract, to the facilitator contract alone (the default); recipients, also straight to the organization's own wallet; any, also straight to any other address, as public facilitators have it",
-    { read: readOneOf(payToPolicies), example: "any" },
-  ),
+  ...payToOption,
   ...networkFileOption,
   "cors-origins": variableOption("CORS_ORIGINS", { placeholder: "ORIGINS" }),
   discovery: flag(

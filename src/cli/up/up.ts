@@ -43,6 +43,7 @@ export const up = defineCommand({
             assets: values.asset,
           });
     const isOpen = values.open || values.plain;
+    const payTo = values["pay-to"] ?? (values.plain ? "any" : "contract");
     const harness = await startHarness({
       state,
       networks: values.networks,
@@ -51,7 +52,7 @@ export const up = defineCommand({
       assets: values.asset,
       rpcPorts: assignRpcPorts(values.networks, values["rpc-port"], values["rpc-ports"]),
       open: isOpen ? { onClose: () => closed.abort() } : undefined,
-      payTo: values["pay-to"] ?? (values.plain ? "any" : "contract"),
+      payTo,
       corsOrigins: values["cors-origins"],
       discovery: values.discovery,
       fork,
@@ -101,7 +102,7 @@ export const up = defineCommand({
         const tokens = Object.fromEntries(
           Object.entries(harness.description.networks).map(([name, { asset }]) => [name, [asset]]),
         );
-        const context = { contracts: facilitatorContracts, networks, tokens, hasOwnClock };
+        const context = { contracts: facilitatorContracts, payTo, networks, tokens, hasOwnClock };
         const isJson = values["log-format"] === "json";
         if (timeline !== undefined) {
           followPayments(timeline, context, (line) =>

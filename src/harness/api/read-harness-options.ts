@@ -132,7 +132,7 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessOption
       rpcPorts,
       settleWaitMs,
       recipient: recipient?.address,
-      payTo,
+      payTo: source?.capture.chain.mayGoStraight === true ? "any" : payTo,
       organizations,
       seed,
       recovery,

@@ -6,7 +6,7 @@ import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import { findPaymentUse, type ReadableChain } from "../../observe/capture/payment-use.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
-import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import { type PayToPolicy, payToPolicies, type SignedPayment } from "../../protocol/signed-payment.ts";
 import { statesKept } from "../nodes/launch-anvil.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 import { askHarness } from "./find-harness.ts";
@@ -94,6 +94,15 @@ export async function askState(
 /** Chains answer from memory. */
 const answersWithinMs = 5_000;
 
+/** The JSON at a URL; undefined where there is none. */
+async function read(url: string): Promise<unknown> {
+  try {
+    return (await requestJson(url, { timeoutMs: answersWithinMs })).body;
+  } catch {
+    return undefined;
+  }
+}
+
 const chainsSchema = z.array(z.object({ network: z.string(), time: z.int() }));
 const clockSchema = z.object({ now: z.int() });
 
@@ -104,16 +113,29 @@ const clockSchema = z.object({ now: z.int() });
  * @param origin such as `http://127.0.0.1:4402`, without `/v1`
  */
 export async function askTime(origin: string, network: NetworkName): Promise<bigint | undefined> {
-  const read = async (path: string) => {
-    try {
-      return (await requestJson(`${origin}${path}`, { timeoutMs: answersWithinMs })).body;
-    } catch {
-      // It has no such route.
-      return undefined;
-    }
-  };
-  const chains = chainsSchema.safeParse(await read("/harness/chains")).data;
+  const chains = chainsSchema.safeParse(await read(`${origin}/harness/chains`)).data;
   const chain = chains?.find((one) => one.network === network);
-  const time = chain?.time ?? clockSchema.safeParse(await read("/__clock")).data?.now;
+  const time = chain?.time ?? clockSchema.safeParse(await read(`${origin}/__clock`)).data?.now;
   return time === undefined ? undefined : BigInt(time);
+}
+
+const supportedSchema = z.object({
+  kinds: z.array(
+    z.object({
+      extra: z
+        .object({ payTo: z.enum(payToPolicies) })
+        .optional()
+        .catch(undefined),
+    }),
+  ),
+});
+
+/**
+ * Where the facilitator at a URL lets payments go, as its `/supported` says; undefined where it says nothing of it.
+ *
+ * @param origin such as `http://127.0.0.1:4402`, without `/v1`
+ */
+export async function askPayTo(origin: string): Promise<PayToPolicy | undefined> {
+  const { kinds = [] } = supportedSchema.safeParse(await read(`${origin}/supported`)).data ?? {};
+  return kinds.find(({ extra }) => extra !== undefined)?.extra?.payTo;
 }

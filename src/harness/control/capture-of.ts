@@ -1,6 +1,7 @@
 import type { Capture } from "../../observe/capture/capture-format.ts";
 import { capturePayment } from "../../observe/capture/capture-payment.ts";
 import type { PaymentRecord } from "../../observe/timeline/record.ts";
+import type { PayToPolicy } from "../../protocol/signed-payment.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import type { FacilitatorContracts } from "../setup/addresses.ts";
@@ -16,9 +17,11 @@ export async function captureOf(
   chains: ControlledHarness["chains"],
   {
     contracts,
+    payTo,
     keepSignature,
   }: {
     contracts: FacilitatorContracts;
+    payTo: PayToPolicy | undefined;
     /** Whether the signature is kept whoever the payer is. */
     keepSignature: boolean;
   },
@@ -29,5 +32,5 @@ export async function captureOf(
     throw new KitError("The payment has no chain that runs here");
   const isTestPayer = nameOfTestPayer(request.payment.payer) !== undefined;
   const signature = keepSignature || isTestPayer ? "kept" : "cut";
-  return capturePayment(record, request, { contracts, chain, signature });
+  return capturePayment(record, request, { contracts, payTo, chain, signature });
 }

@@ -2,6 +2,7 @@ import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkRegistry, NetworkTier } from "../../protocol/networks.ts";
+import type { PayToPolicy } from "../../protocol/signed-payment.ts";
 import type { KnownTokens } from "../../protocol/token-units.ts";
 import { noJournal, type PaymentReader } from "../journal/journal-reader.ts";
 import type { Chains } from "../setup/chains.ts";
@@ -20,6 +21,7 @@ export function createPaymentExplainer(
   timeline: Timeline | undefined,
   context: {
     contracts: Readonly<Record<NetworkTier, Address>>;
+    payTo: PayToPolicy | undefined;
     networks: NetworkRegistry | undefined;
     tokens: KnownTokens;
     hasOwnClock: () => boolean;

@@ -143,6 +143,7 @@ export async function serveHarness(
     const timeline = options.journal || studio ? openTimeline() : undefined;
     const context = {
       contracts,
+      payTo: options.payTo,
       networks: knownNetworks,
       tokens: Object.fromEntries(chains.map(({ network, asset }) => [network.name, [asset]])),
       hasOwnClock: () => hasOwnClock(options) || chains.some((chain) => chain.hasMovedTime()),
@@ -226,8 +227,7 @@ export async function serveHarness(
           (await import("../control/pay.ts")).postPayment(describe(), operation, body),
         capture: async (record, keepSignature) =>
           (await import("../control/capture-of.ts")).captureOf(record, started.chains, {
-            contracts,
-            keepSignature,
+            ...{ contracts, payTo: options.payTo, keepSignature },
           }),
         describeCurl: (operation, body) => curlOf(describe(), operation, body),
       };

@@ -16,6 +16,8 @@ const chainStateSchema = z.object({
   network: z.string(),
   chainId: z.int(),
   facilitatorContract: address,
+  /** Whether the payment could go straight to another address than the facilitator contract. */
+  mayGoStraight: z.boolean().default(false),
   asset: z.object({
     address,
     name: z.string(),

@@ -36,10 +36,13 @@ export async function capturePayment(
   {
     chain,
     contracts,
+    payTo = "contract",
     signature,
   }: {
     chain: ReadableChain;
     contracts: ExplainContext["contracts"];
+    /** Where the service lets payments go. */
+    payTo?: ExplainContext["payTo"];
     signature: Capture["signature"];
   },
 ): Promise<Capture> {
@@ -53,9 +56,10 @@ export async function capturePayment(
     entries
       .slice(0, entries.indexOf(judged))
       .some((entry) => entry.kind === "settlement" && entry.step === "settled");
-  const signatureCheck = entries
-    .flatMap((entry) => (entry.kind === "checks" ? entry.checks : []))
-    .findLast(({ check }) => check === "signatureHolds");
+  const checks = entries.flatMap((entry) => (entry.kind === "checks" ? entry.checks : []));
+  const signatureCheck = checks.findLast(({ check }) => check === "signatureHolds");
+  const isForeign = checks.some(({ check, refusal }) => check === "payToIsOwn" && refusal !== undefined);
+  const mayGoStraight = payTo !== "contract" && !isForeign;
   const context = { contracts, tokens: { [chain.network.name]: [chain.asset] } };
   return {
     x402Capture: 1,
@@ -72,10 +76,13 @@ export async function capturePayment(
     message: view?.message ?? null,
     ledger,
     transaction,
-    chain: await readCapturedChain(chain, request, {
-      ...{ transaction, isAfterwards, askedAt: asked?.at ?? summary.lastSeenAt },
-      head: judged?.block?.number,
-    }),
+    chain: {
+      ...(await readCapturedChain(chain, request, {
+        ...{ transaction, isAfterwards, askedAt: asked?.at ?? summary.lastSeenAt },
+        head: judged?.block?.number,
+      })),
+      mayGoStraight,
+    },
     timeline: linesOf(record).timeline,
   };
 }
@@ -107,7 +114,7 @@ async function readCapturedChain(
     askedAt: number;
     head?: bigint | undefined;
   },
-): Promise<CapturedChain> {
+): Promise<Omit<CapturedChain, "mayGoStraight">> {
   const { network, facilitatorContract, asset, blockTimeMs, statesKept, ask } = chain;
   const { transaction, isAfterwards = false, askedAt, head } = asked;
 

@@ -74,8 +74,10 @@ function refusalOfThen(refusal: Capture["signatureRefusal"]): Invalid | undefine
   return invalid(isUndeployed ? "wallet_not_deployed" : "signature_wrong", refusal.message);
 }
 
-function servedNetwork({ network, facilitatorContract, asset }: CapturedChain): ServedNetwork {
-  return { name: network, facilitatorContract, assets: [asset] };
+function servedNetwork(chain: CapturedChain): ServedNetwork {
+  const { network, facilitatorContract, mayGoStraight, asset } = chain;
+  // Whose wallet it went to was judged then.
+  return { name: network, facilitatorContract, payTo: mayGoStraight ? "any" : "contract", assets: [asset] };
 }
 
 type StateCheck = (

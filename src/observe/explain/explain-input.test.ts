@@ -12,6 +12,7 @@ import { type MistakeId, mistakes } from "../../protocol/mistakes.ts";
 import { type BuiltInNetworkName, networks } from "../../protocol/networks.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { X402Version } from "../../protocol/requests.ts";
+import type { PayToPolicy } from "../../protocol/signed-payment.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { explain } from "./explain-input.ts";
 import { formatExplanation } from "./format-explanation.ts";
@@ -640,4 +641,55 @@ test("whatever it is given, it gives findings and never throws", () => {
     { success: value, errorReason: value },
   ]);
   for (const body of bodies) expect(explained(JSON.stringify(body) ?? "")).toBeInstanceOf(Array);
+});
+
+describe("where payments may go straight to a wallet", () => {
+  const findings = (body: Body, payTo: PayToPolicy) =>
+    explain(JSON.stringify(body), { contracts, now, payTo }).findings;
+  const straight = async (to: Address, payTo: Address = to) => {
+    const body = await payment({ to });
+    body.paymentRequirements.payTo = payTo;
+    return body;
+  };
+
+  test.each(["recipients", "any"] as const)("with %s, one that is signed to payTo is good", async (payTo) => {
+    expect(findings(await straight(merchant), payTo)).toEqual([]);
+    expect(findings(await payment(), payTo)).toEqual([]);
+    expect(findings(await straight(merchant), "contract").map(({ mistake }) => mistake)).toEqual([
+      "pay-to-not-accepted",
+      "signed-for-another-recipient",
+    ]);
+  });
+
+  test("one that is signed to another address is told of payTo", async () => {
+    expect(findings(await straight(contracts.mainnet, merchant), "any")).toEqual([
+      {
+        mistake: "signed-for-another-recipient",
+        at: "authorization.to",
+        got: contracts.mainnet,
+        expected: `${merchant}, as paymentRequirements.payTo asks`,
+        fix: "Sign again, for the payTo that the challenge names.",
+      },
+    ]);
+  });
+
+  test("the contract of the other tier is a mistake all the same", async () => {
+    const found = findings(await straight(contracts.testnet), "any");
+    expect(found.map(({ mistake, at }) => [mistake, at])).toEqual([
+      ["other-tier", "paymentRequirements.payTo"],
+    ]);
+  });
+
+  test("of a payment header alone it is not known where it is to go", async () => {
+    const { paymentPayload } = await straight(merchant);
+    expect(findings(paymentPayload as never, "any")).toEqual([]);
+  });
+
+  test("the short form without payTo asks for the contract", async () => {
+    const body = await straight(merchant);
+    Object.assign(body.paymentRequirements, { amount: "10000", payTo: undefined, scheme: undefined });
+    expect(findings(body, "any")).toMatchObject([
+      { mistake: "signed-for-another-recipient", expected: expect.stringContaining(contracts.mainnet) },
+    ]);
+  });
 });

@@ -11,7 +11,8 @@ import {
   type NetworkTier,
 } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
-import { adviceOnPower, expiryMarginSeconds, powerOfTenBetween } from "../../protocol/refusals.ts";
+import { advice, adviceOnPower, expiryMarginSeconds, powerOfTenBetween } from "../../protocol/refusals.ts";
+import type { PayToPolicy } from "../../protocol/signed-payment.ts";
 import {
   formatAmount,
   type KnownTokens,
@@ -41,6 +42,8 @@ export type ExplainContext = {
   networks?: NetworkRegistry | undefined;
   /** The facilitator contract of each tier of networks. */
   contracts: Readonly<Record<NetworkTier, Address>>;
+  /** Where payments may go besides it; nowhere by default. */
+  payTo?: PayToPolicy | undefined;
   /** The tokens that the facilitator takes; the USDC of each network by default. */
   tokens?: KnownTokens | undefined;
   /** Unix seconds, by the chain where there is one; undefined where the times of a payment are not to be judged. */
@@ -256,26 +259,59 @@ function explainTerms(
       }),
     );
   }
-  const payTo = isShort ? (value.payTo === undefined ? value.recipient : value.payTo) : value.payTo;
+  const payTo = payToOf(value, isShort);
   if (payTo !== undefined || !isShort) {
-    findings.push(...explainContract("pay-to-not-accepted", `${at}.payTo`, payTo, network, context));
+    findings.push(...explainPayTo(`${at}.payTo`, payTo, network, context));
   }
   return findings;
 }
 
-/** Whether an address is the facilitator contract of the network. */
-function explainContract(
-  mistake: "pay-to-not-accepted" | "signed-for-another-recipient",
-  at: string,
-  value: unknown,
-  { tier, name }: Network,
-  { contracts }: ExplainContext,
-): Finding[] {
-  const expected = `${contracts[tier]} (the facilitator contract on ${name})`;
+/** Where a seller has payments go; undefined where that is left out. */
+function payToOf(value: Side["value"], isShort: boolean): unknown {
+  return isShort && value.payTo === undefined ? value.recipient : value.payTo;
+}
+
+/** Whether payments may go to an address. Which wallet is whose is not known here. */
+function explainPayTo(at: string, value: unknown, network: Network, context: ExplainContext): Finding[] {
+  const { contracts, payTo = "contract" } = context;
+  const contract = contracts[network.tier];
+  const expected = `${contract} (the facilitator contract on ${network.name})`;
   if (!isAddress(value)) return [finding("missing-member", at, { got: showValue(value), expected })];
-  if (sameAddress(value, contracts[tier])) return [];
-  const otherTier = sameAddress(value, contracts[tier === "mainnet" ? "testnet" : "mainnet"]);
-  return [finding(otherTier ? "other-tier" : mistake, at, { got: value, expected })];
+  if (sameAddress(value, contract)) return [];
+  if (isOfOtherTier(value, network, context)) return [finding("other-tier", at, { got: value, expected })];
+  return payTo === "contract" ? [finding("pay-to-not-accepted", at, { got: value, expected })] : [];
+}
+
+/** Whether a payment was signed to where it is to go: the facilitator contract, unless payments may go elsewhere. */
+function explainTo(
+  value: unknown,
+  asked: Side | undefined,
+  network: Network,
+  context: ExplainContext,
+): Finding[] {
+  const at = "authorization.to";
+  const contract = context.contracts[network.tier];
+  const isContractAlone = (context.payTo ?? "contract") === "contract";
+  const payTo = asked && (payToOf(asked.value, asked.isShort) ?? contract);
+  const wanted = isContractAlone || !isAddress(payTo) ? contract : payTo;
+  const expected = sameAddress(wanted, contract)
+    ? `${contract} (the facilitator contract on ${network.name})`
+    : `${wanted}, as ${asked?.at}.payTo asks`;
+  if (!isAddress(value)) return [finding("missing-member", at, { got: showValue(value), expected })];
+  // Of a payment header alone it is not known where it is to go.
+  if (sameAddress(value, wanted) || (!isContractAlone && asked === undefined)) return [];
+  const facts = { got: value, expected };
+  if (isOfOtherTier(value, network, context)) return [finding("other-tier", at, facts)];
+  return [
+    finding("signed-for-another-recipient", at, {
+      ...facts,
+      ...(!isContractAlone && { fix: advice["signed-for-another-pay-to"] }),
+    }),
+  ];
+}
+
+function isOfOtherTier(value: Address, { tier }: Network, { contracts }: ExplainContext): boolean {
+  return sameAddress(value, contracts[tier === "mainnet" ? "testnet" : "mainnet"]);
 }
 
 function explainAuthorization(
@@ -328,15 +364,7 @@ function explainAuthorization(
     );
   }
   if (network !== undefined) {
-    findings.push(
-      ...explainContract(
-        "signed-for-another-recipient",
-        "authorization.to",
-        authorization.to,
-        network,
-        context,
-      ),
-    );
+    findings.push(...explainTo(authorization.to, asked, network, context));
   }
   if (value !== undefined && asked !== undefined) {
     findings.push(...explainAmounts(value, asked, units));

@@ -42,7 +42,7 @@ export type RefusedRequest = {
 };
 
 /** What refusals are explained with. */
-export type RefusalContext = Pick<ExplainContext, "contracts" | "networks" | "tokens"> & {
+export type RefusalContext = Pick<ExplainContext, "contracts" | "payTo" | "networks" | "tokens"> & {
   /** Whether the chains have another time than this machine, as with a seed, or since their time was moved. */
   hasOwnClock?: (() => boolean) | undefined;
 };

@@ -32,6 +32,7 @@ export function createAdmin(
     ...admin,
     context: {
       contracts: { mainnet: contractOf("mainnet"), testnet: contractOf("testnet") },
+      payTo: networks[0]?.payTo,
       networks: addToBuiltIn(networks),
       tokens: tokensOf(networks),
     },
@@ -162,12 +163,12 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
         authorizationUse: createUseFinder(chainOf),
       },
     });
-    const { contracts } = context;
+    const { contracts, payTo } = context;
     scope.post<{ Params: { id: string } }>(
       "/payments/:id/capture",
       answerFrom(timeline, (record) =>
         readChain(record, (request, chain) =>
-          capturePayment(record, request, { chain, contracts, signature: "cut" }),
+          capturePayment(record, request, { chain, contracts, payTo, signature: "cut" }),
         ),
       ),
     );

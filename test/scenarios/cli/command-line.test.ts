@@ -286,6 +286,11 @@ describe("help", () => {
         --contract-testnet ADDRESS  facilitator contract address on base-sepolia and
                                     optimism-sepolia [env:
                                     FACILITATOR_CONTRACT_TESTNET]
+        --pay-to WHERE              where payments may go: contract, to the
+                                    facilitator contract alone (the default);
+                                    recipients, also straight to the organization's
+                                    own wallet; any, also straight to any other
+                                    address, as public facilitators have it
         --network-file FILE         JSON file with networks besides the five [env:
                                     NETWORKS_FILE]
         --cors-origins ORIGINS      origins of web pages that may call the API,
@@ -300,6 +305,9 @@ describe("help", () => {
         --open                      let requests without an API key act for the local
                                     organization, and \`POST /close\` end this; for test
                                     suites that know no keys
+        --plain                     stand in for a public facilitator: the same as
+                                    --open --pay-to any, so that a shop needs the URL
+                                    and nothing else
         --rpc-port NETWORK=PORT     the port of a network's node; several, separated
                                     by commas (default: any free ones)
         --rpc-ports PORT..          the ports of all nodes: this one for the first
@@ -352,6 +360,8 @@ describe("help", () => {
                              (default funded)
         --amount UNITS       how much, in the asset's smallest unit (1 USDC is
                              1000000) (default 10000)
+        --pay-to ADDRESS     where it goes (default: the facilitator contract; the
+                             organization's wallet where \`up --pay-to\` allows that)
         --version N          x402 protocol version, 1 or 2 (default 1)
         --network-file FILE  JSON file with networks besides the five [env:
                              NETWORKS_FILE]

@@ -336,6 +336,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
       would apply  0006-payers: an index for listing a payer's settlements of all organizations, in place of the one by organization
       would apply  0007-payer-code: which code payers have, what settling for payers with code costs, and who refuses them
       would apply  0008-methods: how each payment was paid, in words that fit every way to pay
+      would apply  0009-pay-to: where payments go that do not go through the facilitator contract
       Nothing was changed. Make a backup, and stop what uses the database, before it is.
       "
     `);
@@ -352,6 +353,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
         "0006-payers",
         "0007-payer-code",
         "0008-methods",
+        "0009-pay-to",
       ].map((name) => ({
         name,
       })),

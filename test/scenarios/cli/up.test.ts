@@ -94,6 +94,7 @@ describe("up --json", () => {
             caip2: networks[name].caip2,
             rpcUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
             facilitatorContract: address,
+            payTo: address,
             asset: networks[name].usdc,
           },
         ]),

@@ -31,9 +31,9 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function captureNewest(): Promise<string> {
-  const { payments } = paymentListSchema.parse(await (await fetch(`${origin}/payments?limit=1`)).json());
-  const response = await fetch(`${origin}/payments/${payments[0]?.id}/capture`, { method: "POST" });
+async function captureNewest(at = origin): Promise<string> {
+  const { payments } = paymentListSchema.parse(await (await fetch(`${at}/payments?limit=1`)).json());
+  const response = await fetch(`${at}/payments/${payments[0]?.id}/capture`, { method: "POST" });
   expect(response.status).toBe(200);
   return response.text();
 }
@@ -70,6 +70,28 @@ describe("a captured payment is judged again as it was", () => {
     }
   });
 });
+
+test.each([
+  ["any", "valid", "valid"],
+  ["recipients", "valid", "invalid_payment_requirements"],
+] as const)(
+  "one that goes straight to a wallet, where %s may be paid so, is judged again as it was",
+  async (payTo, own, foreign) => {
+    await using straight = await startTestHarness({ networks: ["base"], studio: true, payTo });
+    const at = new URL(straight.description.facilitator.url).origin;
+    for (const [to, verdict] of [
+      [straight.description.organization.recipient, own],
+      [testPayers.smartWallet.address, foreign],
+    ] as const) {
+      await pay(straight.description, { network: "base", payTo: to });
+      const capture = readCapture(await captureNewest(at));
+      expect(capture.chain.mayGoStraight).toBe(verdict === "valid");
+      expect(await replayCapture(capture)).toMatchObject({ verdict, same: true });
+      await using again = await createHarness({ capture });
+      expect((await again.captured.replay()).verdict).toBe(verdict);
+    }
+  },
+);
 
 describe("a payment is captured as it was judged, although since then", () => {
   const payers = ["funded", "empty", "blacklisted", "smartWallet"] as const;

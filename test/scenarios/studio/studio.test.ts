@@ -62,14 +62,30 @@ const list = async () => (await get<{ payments: PaymentSummary[] }>("/payments")
 const detailOf = async (id: string) => (await get<{ payment: PaymentDetail }>(`/payments/${id}`)).payment;
 
 /** Runs what is copied of a payment as vitest does, but for the imports and the harness, which is this one. */
-async function runCopied(payment: PaymentDetail, connected: object): Promise<void> {
+async function runCopied(payment: PaymentDetail, connected: object, contract?: string): Promise<void> {
   const runs: Promise<void>[] = [];
   const testHere = (_: string, run: (context: object) => Promise<void>) =>
     runs.push(run({ harness: connected }));
-  new Function("test", "expect", vitestOf(payment).replace(/^import .*$/gm, ""))(testHere, expect);
+  new Function("test", "expect", vitestOf(payment, contract).replace(/^import .*$/gm, ""))(testHere, expect);
   expect(runs).toHaveLength(1);
   await Promise.all(runs);
 }
+
+test("a payment that went straight to a wallet is copied as a test that makes it again", async () => {
+  await using straight = await startTestHarness({ networks: ["base"], studio: true, payTo: "any" });
+  const { facilitator, networks } = straight.description;
+  const connected = await connectHarness(facilitator.url, ["base"]);
+  const payTo = "0x00000000000000000000000000000000DeaDBeef";
+  await pay(straight.description, { network: "base", payTo });
+  const at = new URL(facilitator.url).origin;
+  const { payments } = Object(await (await fetch(`${at}/payments`)).json());
+  const { payment } = Object(await (await fetch(`${at}/payments/${payments[0].id}`)).json());
+  const copied = vitestOf(payment, networks.base?.facilitatorContract);
+  expect(copied).toContain(`payTo: "${payTo}"`);
+  expect(copied).toContain('createGlobalSetup({ payTo: "any" })');
+  await runCopied(payment, connected, networks.base?.facilitatorContract);
+  expect(await connected.networks.base.balanceOf(payTo)).toBe(20_000n);
+});
 
 describe("over HTTP", () => {
   test.each(
@@ -1006,6 +1022,19 @@ describe("in a browser", { timeout: 60_000 }, () => {
     const shop = await page.locator("pre").textContent();
     expect(shop).toContain("@x402/hono");
     expect(shop).toContain(`payTo: "${networks.base?.facilitatorContract}"`);
+    expect(await text()).toContain("runs unchanged on `x402-kit up --plain`");
+  });
+
+  test("where payments may go straight to a wallet, a shop's configuration names it", async () => {
+    await using straight = await startTestHarness({ networks: ["base"], studio: true, payTo: "any" });
+    const { facilitator, organization } = straight.description;
+    await page.goto(`${new URL(facilitator.url).origin}/studio`);
+    await page.getByRole("button", { name: "setup", exact: true }).click();
+    const shop = () => page.locator("pre").textContent();
+    await expect.poll(shop, { timeout }).toContain(`payTo: "${organization.recipient}"`);
+    expect(await page.locator("main").textContent()).toContain("as by public facilitators");
+    // Before its service ends.
+    await page.goto("about:blank");
   });
 
   test("it is used by keyboard alone, and a screen reader has a name for everything", async () => {

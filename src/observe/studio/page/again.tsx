@@ -4,7 +4,7 @@ import type { PaymentDetail } from "../payment-view.ts";
 import { command } from "./command.ts";
 import { requestTimeOf } from "./request-time.ts";
 import { scenarioOf, vitestOf } from "./snippets.ts";
-import { act, ask, copyText, draft, isLocal, notice, pay, place, tokenOf } from "./state.ts";
+import { act, ask, copyText, draft, harness, isLocal, notice, pay, place, tokenOf } from "./state.ts";
 import { usualTime, writeFromNow } from "./times.ts";
 
 /**
@@ -41,6 +41,10 @@ export function Again({ payment }: { payment: PaymentDetail }) {
   const operation = payment.settle === null ? "verify" : "settle";
   const isKnown = payerName !== null && network !== null && amount !== null;
   const scenario = scenarioOf(payment);
+  const { payToPolicy, networks = {} } = harness.value ?? {};
+  const contract = networks[network ?? ""]?.facilitatorContract;
+  // Where payments go to the contract alone, another one is a mistake that is not made again.
+  const payTo = payToPolicy === undefined ? undefined : payment.required?.payTo;
   const again = async () => {
     await act(`/payments/${id}/again`, { operation }, `Sent the same ${operation} again.`);
   };
@@ -73,7 +77,9 @@ export function Again({ payment }: { payment: PaymentDetail }) {
         {canAct && isKnown && (
           <button
             type="button"
-            onClick={() => pay({ network, payer: payerName, amount, x402Version: payment.x402Version ?? 1 })}
+            onClick={() =>
+              pay({ network, payer: payerName, amount, payTo, x402Version: payment.x402Version ?? 1 })
+            }
           >
             Fresh
           </button>
@@ -109,7 +115,7 @@ export function Again({ payment }: { payment: PaymentDetail }) {
           </>
         )}
         {isKnown && isRepeatable(payment) && (
-          <button type="button" onClick={() => copyText(vitestOf(payment), "the test")}>
+          <button type="button" onClick={() => copyText(vitestOf(payment, contract), "the test")}>
             Copy as test
           </button>
         )}

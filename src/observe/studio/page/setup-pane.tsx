@@ -5,6 +5,14 @@ import { copyText, harness } from "./state.ts";
 
 const frameworks: readonly Framework[] = ["express", "hono", "next"];
 
+/** What a shop may name as payTo. */
+const whereToPay = {
+  contract:
+    "A shop names the facilitator contract as payTo, which pays the recipient. One that names its own wallet, as with public facilitators, runs unchanged on `x402-kit up --plain`.",
+  recipients: "A shop names the recipient as payTo, and is paid straight; or the facilitator contract.",
+  any: "A shop names any address as payTo, such as its own wallet, and is paid straight there, as by public facilitators; or the facilitator contract.",
+};
+
 /** Keys and addresses to copy, and the configuration of a shop. */
 export function SetupPane() {
   const framework = useSignal<Framework>("express");
@@ -21,7 +29,7 @@ export function SetupPane() {
           url: facilitator.url,
           apiKey: organization.apiKey,
           caip2: network.caip2,
-          payTo: network.facilitatorContract,
+          payTo: network.payTo,
           asset: network.asset,
         });
   return (
@@ -31,14 +39,16 @@ export function SetupPane() {
         <Copy name="URL" text={facilitator.url} />
         <Copy name="API key" text={organization.apiKey} />
         <Copy name="recipient" text={organization.recipient} />
+        <p>{whereToPay[view.payToPolicy ?? "contract"]}</p>
         <p>
           <a href="/docs">The API, to try</a>
         </p>
       </section>
-      {Object.entries(networks).map(([network, { facilitatorContract, asset, rpcUrl }]) => (
+      {Object.entries(networks).map(([network, { facilitatorContract, payTo, asset, rpcUrl }]) => (
         <section class="card" key={network} aria-label={network}>
           <h2>{network}</h2>
-          <Copy name="payTo" text={facilitatorContract} />
+          <Copy name="payTo" text={payTo} />
+          {payTo !== facilitatorContract && <Copy name="contract" text={facilitatorContract} />}
           <Copy name={unitsOf(asset).symbol} text={asset.address} />
           {rpcUrl !== undefined && <Copy name="RPC URL" text={rpcUrl} />}
         </section>

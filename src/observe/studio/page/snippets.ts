@@ -3,13 +3,24 @@ import { invalidReasons, isSituation, settleErrorReason } from "../../../protoco
 import type { PaymentDetail } from "../payment-view.ts";
 import { requestTimeOf } from "./request-time.ts";
 
-/** A vitest test with this kit that makes the same payment, right or wrong, and expects the same answer. */
-export function vitestOf(payment: PaymentDetail): string {
+/**
+ * A vitest test with this kit that makes the same payment, right or wrong, and expects the same answer.
+ *
+ * @param facilitatorContract of its network, where that is known: a payment to another address needs a harness that lets it
+ */
+export function vitestOf(payment: PaymentDetail, facilitatorContract?: string): string {
   const { network, payerName, x402Version, settle, required, amount } = payment;
+  const { payTo } = required ?? {};
+  const isStraight =
+    payTo !== undefined &&
+    facilitatorContract !== undefined &&
+    payTo.toLowerCase() !== facilitatorContract.toLowerCase();
   const operation = settle === null ? "verify" : "settle";
   const isAgain = isRepeated(payment);
   return [
-    '// vitest.config.ts needs: test: { globalSetup: ["x402-facilitator-kit/vitest/global-setup"] }',
+    isStraight
+      ? '// The global setup that vitest.config.ts names needs: export default createGlobalSetup({ payTo: "any" })'
+      : '// vitest.config.ts needs: test: { globalSetup: ["x402-facilitator-kit/vitest/global-setup"] }',
     'import { expect } from "vitest";',
     'import { test } from "x402-facilitator-kit/vitest";',
     "",
@@ -19,6 +30,7 @@ export function vitestOf(payment: PaymentDetail): string {
     `    network: "${network}",`,
     `    payer: "${payerName}",`,
     `    amount: ${required?.amount ?? amount}n,`,
+    ...(isStraight ? [`    payTo: "${payTo}",`] : []),
     ...(x402Version === 2 ? ["    x402Version: 2,"] : []),
     ...signedLines(payment),
     "  });",

@@ -23,6 +23,8 @@ export const detail = signal<PaymentDetail | null>(null);
 export type HarnessView = {
   facilitator: { url: string };
   organization: { id: string; apiKey: string; recipient: string };
+  /** Only where payments may go elsewhere than to the facilitator contract. */
+  payToPolicy?: "contract" | "recipients" | "any";
   payers: Record<string, { address: string; privateKey: string }>;
   networks: Record<
     string,
@@ -32,6 +34,7 @@ export type HarnessView = {
       /** The mock has no chains. */
       rpcUrl?: string;
       facilitatorContract: string;
+      payTo: string;
       /** Only of a network that is not built in. */
       nativeCoin?: string;
       asset: { address: string; name: string; version: string; decimals: number; symbol?: string };
