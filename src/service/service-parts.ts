@@ -84,8 +84,14 @@ export function openParts(options: ServiceOptions): ServiceParts {
         exchanged(exchange) {
           counted.exchanged(exchange);
           channels.rpc.publish(() => {
-            const { questions, ...rest } = exchange;
-            return { serviceId, network: network.name, ...rest, about: methodsAbout(questions) };
+            const { endpoint, purpose, methods, durationMs, error, questions } = exchange;
+            return {
+              kind: "rpc",
+              at: Date.now(),
+              serviceId,
+              network: network.name,
+              ...{ endpoint, purpose, methods, durationMs, error, about: methodsAbout(questions) },
+            };
           });
         },
       },

@@ -1,20 +1,14 @@
 import { channel as nodeChannel } from "node:diagnostics_channel";
 import { showValue } from "../../util/show-value.ts";
 
-/** A message as it was published, with its kind, by which messages are told apart, and its time in unix milliseconds. */
-export type Published<Kind extends string, Content> = Content & {
-  readonly kind: Kind;
-  readonly at: number;
-};
-
-/** A named `node:diagnostics_channel` with one kind of message. */
-export type Channel<Kind extends string, Content> = {
+/** A named `node:diagnostics_channel` with one type of message. */
+export type Channel<Message> = {
   readonly name: string;
   /**
    * Publishes to all subscribers, at once. `describe` is called only when there are any. Neither it nor a listener can
    * make this throw.
    */
-  publish(describe: () => Content): void;
+  publish(describe: () => Message): void;
   /** Whether there are subscribers, for what would have to be collected before it is published. */
   isHeard(): boolean;
   /**
@@ -23,19 +17,19 @@ export type Channel<Kind extends string, Content> = {
    *
    * @returns what ends the subscription
    */
-  subscribe(listener: (message: Published<Kind, Content>) => void): () => void;
+  subscribe(listener: (message: Message) => void): () => void;
 };
 
-/** The channel `x402-facilitator-kit:KIND`, whose messages are of this kind. */
-export function defineChannel<Kind extends string, Content>(kind: Kind): Channel<Kind, Content> {
-  const fullName = `x402-facilitator-kit:${kind}`;
+/** The channel `x402-facilitator-kit:NAME`. Only the module that defines it publishes on it. */
+export function defineChannel<Message>(name: string): Channel<Message> {
+  const fullName = `x402-facilitator-kit:${name}`;
   const channel = nodeChannel(fullName);
   return {
     name: fullName,
     publish(describe) {
       if (!channel.hasSubscribers) return;
       try {
-        channel.publish({ ...describe(), kind, at: Date.now() });
+        channel.publish(describe());
       } catch (error) {
         warnOfObserver(`No message could be made for ${fullName}`, error);
       }
@@ -46,7 +40,7 @@ export function defineChannel<Kind extends string, Content>(kind: Kind): Channel
         // Node would make it an uncaught exception, and who only looks on must not end a payment, or the process.
         try {
           // Published only above, where the type of the message is checked.
-          listener(message as Published<Kind, Content>);
+          listener(message as Message);
         } catch (error) {
           warnOfObserver(`A listener of ${fullName} failed`, error);
         }

@@ -4,7 +4,7 @@ import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { maskSecrets } from "../../util/mask-secrets.ts";
-import { type Channel, defineChannel, type Published } from "./channel.ts";
+import { type Channel, defineChannel } from "./channel.ts";
 
 /** Which service of this process a message is from: a process may run several. */
 export type FromService = { readonly serviceId: string };
@@ -217,8 +217,8 @@ export type FaultHit = FromService & {
   readonly calls: readonly { readonly params: readonly unknown[]; readonly isHit: boolean }[];
 };
 
-/** What is published on each channel. */
-type Contents = {
+/** What is published on each channel, besides its kind and its time. */
+export type Contents = {
   request: RequestRead;
   checks: ChecksMade;
   answer: RequestEnded;
@@ -231,11 +231,16 @@ type Contents = {
   fault: FaultHit;
 };
 
-/** A message of one kind. Each is complete when it is published. */
-export type Message<Kind extends keyof Contents> = Published<Kind, Contents[Kind]>;
+/** A message, which is complete when it is published. */
+export type Message<Kind extends keyof Contents> = Contents[Kind] & {
+  /** Its channel; what messages are told apart by. */
+  readonly kind: Kind;
+  /** When it is published, unix milliseconds. */
+  readonly at: number;
+};
 
 /** Everything that can be observed of a service, by channel; docs/ARCHITECTURE.md describes when each is published. */
-export const channels: { readonly [Kind in keyof Contents]: Channel<Kind, Contents[Kind]> } = {
+export const channels: { readonly [Kind in keyof Contents]: Channel<Message<Kind>> } = {
   request: defineChannel("request"),
   checks: defineChannel("checks"),
   answer: defineChannel("answer"),

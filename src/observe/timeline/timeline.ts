@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { type Channel, type Published, warnOfObserver } from "../channels/channel.ts";
+import { type Channel, warnOfObserver } from "../channels/channel.ts";
 import { channels, type FromService, type Message, type PaymentOutcome } from "../channels/channels.ts";
 import { paymentsHitBy } from "./marks.ts";
 import type { Entry, PaymentRecord } from "./record.ts";
@@ -84,9 +84,9 @@ class ChannelTimeline implements Timeline {
     this.#payments = new RecordMap(bounds, (record) => this.#forgetCarriers(record));
     this.#others = new RecordMap({ payments: bounds.payments / 2, bytes: bounds.bytes / 4 }, () => {});
 
-    function on<Kind extends string, Content extends FromService>(
-      channel: Channel<Kind, Content>,
-      listener: (message: Published<Kind, Content>) => void,
+    function on<Message extends FromService>(
+      channel: Channel<Message>,
+      listener: (message: Message) => void,
     ): () => void {
       return channel.subscribe((message) => {
         if (message.serviceId === serviceId) listener(message);
@@ -241,12 +241,15 @@ class ChannelTimeline implements Timeline {
     this.#carried.set(transaction, records).set(place, records);
   }
 
-  #onRpc({ about, ...message }: Message<"rpc">): void {
+  #onRpc(message: Message<"rpc">): void {
+    const { kind, at, network, endpoint, purpose, about, durationMs, error } = message;
+    const subjects = about.size;
     for (const [subject, methods] of about) {
       const payment = this.#payments.get(subject);
       const requestId = payment?.onlyOpen() ?? null;
-      const entry = { ...message, methods, subject, subjects: about.size, requestId };
-      this.#add(entry, payment === undefined ? this.#carriedBy(subject) : [payment]);
+      const asked = { endpoint, purpose, methods, durationMs, error, subject, subjects, requestId };
+      const records = payment === undefined ? this.#carriedBy(subject) : [payment];
+      this.#add({ kind, at, network, ...asked }, records);
     }
   }
 

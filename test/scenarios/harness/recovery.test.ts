@@ -8,10 +8,7 @@ import { channels } from "../../../src/observe/channels/channels.ts";
 /* What production does with a recoverer's key happens on the local chains too. */
 
 /** Resolves at the first message that matches. */
-function next<Kind extends string, Content>(
-  channel: Channel<Kind, Content>,
-  matches: (message: Content) => boolean,
-): Promise<void> {
+function next<Message>(channel: Channel<Message>, matches: (message: Message) => boolean): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const unsubscribe = channel.subscribe((message) => {
     if (!matches(message)) return;

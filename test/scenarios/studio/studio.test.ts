@@ -36,6 +36,7 @@ import { networks } from "../../../src/protocol/networks.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { startBrowser } from "../../support/browser.ts";
 import { findFaintTexts } from "../../support/contrast.ts";
+import { publish } from "../../support/publish.ts";
 import { type Body, post, sendFrom, signedRequest, startTestHarness } from "../../support/service.ts";
 
 /*
@@ -1229,8 +1230,8 @@ async function announcePayments(count: number): Promise<void> {
       payment: { ...read.request.payment, nonce },
     };
     const requestId = `announced-${index}`;
-    channels.request.publish(() => ({ serviceId, requestId, operation: "verify", settlementId, payment }));
-    channels.answer.publish(() => ({
+    publish("request", { serviceId, requestId, operation: "verify", settlementId, payment });
+    publish("answer", {
       serviceId,
       requestId,
       operation: "verify",
@@ -1239,7 +1240,7 @@ async function announcePayments(count: number): Promise<void> {
       status: 200,
       result: { outcome: "valid" },
       tookMs: 1,
-    }));
+    });
   }
 }
 
