@@ -22,8 +22,7 @@ import {
 } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { parsePaymentRequest } from "../../../src/methods/methods.ts";
 import { channels } from "../../../src/observe/channels/channels.ts";
-import { requestTimeOf } from "../../../src/observe/studio/page/request-time.ts";
-import { vitestOf } from "../../../src/observe/studio/page/snippets.ts";
+import { requestTimeOf, vitestOf } from "../../../src/observe/studio/page/snippets.ts";
 import {
   type PaymentDetail,
   type PaymentSummary,
