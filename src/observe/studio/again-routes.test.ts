@@ -4,7 +4,7 @@ import { examplePayment } from "../../../test/support/example-payment.ts";
 import { publish } from "../../../test/support/publish.ts";
 import { KitError } from "../../util/errors.ts";
 import { createTimeline } from "../timeline/timeline.ts";
-import { againRoutes } from "./again-routes.ts";
+import { againRoutes } from "./payment-routes.ts";
 
 const contract = "0x00000000000000000000000000000000000000F0";
 
