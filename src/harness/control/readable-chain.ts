@@ -5,9 +5,6 @@ import type { NetworkName } from "../../protocol/networks.ts";
 import { statesKept } from "../nodes/launch-anvil.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 
-/** Local blocks are at most this far apart. */
-const blockTimeMs = 1_000;
-
 /** A local chain as people's questions about a payment are asked of it; undefined where it does not run here. */
 export function readableChainOf(
   chains: ControlledHarness["chains"],
@@ -15,7 +12,7 @@ export function readableChainOf(
 ): ReadableChain | undefined {
   const chain = network === null ? undefined : chains[network];
   if (chain === undefined) return undefined;
-  return { ...chain, blockTimeMs, statesKept, ask: askNode(chain.rpcUrl) };
+  return { ...chain, statesKept, ask: askNode(chain.rpcUrl) };
 }
 
 /** Asks a local node. */

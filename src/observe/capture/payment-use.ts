@@ -17,8 +17,6 @@ export type ReadableChain = {
   network: Pick<Network, "name" | "chainId">;
   facilitatorContract: Address;
   asset: Asset;
-  /** The usual time between its blocks, in milliseconds. */
-  blockTimeMs: number;
   /** Of so many of its newest blocks a local node keeps the state, and of all blocks the logs. */
   statesKept?: number;
   /** A node's result of, or error for, one call; throws if the node does not answer. */

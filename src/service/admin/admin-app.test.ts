@@ -26,7 +26,6 @@ function start() {
         network: networks.base,
         facilitatorContract: contract,
         asset: networks.base.usdc,
-        blockTimeMs: 2_000,
       },
       ask: () =>
         Promise.reject(

@@ -57,7 +57,6 @@ function readableChain(
   return {
     ...{ network, asset },
     facilitatorContract: network.facilitatorContract,
-    blockTimeMs: network.blockTimeMs,
     async ask(method, ...params): Promise<RpcAnswer> {
       for (const endpoint of endpoints) {
         try {
