@@ -1,7 +1,7 @@
 import type { Ledger } from "../ledger/ledger.ts";
 import { recoveryStates } from "../ledger/recoveries.ts";
 import type { Settling } from "../methods/on-chain/settling.ts";
-import type { MetricSources, OperatorFunds } from "../observe/metrics/metrics.ts";
+import type { MetricSources, OperatorFunds } from "../observe/metrics/sources.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { withTimeout } from "../util/with-timeout.ts";
 import type { Lanes } from "./facilitator/context.ts";

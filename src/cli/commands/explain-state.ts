@@ -1,5 +1,5 @@
 import type { PayerState } from "../../methods/exact-eip3009/on-chain/state.ts";
-import { explanationOfReason, type RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
+import { explanationOfReason, type RefusalExplanation } from "../../observe/explain/explanations.ts";
 import type { NamedPayment } from "../../observe/explain/read-input.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address } from "../../protocol/hex.ts";

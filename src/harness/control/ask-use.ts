@@ -1,5 +1,5 @@
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
-import { findPaymentUse } from "../../observe/capture/payment-use.ts";
+import { findPaymentUse } from "../../observe/capture/chain-questions.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";

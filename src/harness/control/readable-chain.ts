@@ -1,6 +1,6 @@
 import { createLocalRpc, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
-import type { ReadableChain } from "../../observe/capture/payment-use.ts";
+import type { ReadableChain } from "../../observe/capture/chain-questions.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { statesKept } from "../nodes/launch-anvil.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";

@@ -2,8 +2,8 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
 import { publish } from "../../../test/support/publish.ts";
 import { createTimeline } from "../../observe/timeline/timeline.ts";
-import { describePayment } from "./describe-payment.ts";
 import { createJournalStore } from "./journal.ts";
+import { describePayment } from "./journal-reader.ts";
 
 const serviceId = "the service";
 

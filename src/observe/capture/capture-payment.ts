@@ -19,7 +19,7 @@ import { linesOf } from "../timeline/lines.ts";
 import { newestJudged, type PaymentRecord } from "../timeline/record.ts";
 import { summaryOf } from "../timeline/summary.ts";
 import type { Capture, CapturedChain } from "./capture-format.ts";
-import type { ReadableChain } from "./payment-use.ts";
+import type { ReadableChain } from "./chain-questions.ts";
 
 /** Replaces a signature that is left out of a capture. */
 const cutSignature: Hex = `0x${"00".repeat(65)}`;

@@ -92,7 +92,7 @@ export function explain(text: string, context: ExplainContext): Explanation {
 }
 
 /**
- * The version beside a payment, which decides nothing here. Only told of what can be read: a refusal of anything else
+ * The version beside a payment, which decides nothing here. Only said of what can be read: a refusal of anything else
  * has another cause.
  */
 function explainOuterVersion(

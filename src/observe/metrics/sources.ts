@@ -1,14 +1,61 @@
 import type * as promClient from "prom-client";
+import type { Address } from "../../protocol/hex.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
 import { memoizeFor } from "../../util/memoize-for.ts";
 import { withTimeout } from "../../util/with-timeout.ts";
-import type {
-  DirectSubmissions,
-  LaneLoad,
-  MetricSources,
-  Metrics,
-  OperatorFunds,
-  PendingSettlements,
-} from "./metrics.ts";
+
+/** What one operator of this process has under way on one network. */
+export type LaneLoad = {
+  network: NetworkName;
+  operator: Address;
+  /** Transactions that no block is known to hold. */
+  transactions: number;
+  /** Payments that wait for their turn, unsigned. */
+  queued: number;
+  /** Transactions that a block held which has vanished from the chain, and that are not mined again yet. */
+  vanished: number;
+  /** Transactions in blocks that too few RPC endpoints confirm. */
+  unconfirmed: number;
+  /** Whether its operator has its role, gas money, and its signer, by the last inspection. */
+  canSend: boolean;
+  isLow: boolean;
+};
+
+/** Settlements of one network whose outcome is not known, in the whole ledger. */
+export type PendingSettlements = {
+  network: NetworkName;
+  count: number;
+  /** Unix milliseconds at which the oldest was claimed; null when there is none. */
+  oldestClaimedAt: number | null;
+};
+
+export type OperatorFunds = {
+  network: NetworkName;
+  operator: Address;
+  /** In wei. */
+  balance: bigint;
+  /** What one settlement may cost now, in wei. */
+  transactionCost: bigint;
+};
+
+/** Payments of one network that were submitted directly to the token, in the whole ledger, by how far their forwards are. */
+export type DirectSubmissions = {
+  network: NetworkName;
+  state: "queued" | "sent" | "forwarded";
+  count: number;
+};
+
+/** What is looked up when the metrics are read. */
+export type MetricSources = {
+  /** Read by every scrape: must cost nothing. */
+  lanes(): readonly LaneLoad[];
+  pending(): Promise<readonly PendingSettlements[]>;
+  directSubmissions(): Promise<readonly DirectSubmissions[]>;
+  funds(): Promise<readonly OperatorFunds[]>;
+  health(): Promise<Readonly<Record<string, { ready: boolean }>>>;
+  /** Requests that are being answered, by operation. Read by every scrape. */
+  underWay(): Readonly<Record<"verify" | "settle", number>>;
+};
 
 /** How old the answer of a source may be, in milliseconds; funds cost requests to a provider. */
 const maxAgeMs = { pending: 5_000, directSubmissions: 5_000, funds: 30_000, health: 5_000 };
@@ -98,7 +145,7 @@ export function observeSources(options: {
   client: Pick<typeof promClient, "Counter" | "Gauge">;
   register: promClient.Registry;
   now: () => number;
-}): Metrics["observe"] {
+}): (added: Partial<MetricSources>) => void {
   const { client, register, now } = options;
   const sources: Partial<MetricSources> = {};
   const failures = new client.Counter({

@@ -133,10 +133,10 @@ test.each([
   let text = "";
   while (!/^id: /m.test(text)) text += (await known?.read())?.value ?? "";
   await known?.cancel();
-  const [era] = /(?<=^id: )[^.]+/m.exec(text) ?? [];
+  const [epoch] = /(?<=^id: )[^.]+/m.exec(text) ?? [];
   // Its headers come, although nothing has happened since.
   const again = await fetch(`http://127.0.0.1:${port}/events`, {
-    headers: { "last-event-id": `${era}.${version}` },
+    headers: { "last-event-id": `${epoch}.${version}` },
   });
   expect(again.status).toBe(200);
   if (begins === undefined) return;

@@ -90,7 +90,7 @@ function streamPayments(
     lastEventId,
   }: { timeline: Timeline; names: KnownNames; lastEventId: string | string[] | undefined },
 ): () => void {
-  let era = timeline.era();
+  let epoch = timeline.epoch();
   let sent = resumeAt(lastEventId, timeline);
   /** Whether so much waits for the reader that nothing more is written until it has read on. */
   let isUnread = false;
@@ -110,11 +110,11 @@ function streamPayments(
 
   function send(): void {
     if (response.destroyed || isFull()) return;
-    // What the reader knows is of another era, or nothing.
-    if (sent === undefined || era !== timeline.era()) {
+    // What the reader knows is of another epoch, or nothing.
+    if (sent === undefined || epoch !== timeline.epoch()) {
       response.write("event: reset\ndata: {}\n\n");
       sent = 0;
-      era = timeline.era();
+      epoch = timeline.epoch();
     }
     const from = sent;
     const changed = [...timeline.records()].filter(({ version }) => version > from);
@@ -122,7 +122,7 @@ function streamPayments(
       if (isFull()) return;
       for (const summary of summariesOf([record], names)) {
         const data = JSON.stringify(summary);
-        response.write(`id: ${era}.${summary.version}\nevent: payment\ndata: ${data}\n\n`);
+        response.write(`id: ${epoch}.${summary.version}\nevent: payment\ndata: ${data}\n\n`);
       }
       sent = record.version;
     }
@@ -148,6 +148,6 @@ function streamPayments(
 
 /** The version to go on from; undefined when the reader has to begin anew. */
 function resumeAt(lastEventId: string | string[] | undefined, timeline: Timeline): number | undefined {
-  const [, era, version] = /^([^.]*)\.(\d{1,15})$/.exec(String(lastEventId ?? "")) ?? [];
-  return era === timeline.era() && Number(version) <= timeline.version() ? Number(version) : undefined;
+  const [, epoch, version] = /^([^.]*)\.(\d{1,15})$/.exec(String(lastEventId ?? "")) ?? [];
+  return epoch === timeline.epoch() && Number(version) <= timeline.version() ? Number(version) : undefined;
 }

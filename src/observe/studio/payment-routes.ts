@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Operation } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
-import type { RefusalContext } from "../explain/explain-refusal.ts";
+import type { RefusalContext } from "../explain/explanations.ts";
 import type { PaymentRecord } from "../timeline/record.ts";
 import { newestSummaries } from "../timeline/summary.ts";
 import type { Timeline } from "../timeline/timeline.ts";

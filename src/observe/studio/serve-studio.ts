@@ -3,7 +3,7 @@ import { extname } from "node:path";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { self } from "../../util/self-command.ts";
-import type { RefusalContext } from "../explain/explain-refusal.ts";
+import type { RefusalContext } from "../explain/explanations.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import type { PaymentChain } from "./payment-detail.ts";
 import { againRoutes, paymentRoutes, type Resend } from "./payment-routes.ts";

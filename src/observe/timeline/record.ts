@@ -33,7 +33,7 @@ export type RpcEntry = Omit<Message<"rpc">, "serviceId" | "about"> & {
   readonly subject: Hex;
   /** How many payments and transactions shared the HTTP request. */
   readonly subjects: number;
-  /** The only request of the payment that was open; null where that cannot be told. */
+  /** The only request of the payment that was open; null where that is not certain. */
   readonly requestId: string | null;
 };
 

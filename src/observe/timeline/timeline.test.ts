@@ -353,9 +353,9 @@ test("of several requests of a payment, what the newest said is kept; a long bod
 test("after everything was forgotten, what was known before counts for nothing", () => {
   const { timeline, list } = start();
   verify(payment(1));
-  const before = { era: timeline.era(), version: list()[0]?.version };
+  const before = { epoch: timeline.epoch(), version: list()[0]?.version };
   timeline.clear();
-  expect(timeline.era()).not.toBe(before.era);
+  expect(timeline.epoch()).not.toBe(before.epoch);
   expect(list()).toEqual([]);
   verify(payment(1));
   expect(list()).toMatchObject([{ version: before.version, verify: { count: 1 } }]);

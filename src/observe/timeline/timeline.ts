@@ -1,8 +1,14 @@
 import { randomUUID } from "node:crypto";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { type Channel, warnOfObserver } from "../channels/channel.ts";
-import { channels, type FromService, type Message, type PaymentOutcome } from "../channels/channels.ts";
-import { paymentsHitBy } from "./marks.ts";
+import {
+  type Channel,
+  channels,
+  type FromService,
+  type Message,
+  type PaymentOutcome,
+  warnOfObserver,
+} from "../channels/channels.ts";
+import { paymentsHitBy } from "./match-calls.ts";
 import type { Entry, PaymentRecord } from "./record.ts";
 import { RecordMap, type TimelineBounds, type WritableRecord } from "./records.ts";
 
@@ -22,7 +28,7 @@ export type Timeline = {
   /** Calls the listener soon after anything changed, once for many changes. Gives what ends that. */
   onChange(listener: () => void): () => void;
   /** Another one after each {@link Timeline.clear}, and in each process. */
-  era(): string;
+  epoch(): string;
   /** Forgets everything. */
   clear(): void;
   /** Ends the subscriptions. */
@@ -43,7 +49,7 @@ export type TimelineOptions = {
 /** A service that runs for weeks must not fill the memory. */
 const usualBounds: TimelineBounds = { payments: 10_000, bytes: 100_000_000, entries: 2_000 };
 
-/** Changes are announced together. */
+/** Changes of so many milliseconds are announced at once. */
 const announceEveryMs = 50;
 
 /** Among so many payments, the newest, those that a fault hit are looked for. */
@@ -76,7 +82,7 @@ class ChannelTimeline implements Timeline {
   readonly #announcer = createAnnouncer();
   readonly #subscriptions: readonly (() => void)[];
   #version = 0;
-  #era = randomUUID();
+  #epoch = randomUUID();
 
   constructor(serviceId: string, { bounds = usualBounds, readTime }: TimelineOptions = {}) {
     this.#bounds = bounds;
@@ -128,8 +134,8 @@ class ChannelTimeline implements Timeline {
     return this.#announcer.onChange(listener);
   }
 
-  era(): string {
-    return this.#era;
+  epoch(): string {
+    return this.#epoch;
   }
 
   clear(): void {
@@ -138,7 +144,7 @@ class ChannelTimeline implements Timeline {
     this.#carried.clear();
     this.#blocks.clear();
     this.#version = 0;
-    this.#era = randomUUID();
+    this.#epoch = randomUUID();
     this.#announcer.announce();
   }
 
@@ -279,7 +285,7 @@ class ChannelTimeline implements Timeline {
   }
 }
 
-/** Tells listeners of changes soon after them, of many at once. */
+/** Calls listeners soon after changes, once for many. */
 function createAnnouncer(): Pick<Timeline, "onChange" | "close"> & { announce(): void } {
   const listeners = new Set<() => void>();
   let timer: NodeJS.Timeout | undefined;
@@ -291,7 +297,7 @@ function createAnnouncer(): Pick<Timeline, "onChange" | "close"> & { announce():
       try {
         listener();
       } catch (error) {
-        warnOfObserver("A reader of the studio could not be told of a payment", error);
+        warnOfObserver("A reader of the timeline could not be notified", error);
       }
     }
   }

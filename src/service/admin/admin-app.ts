@@ -1,9 +1,9 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { capturePayment } from "../../observe/capture/capture-payment.ts";
-import type { ReadableChain } from "../../observe/capture/payment-use.ts";
-import { createUseFinder } from "../../observe/capture/payment-use.ts";
-import type { RefusalContext } from "../../observe/explain/explain-refusal.ts";
+import type { ReadableChain } from "../../observe/capture/chain-questions.ts";
+import { createUseFinder } from "../../observe/capture/chain-questions.ts";
+import type { RefusalContext } from "../../observe/explain/explanations.ts";
 import { answerFrom, paymentRoutes } from "../../observe/studio/payment-routes.ts";
 import type { PaymentRecord } from "../../observe/timeline/record.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
@@ -92,7 +92,7 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
       chain: {
         transaction: (record) =>
           readChain(record, async (_, chain) =>
-            (await import("../../observe/capture/transaction-of.ts")).transactionOf(record, chain),
+            (await import("../../observe/capture/chain-questions.ts")).transactionOf(record, chain),
           ),
         authorizationUse: createUseFinder(chainOf),
       },

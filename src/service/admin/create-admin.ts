@@ -3,7 +3,7 @@ import { openEndpoints } from "../../chain/deploy/endpoints.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
-import type { ReadableChain } from "../../observe/capture/payment-use.ts";
+import type { ReadableChain } from "../../observe/capture/chain-questions.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import { tokensOf } from "../../protocol/known-token.ts";
 import { addToBuiltIn, findAsset } from "../../protocol/networks.ts";

@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { defineChannel, observerFailed } from "./channel.ts";
+import { defineChannel, observerFailed } from "./channels.ts";
 
 test("a message is not even made while there is no subscriber", () => {
   const channel = defineChannel<{ n: number }>("test-unheard");
@@ -36,7 +36,7 @@ test("a listener that throws ends neither the call nor the process, and is told 
   expect(warn.mock.calls).toEqual([
     [
       "A listener of x402-facilitator-kit:test-failing failed; payments are not affected by it. Please report it.",
-      { code: observerFailed, detail: expect.stringMatching(/Cannot convert object(.|\n)*channel\.test/) },
+      { code: observerFailed, detail: expect.stringMatching(/Cannot convert object(.|\n)*channels\.test/) },
     ],
   ]);
   warn.mockRestore();

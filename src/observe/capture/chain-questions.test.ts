@@ -7,7 +7,7 @@ import { networks } from "../../protocol/networks.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { createTimeline } from "../timeline/timeline.ts";
-import { createUseFinder } from "./payment-use.ts";
+import { createUseFinder } from "./chain-questions.ts";
 
 const { base } = networks;
 const contract = `0x${"f0".repeat(20)}` as const;
