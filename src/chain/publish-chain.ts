@@ -15,7 +15,9 @@ export function createChainPublisher(network: NetworkName, serviceId: string): (
   function publishBlock({ number, timestamp }: Head): void {
     if (number <= newest) return;
     newest = number;
-    channels.block.publish(() => ({ serviceId, network, number, timestamp }));
+    channels.block.publish(() => ({
+      ...{ kind: "block", at: Date.now(), serviceId, network, number, timestamp },
+    }));
   }
 
   return (chain) => ({
@@ -37,7 +39,7 @@ export function createChainPublisher(network: NetworkName, serviceId: string): (
       const { everywhere = false, hashes } = options;
       for (const [index, raw] of rawTransactions.entries()) {
         channels.transaction.publish(() => ({
-          ...{ serviceId, network, step: "broadcast", everywhere },
+          ...{ kind: "transaction", at: Date.now(), serviceId, network, step: "broadcast", everywhere },
           transaction: hashes?.[index] ?? keccak256(raw),
         }));
       }
@@ -50,7 +52,7 @@ export function createChainPublisher(network: NetworkName, serviceId: string): (
         if (receipt === null) continue;
         const { hash: transaction, succeeded, blockNumber, blockHash } = receipt;
         channels.transaction.publish(() => ({
-          ...{ serviceId, network, step: "receipt", transaction },
+          ...{ kind: "transaction", at: Date.now(), serviceId, network, step: "receipt", transaction },
           ...{ succeeded, blockNumber, blockHash },
         }));
       }

@@ -14,7 +14,8 @@ import { recoveryStates } from "../ledger/recoveries.ts";
 import type { Settling } from "../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../methods/on-chain/ways-to-pay.ts";
 import { channels } from "../observe/channels/channels.ts";
-import { type MetricSources, noMetrics, type OperatorFunds } from "../observe/metrics/metrics.ts";
+import { noMetrics } from "../observe/metrics/metrics.ts";
+import type { MetricSources, OperatorFunds } from "../observe/metrics/sources.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { withTimeout } from "../util/with-timeout.ts";
 import type { Lanes } from "./facilitator/context.ts";
@@ -87,8 +88,14 @@ export function openParts(options: ServiceOptions): ServiceParts {
         exchanged(exchange) {
           counted.exchanged(exchange);
           channels.rpc.publish(() => {
-            const { questions, ...rest } = exchange;
-            return { serviceId, network: network.name, ...rest, about: methodsAbout(questions) };
+            const { endpoint, purpose, methods, durationMs, error, questions } = exchange;
+            return {
+              kind: "rpc",
+              at: Date.now(),
+              serviceId,
+              network: network.name,
+              ...{ endpoint, purpose, methods, durationMs, error, about: methodsAbout(questions) },
+            };
           });
         },
       },

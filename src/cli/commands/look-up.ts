@@ -2,8 +2,11 @@ import { askState, askUse } from "../../harness/control/ask-chain.ts";
 import type { PayerState } from "../../methods/exact-eip3009/on-chain/state.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import type { ExplainContext } from "../../observe/explain/explain-input.ts";
-import { explanationOfReason, type RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
-import type { KnownOfChain } from "../../observe/explain/format-explanation.ts";
+import {
+  explanationOfReason,
+  type KnownOfChain,
+  type RefusalExplanation,
+} from "../../observe/explain/explanations.ts";
 import type { NamedPayment } from "../../observe/explain/read-input.ts";
 import { mostListed, type PaymentDetail, type PaymentSummary } from "../../observe/studio/payment-view.ts";
 import { explainUse, type SettledHere, settledHere } from "../../observe/studio/refusal-details.ts";

@@ -1,5 +1,5 @@
 import { readWholeNumber } from "../../config/values.ts";
-import { describeMistake } from "../../observe/explain/format-explanation.ts";
+import { describeMistake } from "../../observe/explain/explanations.ts";
 import {
   mostListed,
   type PaymentDetail,

@@ -1,4 +1,4 @@
-import type { RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
+import type { RefusalExplanation } from "../../observe/explain/explanations.ts";
 import type { OperationView, PaymentSummary } from "../../observe/studio/payment-view.ts";
 import { formatAmount, type TokenUnits } from "../../protocol/token-units.ts";
 import { escapeControls } from "../../util/text.ts";

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
-import { channels } from "../../observe/channels/channels.ts";
+import { publish } from "../../../test/support/publish.ts";
 import { createTimeline } from "../../observe/timeline/timeline.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { TimeBudget } from "../../util/time-budget.ts";
@@ -24,10 +24,10 @@ function linesOf(payments: number, budget?: TimeBudget): PaymentLine[] {
     const signature: Hex = `0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798${"02".repeat(32)}1b`;
     const payment = examplePayment({ payTo: contract, resource: "", nonce, signature });
     const { settlementId } = payment;
-    channels.answer.publish(() => ({
+    publish("answer", {
       ...{ serviceId: "the service", requestId: `${index}`, operation: "verify", settlementId, payment },
       ...{ status: 200, result: { outcome: "invalid", reason, message }, tookMs: 3 },
-    }));
+    });
   }
   return lines;
 }

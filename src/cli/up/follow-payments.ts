@@ -1,4 +1,4 @@
-import type { RefusalContext, RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
+import type { RefusalContext, RefusalExplanation } from "../../observe/explain/explanations.ts";
 import { explainRecord } from "../../observe/studio/payment-detail.ts";
 import { summaryOf } from "../../observe/timeline/summary.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";

@@ -3,7 +3,7 @@ import { createLocalRpc, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import { askPayerState, type PayerState } from "../../methods/exact-eip3009/on-chain/state.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
-import { findPaymentUse, type ReadableChain } from "../../observe/capture/payment-use.ts";
+import { findPaymentUse, type ReadableChain } from "../../observe/capture/chain-questions.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { type PayToPolicy, payToPolicies, type SignedPayment } from "../../protocol/signed-payment.ts";
@@ -12,9 +12,6 @@ import type { ControlledHarness } from "./controlled-harness.ts";
 import { askHarness } from "./find-harness.ts";
 import { requestJson } from "./http-json.ts";
 
-/** Local blocks are at most this far apart. */
-const blockTimeMs = 1_000;
-
 /** A local chain as people's questions about a payment are asked of it; undefined where it does not run here. */
 export function readableChainOf(
   chains: ControlledHarness["chains"],
@@ -22,7 +19,7 @@ export function readableChainOf(
 ): ReadableChain | undefined {
   const chain = network === null ? undefined : chains[network];
   if (chain === undefined) return undefined;
-  return { ...chain, blockTimeMs, statesKept, ask: askNode(chain.rpcUrl) };
+  return { ...chain, statesKept, ask: askNode(chain.rpcUrl) };
 }
 
 /** Asks a local node. */

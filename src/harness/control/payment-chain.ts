@@ -1,5 +1,4 @@
-import { createUseFinder } from "../../observe/capture/payment-use.ts";
-import { transactionOf } from "../../observe/capture/transaction-of.ts";
+import { createUseFinder, transactionOf } from "../../observe/capture/chain-questions.ts";
 import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
 import { readableChainOf } from "./ask-chain.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";

@@ -43,7 +43,10 @@ export function createFaults(options: {
     faultId: string,
     hit: Pick<FaultHit, "methods" | "calls">,
   ): void {
-    channels.fault.publish(() => ({ serviceId, network, faultId, fault, ...hit }));
+    channels.fault.publish(() => ({
+      ...{ kind: "fault", at: Date.now(), serviceId, network, faultId, fault },
+      ...hit,
+    }));
   }
 
   /** Sets a fault of a connection, which specs of chains are not. */

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
-import { channels } from "../../observe/channels/channels.ts";
+import { publish } from "../../../test/support/publish.ts";
 import { createTimeline } from "../../observe/timeline/timeline.ts";
-import { describePayment } from "./describe-payment.ts";
 import { createJournalStore } from "./journal.ts";
+import { describePayment } from "./journal-reader.ts";
 
 const serviceId = "the service";
 
@@ -19,14 +19,14 @@ test("a call that was made for a request stands after it, also where the end of 
   const { settlementId } = payment;
   const request = { serviceId, requestId: "a request", operation: "verify", settlementId, payment } as const;
 
-  channels.request.publish(() => request);
+  publish("request", request);
   const params = [{ data: payment.payment.nonce.toLowerCase() }];
   journal.onExchange({
     ...{ at: 1_001, tookMs: 2 },
     calls: [{ method: "eth_call", params, answer: { result: "0x", error: undefined }, faults: [] }],
   });
   vi.setSystemTime(1_020);
-  channels.answer.publish(() => ({ ...request, status: 200, result: { outcome: "valid" }, tookMs: 5 }));
+  publish("answer", { ...request, status: 200, result: { outcome: "valid" }, tookMs: 5 });
 
   const found = journal.payment(settlementId);
   expect(found?.requests).toMatchObject([{ at: 1_000, tookMs: 5 }]);

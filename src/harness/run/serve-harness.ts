@@ -7,7 +7,7 @@ import type { Database } from "../../ledger/database/database.ts";
 import { createMemoryDatabases } from "../../ledger/database/sqlite/memory.ts";
 import { dropLeases } from "../../ledger/leases.ts";
 import type { LedgerTables } from "../../ledger/rows.ts";
-import type { Resend } from "../../observe/studio/again-routes.ts";
+import type { Resend } from "../../observe/studio/payment-routes.ts";
 import { createTimeline, type Timeline } from "../../observe/timeline/timeline.ts";
 import { openTracing } from "../../observe/tracing/open-tracing.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";

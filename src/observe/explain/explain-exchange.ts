@@ -152,9 +152,9 @@ export function explainRefusedAnswer(answer: AnswerMembers): Finding {
   const { errorReason, errorMessage, situation } = answer;
   const given = errorReason ?? answer.invalidReason;
   const message = errorMessage ?? answer.invalidMessage;
-  const told = typeof message === "string" && message !== "" ? message : undefined;
+  const sentence = typeof message === "string" && message !== "" ? message : undefined;
   const at = "success" in answer || errorReason !== undefined ? "errorReason" : "invalidReason";
-  const got = told === undefined ? showValue(given) : `${showValue(given)}: ${told}`;
+  const got = sentence === undefined ? showValue(given) : `${showValue(given)}: ${sentence}`;
   // Of the reasons that are known, those that refuse nothing.
   const isUndetermined =
     typeof given === "string" && Object.hasOwn(reasonTexts, given) && !Object.hasOwn(reasons, given);

@@ -3,9 +3,12 @@ import { exampleBody } from "../../../test/support/example-payment.ts";
 import { hostileValues, replacedEverywhere } from "../../../test/support/hostile-values.ts";
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
-import { explain } from "./explain-input.ts";
-import { explainRefusal } from "./explain-refusal.ts";
-import { formatExplanation } from "./format-explanation.ts";
+import { type Explanation, explain } from "./explain-input.ts";
+import { explainRefusal, explanationOf, formatExplanations } from "./explanations.ts";
+
+/** An explanation as text for a terminal. */
+const formatExplanation = ({ findings, ...about }: Explanation) =>
+  formatExplanations(findings.map(explanationOf), about);
 
 const contract = "0x00000000000000000000000000000000000000F0";
 const contracts = { mainnet: contract, testnet: contract } as const;

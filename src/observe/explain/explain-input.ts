@@ -101,7 +101,7 @@ export function explain(text: string, context: ExplainContext): Explanation {
 }
 
 /**
- * The version beside a payment, which decides nothing here. Only told of what can be read: a refusal of anything else
+ * The version beside a payment, which decides nothing here. Only said of what can be read: a refusal of anything else
  * has another cause.
  */
 function explainOuterVersion(
@@ -137,12 +137,8 @@ function explainRequest(payload: unknown, requirements: unknown, context: Explai
     findings.push(finding("missing-member", "paymentRequirements", { expected: "an object" }));
   }
   if (paid.network !== undefined && asked?.network !== undefined && paid.network !== asked.network) {
-    findings.push(
-      finding("networks-differ", `${asked.at}.network`, {
-        got: asked.network.name,
-        expected: paid.network.name,
-      }),
-    );
+    const facts = { got: asked.network.name, expected: paid.network.name };
+    findings.push(finding("networks-differ", `${asked.at}.network`, facts));
   }
   const network = paid.network ?? asked?.network;
   if (asked !== undefined) findings.push(...explainTerms(asked, network, context));
@@ -163,21 +159,12 @@ function readVersion(payload: Record<string, unknown>, findings: Finding[]): Ver
   const looksLike: Version = isRecord(payload.accepted) ? 2 : 1;
   const version = payload.x402Version;
   if (version !== 1 && version !== 2) {
-    findings.push(
-      finding("missing-member", "paymentPayload.x402Version", {
-        got: showValue(version),
-        expected: "1 or 2",
-      }),
-    );
+    findings.push(missing("paymentPayload.x402Version", version, "1 or 2"));
     return looksLike;
   }
   if (version !== looksLike) {
-    findings.push(
-      finding("wrong-version", "paymentPayload.x402Version", {
-        got: showValue(version),
-        expected: `${looksLike}, going by its members`,
-      }),
-    );
+    const facts = { got: showValue(version), expected: `${looksLike}, going by its members` };
+    findings.push(finding("wrong-version", "paymentPayload.x402Version", facts));
   }
   return looksLike;
 }
@@ -193,9 +180,7 @@ function readSide(
   const network = readNetwork(`${at}.network`, value.network, version, findings, networks);
   const isShort = version === 1 && at === "paymentRequirements" && value.amount !== undefined;
   if (value.scheme !== "exact" && !(isShort && value.scheme === undefined)) {
-    findings.push(
-      finding("missing-member", `${at}.scheme`, { got: showValue(value.scheme), expected: '"exact"' }),
-    );
+    findings.push(missing(`${at}.scheme`, value.scheme, '"exact"'));
   }
   return { at, value, network, isShort };
 }
@@ -231,9 +216,8 @@ function explainTerms(
   const units = unitsAsked({ value, network }, context);
   findings.push(...explainNumber(`${at}.${amountName}`, value[amountName], units));
   if (value[amountName] === "0") {
-    findings.push(
-      finding("amount-zero", `${at}.${amountName}`, { got: '"0"', expected: "more than nothing" }),
-    );
+    const facts = { got: '"0"', expected: "more than nothing" };
+    findings.push(finding("amount-zero", `${at}.${amountName}`, facts));
   }
   if (network === undefined) return findings;
 
@@ -242,12 +226,8 @@ function explainTerms(
   const taken = configured.length > 0 ? configured : [network.usdc];
   const { asset } = value;
   if (!isAddress(asset)) {
-    findings.push(
-      finding("missing-member", `${at}.asset`, {
-        got: showValue(asset),
-        expected: `the token's address, ${taken.map((token) => token.address).join(" or ")}`,
-      }),
-    );
+    const addresses = taken.map((token) => token.address).join(" or ");
+    findings.push(missing(`${at}.asset`, asset, `the token's address, ${addresses}`));
   } else if (!taken.some(({ address }) => sameAddress(address, asset))) {
     const home = networks.all.find((one) => sameAddress(one.usdc.address, asset));
     const or = configured.length > 0 ? "" : ", or an asset that the facilitator was configured for";
@@ -276,7 +256,7 @@ function explainPayTo(at: string, value: unknown, network: Network, context: Exp
   const { contracts, payTo = "contract" } = context;
   const contract = contracts[network.tier];
   const expected = `${contract} (the facilitator contract on ${network.name})`;
-  if (!isAddress(value)) return [finding("missing-member", at, { got: showValue(value), expected })];
+  if (!isAddress(value)) return [missing(at, value, expected)];
   if (sameAddress(value, contract)) return [];
   if (isOfOtherTier(value, network, context)) return [finding("other-tier", at, { got: value, expected })];
   return payTo === "contract" ? [finding("pay-to-not-accepted", at, { got: value, expected })] : [];
@@ -297,7 +277,7 @@ function explainTo(
   const expected = sameAddress(wanted, contract)
     ? `${contract} (the facilitator contract on ${network.name})`
     : `${wanted}, as ${asked?.at}.payTo asks`;
-  if (!isAddress(value)) return [finding("missing-member", at, { got: showValue(value), expected })];
+  if (!isAddress(value)) return [missing(at, value, expected)];
   // Of a payment header alone it is not known where it is to go.
   if (sameAddress(value, wanted) || (!isContractAlone && asked === undefined)) return [];
   const facts = { got: value, expected };
@@ -321,22 +301,9 @@ function explainAuthorization(
   context: ExplainContext,
 ): Finding[] {
   const at = "paymentPayload.payload";
-  if (!isRecord(payload))
-    return [
-      finding("missing-member", at, {
-        got: showValue(payload),
-        expected: "an object with signature and authorization",
-      }),
-    ];
-  const { authorization } = payload;
-  if (!isRecord(authorization)) {
-    return [
-      finding("missing-member", `${at}.authorization`, {
-        got: showValue(authorization),
-        expected: "an object",
-      }),
-    ];
-  }
+  if (!isRecord(payload)) return [missing(at, payload, "an object with signature and authorization")];
+  const { authorization, signature } = payload;
+  if (!isRecord(authorization)) return [missing(`${at}.authorization`, authorization, "an object")];
   const findings: Finding[] = [];
   const units = unitsAsked(asked ?? { value: {}, network }, context);
   const number = (name: string, unitsOfIt?: TokenUnits) => {
@@ -348,20 +315,11 @@ function explainAuthorization(
   const validAfter = number("validAfter");
   const validBefore = number("validBefore");
   if (!isAddress(authorization.from)) {
-    findings.push(
-      finding("missing-member", "authorization.from", {
-        got: showValue(authorization.from),
-        expected: "the payer's address",
-      }),
-    );
+    findings.push(missing("authorization.from", authorization.from, "the payer's address"));
   }
   if (!isBytes32(authorization.nonce)) {
-    findings.push(
-      finding("missing-member", "authorization.nonce", {
-        got: showValue(authorization.nonce),
-        expected: "32 bytes: 0x and 64 hexadecimal digits",
-      }),
-    );
+    const expected = "32 bytes: 0x and 64 hexadecimal digits";
+    findings.push(missing("authorization.nonce", authorization.nonce, expected));
   }
   if (network !== undefined) {
     findings.push(...explainTo(authorization.to, asked, network, context));
@@ -371,15 +329,9 @@ function explainAuthorization(
   }
   findings.push(...explainTimes(validAfter, validBefore, context));
   if (context.signatureHeld !== true) {
-    findings.push(
-      ...explainSignature({
-        authorization,
-        signature: payload.signature,
-        network,
-        required: asked?.value,
-        tokens: context.tokens,
-      }),
-    );
+    const { tokens } = context;
+    const required = asked?.value;
+    findings.push(...explainSignature({ authorization, signature, network, required, tokens }));
   }
   return findings;
 }
@@ -414,12 +366,8 @@ function explainAmounts(value: bigint, { at, value: terms }: Side, units: TokenU
   };
   const power = powerOfTenBetween(value, required);
   if (power === undefined) return [finding("amount-differs", "authorization.value", facts)];
-  return [
-    finding("amount-off-by-decimals", "authorization.value", {
-      ...facts,
-      fix: adviceOnPower(power, units),
-    }),
-  ];
+  const fix = adviceOnPower(power, units);
+  return [finding("amount-off-by-decimals", "authorization.value", { ...facts, fix })];
 }
 
 function explainTimes(
@@ -430,39 +378,21 @@ function explainTimes(
   const findings: Finding[] = [];
   const inMilliseconds = (time: bigint | undefined) =>
     time !== undefined && time > 100_000_000_000n && time < 100_000_000_000_000n;
-  for (const [name, time] of [
-    ["validAfter", validAfter],
-    ["validBefore", validBefore],
-  ] as const) {
-    if (time !== undefined && inMilliseconds(time)) {
-      findings.push(
-        finding("times-in-milliseconds", `authorization.${name}`, {
-          got: `${time}`,
-          expected: `${time / 1000n}`,
-        }),
-      );
-    }
+  for (const [name, time] of Object.entries({ validAfter, validBefore })) {
+    if (time === undefined || !inMilliseconds(time)) continue;
+    const facts = { got: `${time}`, expected: `${time / 1000n}` };
+    findings.push(finding("times-in-milliseconds", `authorization.${name}`, facts));
   }
   if (now === undefined) return findings;
   if (validAfter !== undefined && !inMilliseconds(validAfter) && validAfter >= now) {
-    findings.push(
-      finding("not-valid-yet", "authorization.validAfter", {
-        got: `${validAfter}, ${validAfter - now} s ahead of ${clock ?? "the clock"}`,
-        expected: `below ${now}`,
-      }),
-    );
+    const got = `${validAfter}, ${validAfter - now} s ahead of ${clock ?? "the clock"}`;
+    findings.push(finding("not-valid-yet", "authorization.validAfter", { got, expected: `below ${now}` }));
   }
   if (validBefore !== undefined && validBefore < now + expiryMarginSeconds) {
-    const got =
-      validBefore < now
-        ? `${validBefore}, ${now - validBefore} s ago`
-        : `${validBefore}, in ${validBefore - now} s`;
-    findings.push(
-      finding("expired", "authorization.validBefore", {
-        got: clock === undefined ? got : `${got} by ${clock}`,
-        expected: `at least ${now + expiryMarginSeconds}`,
-      }),
-    );
+    const distance = validBefore < now ? `${now - validBefore} s ago` : `in ${validBefore - now} s`;
+    const got = `${validBefore}, ${distance}${clock === undefined ? "" : ` by ${clock}`}`;
+    const expected = `at least ${now + expiryMarginSeconds}`;
+    findings.push(finding("expired", "authorization.validBefore", { got, expected }));
   }
   return findings;
 }
@@ -473,9 +403,8 @@ function explainNumber(at: string, value: unknown, units: TokenUnits | undefined
   if (typeof value === "string" && /^[1-9]\d{77,}$/.test(value)) {
     return [finding("number-too-large", at, { got: showValue(value), expected: "below 2^256" })];
   }
-  const facts = { got: showValue(value), expected: "a string of decimal digits" };
-  const missing = finding("missing-member", at, facts);
-  if (units === undefined) return [missing];
+  const unreadable = missing(at, value, "a string of decimal digits");
+  if (units === undefined) return [unreadable];
   const { symbol, decimals } = units;
   const text = typeof value === "string" && value.length < 100 ? value : "";
   const [, digits = "", unit = ""] = /^\$?(\d*\.?\d+)\s*(\D.*)?$/.exec(text) ?? [];
@@ -485,17 +414,16 @@ function explainNumber(at: string, value: unknown, units: TokenUnits | undefined
     ["", "usd", "usdc", "$", symbol.toLowerCase()].includes(unit.toLowerCase()) &&
     /[^\d\s]/.test(text)
   ) {
-    return [finding("amount-in-dollars", at, { got: facts.got, expected: `"${inTokens}"` })];
+    return [finding("amount-in-dollars", at, { got: showValue(value), expected: `"${inTokens}"` })];
   }
-  return [missing];
+  return [unreadable];
 }
 
 /** Checks the offers of a 402, as far as possible before anything is signed. */
 function explainChallenge(accepts: readonly unknown[], version: Version, context: ExplainContext): Finding[] {
   const each = accepts.map((entry, index) => {
     const at = `accepts[${index}]`;
-    if (!isRecord(entry))
-      return [finding("missing-member", at, { got: showValue(entry), expected: "an object" })];
+    if (!isRecord(entry)) return [missing(at, entry, "an object")];
     const findings: Finding[] = [];
     const side = readSide(at, entry, version, findings, context);
     const token = tokenAsked(side, context);
@@ -517,8 +445,7 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
   if (fields.success === true) {
     const { transaction, network } = fields;
     if (!isBytes32(transaction)) {
-      const facts = { got: showValue(transaction), expected: "the hash of the transaction that paid" };
-      return { findings: [finding("missing-member", "transaction", facts)] };
+      return { findings: [missing("transaction", transaction, "the hash of the transaction that paid")] };
     }
     const where = typeof network === "string" ? ` on ${network}` : "";
     return {
@@ -533,6 +460,11 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
     };
   }
   return { findings: [explainRefusedAnswer(fields)] };
+}
+
+/** A member that is not there, or not what it is to be. */
+function missing(at: string, value: unknown, expected: string): Finding {
+  return finding("missing-member", at, { got: showValue(value), expected });
 }
 
 function isAddress(value: unknown): value is Address {

@@ -1,10 +1,10 @@
 import Fastify from "fastify";
 import { expect, onTestFinished, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
+import { publish } from "../../../test/support/publish.ts";
 import { KitError } from "../../util/errors.ts";
-import { channels } from "../channels/channels.ts";
 import { createTimeline } from "../timeline/timeline.ts";
-import { againRoutes } from "./again-routes.ts";
+import { againRoutes } from "./payment-routes.ts";
 
 const contract = "0x00000000000000000000000000000000000000F0";
 
@@ -17,9 +17,9 @@ test("a capture that cannot be made says why, and what to do", async () => {
     timeline.close();
     await app.close();
   });
-  channels.request.publish(() => ({
+  publish("request", {
     ...{ serviceId: "the service", requestId: "1", operation: "verify", settlementId, payment },
-  }));
+  });
   const hints = ["Capture a payment soon after it was made."];
   againRoutes(app, {
     timeline,

@@ -1,9 +1,10 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
+import { publish } from "../../../test/support/publish.ts";
 import { authorizationOf } from "../../methods/exact-eip3009/payload.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import { refusals } from "../../protocol/refusals.ts";
-import { channels, type RequestResult, type SettlementStep } from "../channels/channels.ts";
+import type { RequestResult, SettlementStep } from "../channels/channels.ts";
 import { createTimeline } from "../timeline/timeline.ts";
 import { describePayment } from "./payment-detail.ts";
 
@@ -26,9 +27,9 @@ async function describe(result: RequestResult, steps: readonly SettlementStep[])
   const timeline = createTimeline(serviceId);
   onTestFinished(() => timeline.close());
   const about = { serviceId, requestId: "1", operation: "settle", settlementId, payment } as const;
-  channels.request.publish(() => about);
-  channels.answer.publish(() => ({ ...about, status: 200, result, tookMs: 3 }));
-  for (const step of steps) channels.settlement.publish(() => step);
+  publish("request", about);
+  publish("answer", { ...about, status: 200, result, tookMs: 3 });
+  for (const step of steps) publish("settlement", step);
   const record = timeline.find(settlementId);
   if (record === undefined) throw new Error("the timeline has no such payment");
   const authorizationUse = vi.fn(async () => use);
@@ -93,9 +94,9 @@ test("the chain's clock is compared with this machine's by the time of the refus
   const result = { outcome: "invalid", reason, message, situation, chainTime } as const;
   vi.useFakeTimers({ toFake: ["Date"], now: Number(validBefore + 5n) * 1_000 });
   onTestFinished(() => void vi.useRealTimers());
-  channels.answer.publish(() => ({ ...about, status: 200, result, tookMs: 3 }));
+  publish("answer", { ...about, status: 200, result, tookMs: 3 });
   vi.setSystemTime(Number(validBefore + 605n) * 1_000);
-  channels.delivery.publish(() => ({ serviceId, requestId: "1", settlementId, fate: "delivered" }));
+  publish("delivery", { serviceId, requestId: "1", settlementId, fate: "delivered" });
   const record = timeline.find(settlementId);
   if (record === undefined) throw new Error("the timeline has no such payment");
   const { explanations } = await describePayment(record, { contracts }, undefined);

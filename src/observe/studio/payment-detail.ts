@@ -11,7 +11,7 @@ import {
   type RefusalContext,
   type RefusalExplanation,
   requestBodyOf,
-} from "../explain/explain-refusal.ts";
+} from "../explain/explanations.ts";
 import { isRecord } from "../explain/read-input.ts";
 import { linesOf } from "../timeline/lines.ts";
 import { chainTimeOf, type PaymentRecord, receivedIn } from "../timeline/record.ts";
@@ -83,7 +83,7 @@ const refusalsOfUsed: ReadonlySet<string | null> = new Set([
 const stepsOfFailed: ReadonlySet<string | null> = new Set(["failed", "recoveryQueued", "recoveryPostponed"]);
 
 /**
- * Whether a payment was refused and nothing that was seen here tells that its authorization is unused: it may have been
+ * Whether a payment was refused and nothing that was seen here says that its authorization is unused: it may have been
  * used straight on the token, or before this process began. That also makes settles fail that were answered as pending.
  */
 function mayBeUsedElsewhere(summary: PaymentSummary, timeline: PaymentDetail["timeline"]): boolean {

@@ -28,12 +28,12 @@ export type ChecksEntry = Pick<Message<"checks">, "kind" | "at" | "checks"> & {
 export type AnswerEntry = Omit<Message<"answer">, "serviceId" | "payment" | "settlementId" | "body">;
 
 /** Calls in one HTTP request to a node that were made for the payment, or for a transaction that carries it. */
-export type RpcEntry = Omit<Message<"rpc">, "about"> & {
+export type RpcEntry = Omit<Message<"rpc">, "serviceId" | "about"> & {
   /** The settlement id, or the hash of the transaction. */
   readonly subject: Hex;
   /** How many payments and transactions shared the HTTP request. */
   readonly subjects: number;
-  /** The only request of the payment that was open; null where that cannot be told. */
+  /** The only request of the payment that was open; null where that is not certain. */
   readonly requestId: string | null;
 };
 

@@ -21,7 +21,7 @@ const noneOpen: readonly OpenRequest[] = [];
 const mostBody = 4_096;
 
 /** What a record and the payment in it take, and what an entry does, besides their texts. */
-const recordBytes = 3_000;
+const recordBytes = 2_000;
 const entryBytes = 150;
 
 /** A record as the timeline writes it. */

@@ -2,8 +2,8 @@ import { builtInNetworks, type Network, type NetworkRegistry } from "../../proto
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { type KnownTokens, knownToken, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";
-import { warnOfObserver } from "../channels/channel.ts";
 import type { ReceivedBody } from "../channels/channels.ts";
+import { warnOfObserver } from "../channels/channels.ts";
 import { namesIn, readInput } from "../explain/read-input.ts";
 import type { OperationView, PaymentSummary } from "../studio/payment-view.ts";
 import { type AnswerEntry, type Entry, type PaymentRecord, receivedIn } from "./record.ts";

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { exampleBody, examplePayment, parseBody } from "../../../test/support/example-payment.ts";
+import { publish } from "../../../test/support/publish.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { channels, type PaymentOutcome } from "../channels/channels.ts";
+import type { PaymentOutcome } from "../channels/channels.ts";
 import { linesOf } from "./lines.ts";
 import { chainTimeOf, newestJudged } from "./record.ts";
 import { newestSummaries, summariesOf } from "./summary.ts";
@@ -48,7 +49,7 @@ function verify(request: PaymentRequest, { from = serviceId, end = true, body = 
   const requestId = `request ${requests++}`;
   const { settlementId } = request;
   const about = { serviceId: from, requestId, operation: "verify", settlementId, payment: request } as const;
-  channels.request.publish(() => ({ ...about, body }));
+  publish("request", { ...about, body });
   tick();
   check(request, from);
   tick();
@@ -60,10 +61,10 @@ function verify(request: PaymentRequest, { from = serviceId, end = true, body = 
 }
 
 function check(request: PaymentRequest, from = serviceId): void {
-  channels.checks.publish(() => ({
+  publish("checks", {
     ...{ serviceId: from, settlementId: request.settlementId, payment: request },
     checks: [{ check: "signatureHolds", refusal: undefined }],
-  }));
+  });
 }
 
 function answer(
@@ -72,19 +73,19 @@ function answer(
   outcome: PaymentOutcome = "valid",
   from = serviceId,
 ): void {
-  channels.answer.publish(() => ({
+  publish("answer", {
     ...{ serviceId: from, requestId, operation: "verify", payment: request },
     ...{ settlementId: request.settlementId, status: 200, result: { outcome }, tookMs: 3 },
-  }));
+  });
 }
 
 /** Publishes an HTTP request that asks for each of these payments or transactions, and for nothing in particular. */
 function askNode(...subjects: readonly Hex[]): void {
-  channels.rpc.publish(() => ({
+  publish("rpc", {
     ...{ serviceId, network: "base", endpoint: "1", purpose: "read", durationMs: 2, error: undefined },
     methods: [...subjects.map(() => "eth_call"), "eth_getBalance"],
     about: new Map(subjects.map((subject) => [subject, ["eth_call"]])),
-  }));
+  });
 }
 
 test("a payment that cannot be summed up hides no other, and is a warning", () => {
@@ -161,10 +162,10 @@ test("those who watch hear of many changes once", async () => {
 });
 
 function sign(transaction: Hex, settlementIds: readonly Hex[]): void {
-  channels.transaction.publish(() => ({
+  publish("transaction", {
     ...{ serviceId, network: "base", transaction, step: "signed", purpose: "settle", txNonce: 1 },
     ...{ operator: contract, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, settlementIds },
-  }));
+  });
 }
 
 test("of calls to a node that many payments share, each has its own", () => {
@@ -211,9 +212,9 @@ test("a transaction that replaces another stands in its payments, which are foun
 
 /** Publishes that a fault hit some of the calls of an HTTP request. */
 function hit(calls: readonly { params: readonly unknown[]; isHit: boolean }[]): void {
-  channels.fault.publish(() => ({
+  publish("fault", {
     ...{ serviceId, network: "base", faultId: "1", fault: "error", methods: ["eth_call"], calls },
-  }));
+  });
 }
 
 test("a fault stands in the payments whose calls it hit, where it hit, and of no other under way", () => {
@@ -301,9 +302,9 @@ test("a payment that is asked for very often is known as it is now, with its new
   const one = payment(1);
   const { settlementId } = one;
   verify(one);
-  channels.settlement.publish(() => ({
+  publish("settlement", {
     ...{ serviceId, settlementId, step: "settled", transaction: `0x${"dd".repeat(32)}` },
-  }));
+  });
   for (let index = 0; index < 60; index++) verify(one);
   const requestId = verify(one, { end: false });
   expect(list()).toMatchObject([
@@ -352,9 +353,9 @@ test("of several requests of a payment, what the newest said is kept; a long bod
 test("after everything was forgotten, what was known before counts for nothing", () => {
   const { timeline, list } = start();
   verify(payment(1));
-  const before = { era: timeline.era(), version: list()[0]?.version };
+  const before = { epoch: timeline.epoch(), version: list()[0]?.version };
   timeline.clear();
-  expect(timeline.era()).not.toBe(before.era);
+  expect(timeline.epoch()).not.toBe(before.epoch);
   expect(list()).toEqual([]);
   verify(payment(1));
   expect(list()).toMatchObject([{ version: before.version, verify: { count: 1 } }]);
@@ -366,10 +367,10 @@ test("requests without a route are listed with what to do, and a flood of them l
   verify(one);
   for (let index = 0; index < 500; index++) {
     tick();
-    channels.unrouted.publish(() => ({
+    publish("unrouted", {
       ...{ serviceId, requestId: `lost ${index}`, method: "POST", path: "/v2/verify", status: 404 },
       message: "There is no route POST /v2/verify",
-    }));
+    });
   }
   const listed = list();
   expect(listed.length).toBeLessThanOrEqual(51);
@@ -382,7 +383,7 @@ test("requests without a route are listed with what to do, and a flood of them l
 });
 
 const seeBlock = (number: bigint, timestamp: bigint) =>
-  channels.block.publish(() => ({ serviceId, network: "base", number, timestamp }));
+  publish("block", { serviceId, network: "base", number, timestamp });
 
 /** Until a chain was asked. */
 const lookedUp = () => new Promise((resolve) => setImmediate(resolve));

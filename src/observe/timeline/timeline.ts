@@ -1,8 +1,14 @@
 import { randomUUID } from "node:crypto";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { type Channel, type Published, warnOfObserver } from "../channels/channel.ts";
-import { channels, type FromService, type Message, type PaymentOutcome } from "../channels/channels.ts";
-import { paymentsHitBy } from "./marks.ts";
+import {
+  type Channel,
+  channels,
+  type FromService,
+  type Message,
+  type PaymentOutcome,
+  warnOfObserver,
+} from "../channels/channels.ts";
+import { paymentsHitBy } from "./match-calls.ts";
 import type { Entry, PaymentRecord } from "./record.ts";
 import { RecordMap, type TimelineBounds, type WritableRecord } from "./records.ts";
 
@@ -22,7 +28,7 @@ export type Timeline = {
   /** Calls the listener soon after anything changed, once for many changes. Gives what ends that. */
   onChange(listener: () => void): () => void;
   /** Another one after each {@link Timeline.clear}, and in each process. */
-  era(): string;
+  epoch(): string;
   /** Forgets everything. */
   clear(): void;
   /** Ends the subscriptions. */
@@ -43,7 +49,7 @@ export type TimelineOptions = {
 /** A service that runs for weeks must not fill the memory. */
 const usualBounds: TimelineBounds = { payments: 10_000, bytes: 100_000_000, entries: 2_000 };
 
-/** Changes are announced together. */
+/** Changes of so many milliseconds are announced at once. */
 const announceEveryMs = 50;
 
 /** Among so many payments, the newest, those that a fault hit are looked for. */
@@ -76,7 +82,7 @@ class ChannelTimeline implements Timeline {
   readonly #announcer = createAnnouncer();
   readonly #subscriptions: readonly (() => void)[];
   #version = 0;
-  #era = randomUUID();
+  #epoch = randomUUID();
 
   constructor(serviceId: string, { bounds = usualBounds, readTime }: TimelineOptions = {}) {
     this.#bounds = bounds;
@@ -84,9 +90,9 @@ class ChannelTimeline implements Timeline {
     this.#payments = new RecordMap(bounds, (record) => this.#forgetCarriers(record));
     this.#others = new RecordMap({ payments: bounds.payments / 2, bytes: bounds.bytes / 4 }, () => {});
 
-    function on<Kind extends string, Content extends FromService>(
-      channel: Channel<Kind, Content>,
-      listener: (message: Published<Kind, Content>) => void,
+    function on<Message extends FromService>(
+      channel: Channel<Message>,
+      listener: (message: Message) => void,
     ): () => void {
       return channel.subscribe((message) => {
         if (message.serviceId === serviceId) listener(message);
@@ -128,8 +134,8 @@ class ChannelTimeline implements Timeline {
     return this.#announcer.onChange(listener);
   }
 
-  era(): string {
-    return this.#era;
+  epoch(): string {
+    return this.#epoch;
   }
 
   clear(): void {
@@ -138,7 +144,7 @@ class ChannelTimeline implements Timeline {
     this.#carried.clear();
     this.#blocks.clear();
     this.#version = 0;
-    this.#era = randomUUID();
+    this.#epoch = randomUUID();
     this.#announcer.announce();
   }
 
@@ -241,12 +247,15 @@ class ChannelTimeline implements Timeline {
     this.#carried.set(transaction, records).set(place, records);
   }
 
-  #onRpc({ about, ...message }: Message<"rpc">): void {
+  #onRpc(message: Message<"rpc">): void {
+    const { kind, at, network, endpoint, purpose, about, durationMs, error } = message;
+    const subjects = about.size;
     for (const [subject, methods] of about) {
       const payment = this.#payments.get(subject);
       const requestId = payment?.onlyOpen() ?? null;
-      const entry = { ...message, methods, subject, subjects: about.size, requestId };
-      this.#add(entry, payment === undefined ? this.#carriedBy(subject) : [payment]);
+      const asked = { endpoint, purpose, methods, durationMs, error, subject, subjects, requestId };
+      const records = payment === undefined ? this.#carriedBy(subject) : [payment];
+      this.#add({ kind, at, network, ...asked }, records);
     }
   }
 
@@ -276,7 +285,7 @@ class ChannelTimeline implements Timeline {
   }
 }
 
-/** Tells listeners of changes soon after them, of many at once. */
+/** Calls listeners soon after changes, once for many. */
 function createAnnouncer(): Pick<Timeline, "onChange" | "close"> & { announce(): void } {
   const listeners = new Set<() => void>();
   let timer: NodeJS.Timeout | undefined;
@@ -288,7 +297,7 @@ function createAnnouncer(): Pick<Timeline, "onChange" | "close"> & { announce():
       try {
         listener();
       } catch (error) {
-        warnOfObserver("A reader of the studio could not be told of a payment", error);
+        warnOfObserver("A reader of the timeline could not be notified", error);
       }
     }
   }

@@ -2,13 +2,9 @@ import * as api from "@opentelemetry/api";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
+import { publish } from "../../../test/support/publish.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import {
-  channels,
-  type RequestRead,
-  type SettlementStep,
-  type TransactionStep,
-} from "../channels/channels.ts";
+import type { RequestRead, SettlementStep, TransactionStep } from "../channels/channels.ts";
 import { createTimeline, type Timeline } from "../timeline/timeline.ts";
 import { createTracing, type Tracing } from "./create-tracing.ts";
 
@@ -39,19 +35,19 @@ const paymentWith = (digit: string) => examplePayment({ nonce: hash(digit) });
 function read(requestId: string, digit: string, message: Partial<RequestRead> = {}) {
   const payment = paymentWith(digit);
   const { settlementId } = payment;
-  channels.request.publish(() => ({
+  publish("request", {
     ...{ serviceId, requestId, operation: "settle", payment, settlementId },
     ...message,
-  }));
+  });
   return payment;
 }
 
 function settle(step: SettlementStep): void {
-  channels.settlement.publish(() => step);
+  publish("settlement", step);
 }
 
 function transact(step: TransactionStep): void {
-  channels.transaction.publish(() => step);
+  publish("transaction", step);
 }
 
 function claim(settlementId: Hex): void {
@@ -66,19 +62,19 @@ function sign(transaction: Hex, settlementIds: readonly Hex[]): void {
 }
 
 function end(payment: RequestRead["payment"], requestId: string): void {
-  channels.answer.publish(() => ({
+  publish("answer", {
     ...{ serviceId, requestId, operation: "settle", payment, settlementId: payment.settlementId },
     ...{ status: 200, result: { outcome: "settled" }, tookMs: 5 },
-  }));
+  });
 }
 
 /** One HTTP request that asks this method for each of these payments or transactions. */
 function callRpc(method: string, ...subjects: readonly Hex[]): void {
-  channels.rpc.publish(() => ({
+  publish("rpc", {
     ...{ serviceId, network: "base", endpoint: "1", purpose: "read", durationMs: 0, error: undefined },
     methods: [...subjects.map(() => method), "eth_getBalance"],
     about: new Map(subjects.map((subject) => [subject, [method]])),
-  }));
+  });
 }
 
 const named = (name: string) => exporter.getFinishedSpans().filter((span) => span.name === name);

@@ -2,7 +2,7 @@ import type { LightMyRequestResponse } from "fastify";
 import pino from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
-import { channels } from "../../observe/channels/channels.ts";
+import { publish } from "../../../test/support/publish.ts";
 import { createTimeline } from "../../observe/timeline/timeline.ts";
 import { invalid } from "../../protocol/catalogue.ts";
 import { networks } from "../../protocol/networks.ts";
@@ -26,7 +26,6 @@ function start() {
         network: networks.base,
         facilitatorContract: contract,
         asset: networks.base.usdc,
-        blockTimeMs: 2_000,
       },
       ask: () =>
         Promise.reject(
@@ -54,15 +53,15 @@ function refuseOne(): string {
   } as const;
   const refusal = invalid("signature_wrong", "Not signed by the payer");
   const headers = { traceparent: "00-aa-bb-01" };
-  channels.request.publish(() => ({ ...about, headers }));
-  channels.checks.publish(() => ({
+  publish("request", { ...about, headers });
+  publish("checks", {
     ...about,
     checks: [{ check: "signatureHolds", refusal }],
-  }));
-  channels.answer.publish(() => ({
+  });
+  publish("answer", {
     ...{ ...about, status: 200, tookMs: 2 },
     result: { outcome: "invalid", reason: refusal.reason, message: refusal.message },
-  }));
+  });
   return settlementId;
 }
 

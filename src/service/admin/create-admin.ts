@@ -4,8 +4,8 @@ import { openEndpoints } from "../../chain/deploy/endpoints.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import type { NetworkConfig, ServeConfig } from "../../config/serve-config.ts";
 import { capturePayment } from "../../observe/capture/capture-payment.ts";
-import { createUseFinder, type ReadableChain } from "../../observe/capture/payment-use.ts";
-import type { RefusalContext } from "../../observe/explain/explain-refusal.ts";
+import { createUseFinder, type ReadableChain } from "../../observe/capture/chain-questions.ts";
+import type { RefusalContext } from "../../observe/explain/explanations.ts";
 import { answerFrom, paymentRoutes } from "../../observe/studio/payment-routes.ts";
 import type { PaymentRecord } from "../../observe/timeline/record.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
@@ -63,7 +63,6 @@ function readableChain(
   return {
     ...{ network, asset },
     facilitatorContract: network.facilitatorContract,
-    blockTimeMs: network.blockTimeMs,
     async ask(method, ...params): Promise<RpcAnswer> {
       for (const endpoint of endpoints) {
         try {
@@ -158,7 +157,7 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
       chain: {
         transaction: (record) =>
           readChain(record, async (_, chain) =>
-            (await import("../../observe/capture/transaction-of.ts")).transactionOf(record, chain),
+            (await import("../../observe/capture/chain-questions.ts")).transactionOf(record, chain),
           ),
         authorizationUse: createUseFinder(chainOf),
       },

@@ -45,13 +45,22 @@ export type FacilitatorContext = {
 export type Waiting = { now: () => number; deadline: number; signal: AbortSignal };
 
 /**
- * Notes a check of one request for those who hear the channel `checks`, and gives its refusal back. With the first that is
- * noted, all before it in {@link checkNames} have passed.
+ * Notes a check of one request for those who hear the channel `checks`, and gives its refusal back. What is before it in
+ * {@link checkNames} and was not noted has passed.
  */
 export type Checked = <T extends Invalid | undefined>(check: CheckName, refusal: T) => T;
 
-/** Checks that passed are all alike: observers keep them for each request. */
+/** Checks that passed are all alike, and so are lists of them: observers keep them for each request. */
 const passed = checkNames.map((check): CheckMade => ({ check, refusal: undefined }));
+const passedLists = new Map<string, readonly CheckMade[]>();
+
+/** Those from one place in {@link checkNames} to before another. */
+function passedBetween(from: number, to: number): readonly CheckMade[] {
+  const key = `${from} ${to}`;
+  const list = passedLists.get(key) ?? passed.slice(from, to);
+  passedLists.set(key, list);
+  return list;
+}
 
 const unheard: Checked = (_check, refusal) => refusal;
 
@@ -59,21 +68,28 @@ const unheard: Checked = (_check, refusal) => refusal;
 export function publishChecksOf(payment: PaymentRequest, serviceId: string): Checked {
   if (!channels.checks.isHeard()) return unheard;
   const { settlementId } = payment;
-  let isFirst = true;
-  let noted: CheckMade[] = [];
+  /** The places of the first check that is not published, and of the one after the last. */
+  let from = 0;
+  let to = 0;
+  let refused: CheckMade | undefined;
 
   function publish(): void {
-    const checks = noted;
-    noted = [];
-    channels.checks.publish(() => ({ serviceId, settlementId, payment, checks }));
+    const held = passedBetween(from, to);
+    const checks = refused === undefined ? held : [...held, refused];
+    from = to;
+    refused = undefined;
+    channels.checks.publish(() => {
+      return { kind: "checks", at: Date.now(), serviceId, settlementId, payment, checks };
+    });
   }
 
   return (check, refusal) => {
-    if (noted.length === 0) queueMicrotask(publish);
     const place = checkNames.indexOf(check);
-    noted.push(...passed.slice(isFirst ? 0 : place, refusal === undefined ? place + 1 : place));
-    if (refusal !== undefined) noted.push({ check, refusal });
-    isFirst = false;
+    if (from === to && refused === undefined) queueMicrotask(publish);
+    // Settle makes some of them again.
+    if (place < from) from = place;
+    to = refusal === undefined ? place + 1 : place;
+    if (refusal !== undefined) refused = { check, refusal };
     return refusal;
   };
 }

@@ -2,16 +2,13 @@ import { expect, test } from "vitest";
 import { createHarness, type Harness, type PaymentRequestBody } from "../../../src/harness/index.ts";
 import { authorizationOf } from "../../../src/methods/exact-eip3009/payload.ts";
 import { parsePaymentRequest } from "../../../src/methods/methods.ts";
-import type { Channel } from "../../../src/observe/channels/channel.ts";
+import type { Channel } from "../../../src/observe/channels/channels.ts";
 import { channels } from "../../../src/observe/channels/channels.ts";
 
 /* What production does with a recoverer's key happens on the local chains too. */
 
 /** Resolves at the first message that matches. */
-function next<Kind extends string, Content>(
-  channel: Channel<Kind, Content>,
-  matches: (message: Content) => boolean,
-): Promise<void> {
+function next<Message>(channel: Channel<Message>, matches: (message: Message) => boolean): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const unsubscribe = channel.subscribe((message) => {
     if (!matches(message)) return;

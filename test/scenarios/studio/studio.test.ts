@@ -22,8 +22,7 @@ import {
 } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { parsePaymentRequest } from "../../../src/methods/methods.ts";
 import { channels } from "../../../src/observe/channels/channels.ts";
-import { requestTimeOf } from "../../../src/observe/studio/page/request-time.ts";
-import { vitestOf } from "../../../src/observe/studio/page/snippets.ts";
+import { requestTimeOf, vitestOf } from "../../../src/observe/studio/page/snippets.ts";
 import {
   type PaymentDetail,
   type PaymentSummary,
@@ -36,6 +35,7 @@ import { networks } from "../../../src/protocol/networks.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { startBrowser } from "../../support/browser.ts";
 import { findFaintTexts } from "../../support/contrast.ts";
+import { publish } from "../../support/publish.ts";
 import { type Body, post, sendFrom, signedRequest, startTestHarness } from "../../support/service.ts";
 
 /*
@@ -1258,8 +1258,8 @@ async function announcePayments(count: number): Promise<void> {
       payment: { ...read.request.payment, nonce },
     };
     const requestId = `announced-${index}`;
-    channels.request.publish(() => ({ serviceId, requestId, operation: "verify", settlementId, payment }));
-    channels.answer.publish(() => ({
+    publish("request", { serviceId, requestId, operation: "verify", settlementId, payment });
+    publish("answer", {
       serviceId,
       requestId,
       operation: "verify",
@@ -1268,7 +1268,7 @@ async function announcePayments(count: number): Promise<void> {
       status: 200,
       result: { outcome: "valid" },
       tookMs: 1,
-    }));
+    });
   }
 }
 

@@ -48,6 +48,8 @@ export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => 
         recordPayment(operation, request, reply, metrics);
         const { serviceId, id: requestId, payment } = request;
         channels.answer.publish(() => ({
+          kind: "answer",
+          at: Date.now(),
           serviceId,
           requestId,
           headers: traceHeadersOf(request),

@@ -28,6 +28,8 @@ export function readPaymentRequest(
   request.payment = payment;
   const { serviceId, id: requestId } = request;
   channels.request.publish(() => ({
+    kind: "request",
+    at: Date.now(),
     serviceId,
     requestId,
     headers: traceHeadersOf(request),

@@ -90,7 +90,7 @@ export const settleRoute: FastifyPluginAsync<{
             metrics.delivery(fate);
             const { serviceId, id: requestId } = request;
             channels.delivery.publish(() => ({
-              ...{ serviceId, requestId, fate },
+              ...{ kind: "delivery", at: Date.now(), serviceId, requestId, fate },
               settlementId: payment.settlementId,
             }));
           },

@@ -1,15 +1,15 @@
 import { expect, test, vi } from "vitest";
-import { defineChannel, observerFailed } from "./channel.ts";
+import { defineChannel, observerFailed } from "./channels.ts";
 
 test("a message is not even made while there is no subscriber", () => {
-  const channel = defineChannel<string, { n: number }>("test-unheard");
+  const channel = defineChannel<{ n: number }>("test-unheard");
   const describe = vi.fn(() => ({ n: 1 }));
   channel.publish(describe);
   expect(describe).not.toHaveBeenCalled();
 });
 
 test("every subscriber gets the message at once, until it unsubscribes", () => {
-  const channel = defineChannel<string, { n: number }>("test-heard");
+  const channel = defineChannel<{ n: number }>("test-heard");
   const [first, second]: [number[], number[]] = [[], []];
   const unsubscribe = channel.subscribe(({ n }) => first.push(n));
   channel.subscribe(({ n }) => second.push(n));
@@ -21,7 +21,7 @@ test("every subscriber gets the message at once, until it unsubscribes", () => {
 
 test("a listener that throws ends neither the call nor the process, and is told once", () => {
   const warn = vi.spyOn(process, "emitWarning").mockReturnValue(undefined);
-  const channel = defineChannel<string, { n: number }>("test-failing");
+  const channel = defineChannel<{ n: number }>("test-failing");
   const heard: number[] = [];
   const unsubscribes = [
     channel.subscribe(() => {
@@ -36,7 +36,7 @@ test("a listener that throws ends neither the call nor the process, and is told 
   expect(warn.mock.calls).toEqual([
     [
       "A listener of x402-facilitator-kit:test-failing failed; payments are not affected by it. Please report it.",
-      { code: observerFailed, detail: expect.stringMatching(/Cannot convert object(.|\n)*channel\.test/) },
+      { code: observerFailed, detail: expect.stringMatching(/Cannot convert object(.|\n)*channels\.test/) },
     ],
   ]);
   warn.mockRestore();
@@ -44,7 +44,7 @@ test("a listener that throws ends neither the call nor the process, and is told 
 
 test("a message that cannot be made ends no payment", () => {
   const warn = vi.spyOn(process, "emitWarning").mockReturnValue(undefined);
-  const channel = defineChannel<string, { n: number }>("test-unmade");
+  const channel = defineChannel<{ n: number }>("test-unmade");
   const unsubscribe = channel.subscribe(() => {});
   channel.publish(() => {
     throw new Error("not made");
@@ -56,14 +56,4 @@ test("a message that cannot be made ends no payment", () => {
 
 test("channels carry the name of the project, for subscribers that import nothing of it", () => {
   expect(defineChannel("test-named").name).toBe("x402-facilitator-kit:test-named");
-});
-
-test("a message has its kind, which is its channel's, and its time", () => {
-  vi.useFakeTimers({ toFake: ["Date"], now: 2_000 });
-  const channel = defineChannel<"test-kind", { n: number }>("test-kind");
-  const heard: object[] = [];
-  channel.subscribe((message) => heard.push(message));
-  channel.publish(() => ({ n: 1 }));
-  vi.useRealTimers();
-  expect(heard).toEqual([{ n: 1, kind: "test-kind", at: 2_000 }]);
 });

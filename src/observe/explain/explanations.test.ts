@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
 import { authorizationOf } from "../../methods/exact-eip3009/payload.ts";
 import { refusals } from "../../protocol/refusals.ts";
-import { explainRefusal, type RefusedRequest } from "./explain-refusal.ts";
+import { explainRefusal, type RefusedRequest } from "./explanations.ts";
 
 const request = examplePayment();
 const contract = request.payment.payTo;

@@ -1,24 +1,29 @@
 import { createChainReader } from "../../chain/chain-reader.ts";
 import { createLogReader } from "../../chain/log-reader.ts";
+import { readReceipt } from "../../chain/receipt-reader.ts";
+import { isAddress, isBytes, isWord, readQuantity } from "../../chain/rpc/read-hex.ts";
 import type { Rpc, RpcAnswer } from "../../chain/rpc/rpc.ts";
+import { decodeCall } from "../../methods/exact-eip3009/on-chain/decode-call.ts";
+import { decodeEvents, type PaymentEvent } from "../../methods/exact-eip3009/on-chain/events.ts";
 import { findUse } from "../../methods/exact-eip3009/on-chain/find-use.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
-import { UndeterminedError } from "../../util/errors.ts";
+import { KitError, UndeterminedError } from "../../util/errors.ts";
+import { membersOf } from "../../util/json.ts";
 import { withTimeout } from "../../util/with-timeout.ts";
 import type { PaymentChain } from "../studio/payment-detail.ts";
+import type { TransactionView } from "../studio/payment-view.ts";
 import type { PaymentRecord } from "../timeline/record.ts";
+import { summaryOf } from "../timeline/summary.ts";
 
 /** A chain that a capture reads. No transactions are sent. */
 export type ReadableChain = {
   network: Pick<Network, "name" | "chainId">;
   facilitatorContract: Address;
   asset: Asset;
-  /** The usual time between its blocks, in milliseconds. */
-  blockTimeMs: number;
   /** Of so many of its newest blocks a local node keeps the state, and of all blocks the logs. */
   statesKept?: number;
   /** A node's result of, or error for, one call; throws if the node does not answer. */
@@ -108,3 +113,54 @@ function boundedRpc({ network, ask }: Pick<ReadableChain, "network" | "ask">): P
     },
   };
 }
+
+/**
+ * A payment's newest transaction, read from a node and decoded: the call with its payments, without signatures, and
+ * the events.
+ *
+ * @throws {KitError} when the payment has no transaction, or the node does not know it
+ */
+export async function transactionOf(
+  record: PaymentRecord,
+  chain: Pick<ReadableChain, "network" | "ask"> | undefined,
+): Promise<TransactionView> {
+  const { transaction: hash } = summaryOf(record);
+  if (!isWord(hash) || chain === undefined)
+    throw new KitError("This payment has no transaction: nothing was sent for it");
+  const [{ result: sent }, { result: answer }] = await Promise.all([
+    chain.ask("eth_getTransactionByHash", hash),
+    chain.ask("eth_getTransactionReceipt", hash),
+  ]);
+  const { input, from, to, gas } = membersOf(sent);
+  if (!isBytes(input)) {
+    throw new KitError(`The node of ${chain.network.name} does not know transaction ${hash}`);
+  }
+  const receipt = readReceipt(answer, hash);
+  const { gasUsed, effectiveGasPrice } = membersOf(answer);
+  const mined = receipt && {
+    succeeded: receipt.succeeded,
+    blockNumber: `${receipt.blockNumber}`,
+    blockHash: receipt.blockHash,
+    gasUsed: decimal(gasUsed),
+    gasPrice: decimal(effectiveGasPrice),
+    fee: receipt.gasCost === undefined ? null : `${receipt.gasCost}`,
+    events: decodeEvents(receipt).map(viewOf),
+  };
+  return {
+    ...{ hash, from: textOr(from), to: textOr(to), gasLimit: decimal(gas) },
+    call: isAddress(to) ? decodeCall(to, input) : null,
+    mined: mined ?? null,
+  };
+}
+
+function viewOf({ name, emitter, logIndex, ...fields }: PaymentEvent) {
+  const values = Object.entries(fields).map(([key, value]) => [key, `${value}`]);
+  return { name, emitter, logIndex, fields: Object.fromEntries(values) };
+}
+
+function decimal(value: unknown): string | null {
+  const read = readQuantity(value);
+  return read === undefined ? null : `${read}`;
+}
+
+const textOr = (value: unknown) => (typeof value === "string" ? value : null);

@@ -1,13 +1,13 @@
 import { expect, onTestFinished, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
+import { publish } from "../../../test/support/publish.ts";
 import { authorizationUsedTopic, transferTopic } from "../../methods/exact-eip3009/on-chain/events.ts";
 import { addressWord, type Hex, uintWord } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { UndeterminedError } from "../../util/errors.ts";
-import { channels } from "../channels/channels.ts";
 import { createTimeline } from "../timeline/timeline.ts";
-import { createUseFinder } from "./payment-use.ts";
+import { createUseFinder } from "./chain-questions.ts";
 
 const { base } = networks;
 const contract = `0x${"f0".repeat(20)}` as const;
@@ -27,8 +27,8 @@ function readPayment() {
   const { settlementId } = payment;
   const about = { serviceId, requestId: "1", operation: "verify", settlementId, payment } as const;
   const result = { outcome: "invalid", reason: "invalid_transaction_state" } as const;
-  channels.request.publish(() => about);
-  channels.answer.publish(() => ({ ...about, status: 200, result, tookMs: 3 }));
+  publish("request", about);
+  publish("answer", { ...about, status: 200, result, tookMs: 3 });
   return () => {
     const record = timeline.find(settlementId);
     if (record === undefined) throw new Error("the timeline has no such payment");

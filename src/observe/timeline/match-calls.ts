@@ -4,8 +4,8 @@ import type { FaultHit } from "../channels/channels.ts";
 /** What may have a payment that can be searched for. */
 type Searchable = { readonly request: PaymentRequest | undefined };
 
-/** This many digits of a signature tell it from others; a shorter one, which is malformed, does not. */
-const markLength = 64;
+/** This many digits of a signature distinguish it from others; a shorter one, which is malformed, does not. */
+const digitsSearched = 64;
 
 /**
  * Whether JSON-RPC parameters, as JSON in lower case, are about a payment: its nonce is 32 random bytes and stands in every
@@ -14,8 +14,8 @@ const markLength = 64;
 export function isAbout({ request }: Searchable, text: string): boolean {
   if (request === undefined) return false;
   const { nonce, signature } = request.payment;
-  return [nonce.slice(2), signature.slice(2, 2 + markLength)].some(
-    (mark) => mark.length === markLength && text.includes(mark.toLowerCase()),
+  return [nonce.slice(2), signature.slice(2, 2 + digitsSearched)].some(
+    (digits) => digits.length === digitsSearched && text.includes(digits.toLowerCase()),
   );
 }
 

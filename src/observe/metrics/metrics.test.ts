@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { beforeEach, describe, expect, test } from "vitest";
-import { createMetrics } from "./create-metrics.ts";
 import type { Metrics } from "./metrics.ts";
+import { createMetrics } from "./metrics.ts";
 
 let time: number;
 let metrics: Metrics;

@@ -3,8 +3,8 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import Fastify from "fastify";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
+import { publish } from "../../../test/support/publish.ts";
 import { answerHalfClosed } from "../../service/http/connections/listen.ts";
-import { channels } from "../channels/channels.ts";
 import { createTimeline } from "../timeline/timeline.ts";
 import { paymentRoutes } from "./payment-routes.ts";
 
@@ -39,14 +39,14 @@ async function serve(payments: number) {
 }
 
 function fail(index: number): void {
-  channels.answer.publish(() => ({
+  publish("answer", {
     ...{ serviceId, requestId: `${index}`, operation: "verify", payment: undefined, settlementId: undefined },
     ...{
       status: 400,
       result: { outcome: "refused", reason: "malformed", message: "x".repeat(8_000) },
       tookMs: 1,
     },
-  }));
+  });
 }
 
 /** A reader of `/events`. */
@@ -133,10 +133,10 @@ test.each([
   let text = "";
   while (!/^id: /m.test(text)) text += (await known?.read())?.value ?? "";
   await known?.cancel();
-  const [era] = /(?<=^id: )[^.]+/m.exec(text) ?? [];
+  const [epoch] = /(?<=^id: )[^.]+/m.exec(text) ?? [];
   // Its headers come, although nothing has happened since.
   const again = await fetch(`http://127.0.0.1:${port}/events`, {
-    headers: { "last-event-id": `${era}.${version}` },
+    headers: { "last-event-id": `${epoch}.${version}` },
   });
   expect(again.status).toBe(200);
   if (begins === undefined) return;

@@ -6,7 +6,8 @@ import { type Finding, finding, isCause, mistakes } from "../../protocol/mistake
 import { isProblem } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { knownToken } from "../../protocol/token-units.ts";
-import { isMasked } from "../../util/text.ts";
+import { escapeControls, isMasked } from "../../util/text.ts";
+import type { Explanation } from "./explain-input.ts";
 import { type ExplainContext, explain } from "./explain-input.ts";
 
 /** A mistake in a payment, and its fix. */
@@ -47,7 +48,7 @@ export type RefusalContext = Pick<ExplainContext, "contracts" | "payTo" | "netwo
   hasOwnClock?: (() => boolean) | undefined;
 };
 
-/** Reasons that are given when signature and times were right, or do not matter any more. */
+/** The reasons of refusals when signature and times were right, or do not matter any more. */
 const beyondTimes: readonly (string | undefined)[] = ["insufficient_funds", "invalid_transaction_state"];
 
 /** The situations in which code at the payer's address decided, so that no key's signature is to be expected. */
@@ -146,7 +147,7 @@ function bodyText(
 function findMistakes(body: string | undefined, context: ExplainContext): RefusalExplanation[] {
   if (body === undefined) return [];
   const { kind, findings } = explain(body, context);
-  // What is no request at all is told better by the answer.
+  // What is no request at all is explained better by the answer.
   if (kind !== "request") return [];
   return findings.filter(({ got = "" }) => !isMasked(got)).map(explanationOf);
 }
@@ -157,4 +158,52 @@ export function explanationOf(found: Finding): RefusalExplanation {
   const { title, why } = { ...mistakes[mistake], ...found };
   const more = errorsSection(reason);
   return { mistake, title, at, got: got ?? null, expected: expected ?? null, why, fix, more };
+}
+
+/** What a chain was asked about a payment: whether its authorization was used, or also whether the payer can pay. */
+export type KnownOfChain = "nothing" | "use" | "state";
+
+/** All that is wrong with something, as text for a terminal. */
+export function formatExplanations(
+  explanations: readonly RefusalExplanation[],
+  { kind, says, known = "nothing" }: Omit<Explanation, "findings"> & { known?: KnownOfChain },
+): string {
+  if (explanations.length === 0) return escapeControls(says ?? nothingWrong(kind, known));
+  const what = kind === undefined ? "" : ` in this ${kind}`;
+  const count = explanations.length === 1 ? "One thing is" : `${explanations.length} things are`;
+  return [
+    `${count} wrong${what}:`,
+    ...explanations.flatMap((explanation, index) => {
+      const [title, ...facts] = describeMistake(explanation, "   ");
+      return ["", `${index + 1}. ${title}`, ...facts];
+    }),
+  ].join("\n");
+}
+
+/** Lines for a terminal about one mistake: its title, and what is known of it below, indented. */
+export function describeMistake(
+  { title, at, got, expected, why, fix, more }: RefusalExplanation,
+  indent: string,
+): readonly string[] {
+  const facts = { got, expected, why, fix, more };
+  return [
+    `${title}${at === "" ? "" : ` (${at})`}`,
+    ...Object.entries(facts).flatMap(([name, fact]) =>
+      fact === null || fact === "" ? [] : [`${indent}${`${name}:`.padEnd(9)} ${fact}`],
+    ),
+  ].map(escapeControls);
+}
+
+function nothingWrong(kind: Explanation["kind"], known: KnownOfChain): string {
+  if (kind === "challenge") {
+    return "Nothing is wrong with it: each of its offers names what the facilitator settles.";
+  }
+  if (known === "state") {
+    return "Nothing is wrong with it, and nothing on its chain stands in its way: balance, blacklist, pause and authorization were looked up.";
+  }
+  const open =
+    known === "use"
+      ? "balance and blacklist"
+      : "balance, blacklist and whether the authorization was used before";
+  return `Nothing is wrong with it as far as can be told without the chain: ${open} are not looked at.`;
 }
