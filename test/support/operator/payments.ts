@@ -88,7 +88,8 @@ export async function signRandomPayment(
   };
 }
 
-/** The longest that a caller waits before it asks again, in milliseconds. */
+/** How long a caller waits before it asks again where it is not told, in milliseconds; doubles each time. */
+const firstPauseMs = 300;
 const longestPauseMs = 2_000;
 
 /**
@@ -107,6 +108,7 @@ async function payOnce(payment: Payment, origin: string, isOver: () => boolean):
     authorization: customer.key,
     ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
   };
+  let pauseMs = firstPauseMs;
   while (!isOver()) {
     // A balancer's own answer is not JSON.
     const answer = await requestJson(`${origin}/v1/settle`, { method: "POST", headers, body }).catch(
@@ -125,7 +127,8 @@ async function payOnce(payment: Payment, origin: string, isOver: () => boolean):
       answered.refusals.push(`HTTP ${answer.status} ${errorMessage ?? title}`);
       return;
     }
-    const asked = Number(answer?.headers["retry-after"] ?? 0.3) * 1_000;
-    await sleep(Math.min(Math.max(asked, 100), longestPauseMs));
+    const { "retry-after": asked } = answer?.headers ?? {};
+    await sleep(asked === undefined ? pauseMs : Math.min(Math.max(Number(asked) * 1_000, 100), longestPauseMs));
+    pauseMs = Math.min(2 * pauseMs, longestPauseMs);
   }
 }
