@@ -1,5 +1,5 @@
 import type { Kysely } from "kysely";
-import { inTransaction } from "./database/transaction.ts";
+import { inTransaction } from "./database/transactions.ts";
 import type { Ledger } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
 import { fromAttempt } from "./rows.ts";

@@ -1,7 +1,7 @@
 import type { Kysely, Transaction } from "kysely";
 import type { Address } from "../protocol/hex.ts";
 import { KitError } from "../util/errors.ts";
-import { allAtOnce, inTransaction, withCommit } from "./database/transaction.ts";
+import { allAtOnce, inTransaction, withCommit } from "./database/transactions.ts";
 import { decideClaims } from "./decide-claims.ts";
 import type { ClaimRequest, Ledger } from "./ledger.ts";
 import { lockingAccounts } from "./locks.ts";

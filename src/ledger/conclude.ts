@@ -3,7 +3,7 @@ import type { Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { KitError, UndeterminedError } from "../util/errors.ts";
 import { together } from "../util/together.ts";
-import { allAtOnce, inTransaction, withCommit } from "./database/transaction.ts";
+import { allAtOnce, inTransaction, withCommit } from "./database/transactions.ts";
 import { type Charge, chargingGas } from "./gas-spending.ts";
 import type { Conclusion, Ledger, MinedTransaction } from "./ledger.ts";
 import { lockingTxNonces } from "./locks.ts";

@@ -6,7 +6,7 @@ import { createClaim } from "./claim.ts";
 import { createConclude } from "./conclude.ts";
 import { createConcluded } from "./concluded.ts";
 import type { Database } from "./database/database.ts";
-import { repeatable } from "./database/retrying.ts";
+import { repeatable } from "./database/transactions.ts";
 import { createGasSpending } from "./gas-spending.ts";
 import { createIdempotency } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";

@@ -1,7 +1,7 @@
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import { inSnapshot } from "./database/transaction.ts";
+import { inSnapshot } from "./database/transactions.ts";
 import type { Ledger } from "./ledger.ts";
 import { toSafeInteger } from "./rows.ts";
 import type { GasSpendingTable, LedgerTables } from "./tables.ts";

@@ -1,6 +1,5 @@
 import type { Kysely, Transaction } from "kysely";
-import { repeatable, UnansweredError } from "./database/retrying.ts";
-import { inTransaction } from "./database/transaction.ts";
+import { inTransaction, repeatable, UnansweredError } from "./database/transactions.ts";
 import type { IdempotencyEntry, KeptAnswer, Ledger } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
 import type { LedgerTables } from "./tables.ts";

@@ -12,7 +12,7 @@ import {
 } from "../../test/support/ledger/test-ledger.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import type { Database } from "./database/database.ts";
-import { UnansweredError } from "./database/retrying.ts";
+import { UnansweredError } from "./database/transactions.ts";
 import type { LedgerTables } from "./tables.ts";
 
 describe.each(backends)("on $name", (backend) => {

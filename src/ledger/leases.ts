@@ -1,8 +1,7 @@
 import { type Kysely, type SqlBool, sql } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
 import { padded, type TogetherOptions, together } from "../util/together.ts";
-import { repeatable, UnansweredError } from "./database/retrying.ts";
-import { inTransaction, urgently, withCommit } from "./database/transaction.ts";
+import { inTransaction, repeatable, UnansweredError, urgently, withCommit } from "./database/transactions.ts";
 import { abandoning, keeping, nameOfKey } from "./idempotency.ts";
 import type { KeptAnswer, Ledger } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";

@@ -1,6 +1,6 @@
 import type { Kysely, Transaction } from "kysely";
 import type { Address } from "../protocol/hex.ts";
-import { inSnapshot } from "./database/transaction.ts";
+import { inSnapshot } from "./database/transactions.ts";
 import type { Ledger } from "./ledger.ts";
 import { lowerCase, toAttempt, toSettlement } from "./rows.ts";
 import type { AttemptKind } from "./settlement.ts";

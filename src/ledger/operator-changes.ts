@@ -1,6 +1,6 @@
 import type { Kysely } from "kysely";
 import type { Address } from "../protocol/hex.ts";
-import { inTransaction } from "./database/transaction.ts";
+import { inTransaction } from "./database/transactions.ts";
 import type { Ledger } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
 import { lowerCase } from "./rows.ts";

@@ -1,5 +1,5 @@
 import type { Kysely } from "kysely";
-import { inTransaction } from "./database/transaction.ts";
+import { inTransaction } from "./database/transactions.ts";
 import { lockOperator } from "./locks.ts";
 import type { Recoveries } from "./recoveries.ts";
 import { fromAttempt, lowerCase, toAttempt, toSafeInteger, toSettlement } from "./rows.ts";

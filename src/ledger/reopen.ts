@@ -1,7 +1,7 @@
 import type { Kysely, Transaction } from "kysely";
 import type { Address } from "../protocol/hex.ts";
 import { createConcluded } from "./concluded.ts";
-import { inTransaction } from "./database/transaction.ts";
+import { inTransaction } from "./database/transactions.ts";
 import type { Ledger } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
 import { fromAttempt, lowerCase, toAttempt } from "./rows.ts";

@@ -9,7 +9,7 @@ import { type JsonResponse, requestJson } from "../../src/harness/control/http-j
 import { resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";
 import type { HarnessChain } from "../../src/harness/setup/chain.ts";
 import { startChains } from "../../src/harness/setup/chains.ts";
-import { openMigrated } from "../../src/ledger/database/open-migrated.ts";
+import { openMigrated } from "../../src/ledger/database/open-database.ts";
 import { buildPaymentRequest } from "../../src/methods/exact-eip3009/payload.ts";
 import type { WaysToPay } from "../../src/methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";

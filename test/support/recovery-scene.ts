@@ -8,8 +8,7 @@ import type { NetworkConfig } from "../../src/config/network-config.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";
-import { openDatabase } from "../../src/ledger/database/open-database.ts";
-import { openMigrated } from "../../src/ledger/database/open-migrated.ts";
+import { openDatabase, openMigrated } from "../../src/ledger/database/open-database.ts";
 import type { Recovery } from "../../src/ledger/recoveries.ts";
 import type { Authorization } from "../../src/methods/exact-eip3009/authorization.ts";
 import {

@@ -1,5 +1,5 @@
 import type { Kysely, Transaction } from "kysely";
-import { inTransaction } from "../../ledger/database/transaction.ts";
+import { inTransaction } from "../../ledger/database/transactions.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { noKey } from "./administration.ts";
