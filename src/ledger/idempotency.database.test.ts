@@ -43,6 +43,16 @@ describe.each(backends)("on $name", (backend) => {
       expect(entries.filter(({ status }) => status === "running")).toHaveLength(19);
     });
 
+    test("is new once, whatever other keys are begun at the same time, in any order and on every instance", async () => {
+      const keys = Array.from({ length: 100 }, (_, index) => `key ${index}`);
+      const [own, others] = await Promise.all([
+        Promise.all(keys.map((key) => begin(ledger, "body", key))),
+        Promise.all(keys.toReversed().map((key) => begin(other, "body", key))),
+      ]);
+      const statuses = own.map(({ status }, index) => [status, others.at(-1 - index)?.status].sort());
+      expect(statuses).toEqual(keys.map(() => ["new", "running"]));
+    });
+
     test("gives the same answer again, on every instance", async () => {
       await begin();
       await answer(ledger, '{"success":true}');
