@@ -6,10 +6,10 @@ import type { Body } from "../../test/support/service.ts";
 import { type Behaviour, forwardingTo, type StubNode, startStubNode } from "../../test/support/stub-node.ts";
 import { encodeOperatorChange } from "../chain/deploy/roles.ts";
 import { createLocalSigner } from "../chain/signing/local-signer.ts";
-import { requestJson } from "../harness/control/http-json.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { harnessAccounts } from "../published/accounts.ts";
 import { ConfigurationError } from "../util/errors.ts";
+import { requestJson } from "../util/http-client.ts";
 
 /*
  * The service as production composes it: a configuration, a database file, a node that it does not own.

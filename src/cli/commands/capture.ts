@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { requestJson } from "../../harness/control/http-json.ts";
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import { type Capture, captureSchema, readCapture } from "../../observe/capture/capture-format.ts";
 import { replayCapture } from "../../observe/capture/replay.ts";
@@ -7,6 +6,7 @@ import { createPaymentReader } from "../../observe/studio/read-payments.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { escapeControls } from "../../util/escape-controls.ts";
+import { requestJson } from "../../util/http-client.ts";
 import { self } from "../../util/self-command.ts";
 import { atUrl } from "../kit/at-url.ts";
 import { defineCommand, flag, textOption, tokenOption, urlOption } from "../kit/command.ts";

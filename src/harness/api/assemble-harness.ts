@@ -20,11 +20,11 @@ import {
   type Wanted,
   wholeNumber,
 } from "../../util/given.ts";
+import type { JsonResponse } from "../../util/http-client.ts";
 import { createTurns, type InTurn } from "../../util/turns.ts";
 import type { HarnessControl } from "../control/control-client.ts";
 import type { HarnessDescription } from "../control/description.ts";
 import { requireRunning } from "../control/find-harness.ts";
-import type { JsonResponse } from "../control/http-json.ts";
 import { paymentSpec, postPayment, signPayment } from "../control/pay.ts";
 import { requireAccount } from "../control/require-account.ts";
 import { createFaultSetters } from "../faults/faults.ts";

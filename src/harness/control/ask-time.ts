@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { NetworkName } from "../../protocol/networks.ts";
-import { requestJson } from "./http-json.ts";
+import { requestJson } from "../../util/http-client.ts";
 
 /** Chains answer from memory. */
 const answersWithinMs = 5_000;

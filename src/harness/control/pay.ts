@@ -28,9 +28,9 @@ import {
   type Wanted,
   wholeNumber,
 } from "../../util/given.ts";
+import { type JsonResponse, requestJson } from "../../util/http-client.ts";
 import type { HarnessDescription } from "./description.ts";
 import { requireRunning } from "./find-harness.ts";
-import { type JsonResponse, requestJson } from "./http-json.ts";
 
 /** Who pays: a test payer by its name, a private key, or whatever signs typed data, such as a viem account. */
 export type Payer = TestPayerName | Hex | AuthorizationSigner;

@@ -6,11 +6,11 @@ import { grantOperator, revokeOperator } from "../../../test/support/grant-opera
 import type { Body } from "../../../test/support/service.ts";
 import type { Chain } from "../../chain/chain.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
-import type { JsonResponse } from "../../harness/control/http-json.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { UndeterminedError } from "../../util/errors.ts";
+import type { JsonResponse } from "../../util/http-client.ts";
 
 /*
  * What the relayer does when the chain does not just mine what it is sent.

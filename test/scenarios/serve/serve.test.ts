@@ -6,12 +6,12 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type JsonResponse, requestJson } from "../../../src/harness/control/http-json.ts";
 import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
 import { createLedger } from "../../../src/ledger/create-ledger.ts";
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
 import {
   makeDirectory,
