@@ -230,7 +230,9 @@ function exchange(target: Target, request: HttpRequest): Promise<HttpAnswer> {
       clearTimeout(timer);
       resolve(read());
     });
-    response.on("error", (error) => fail(brokenBy(target, error, read())));
+    response.on("error", (error) => {
+      if (size <= maxBytes) fail(brokenBy(target, error, read()));
+    });
   }
   return promise;
 }
