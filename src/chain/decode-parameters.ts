@@ -1,5 +1,4 @@
-import type { Hex } from "../protocol/hex.ts";
-import { wordAt } from "./rpc/read-hex.ts";
+import { type Hex, wordAt } from "../protocol/hex.ts";
 
 /**
  * Decodes ABI-encoded parameters of elementary types, which is what errors and events of the contract carry:

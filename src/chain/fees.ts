@@ -1,6 +1,6 @@
 import type { NetworkConfig } from "../config/network-config.ts";
+import { readQuantity } from "../protocol/hex.ts";
 import type { Head } from "./rpc/calls.ts";
-import { readQuantity } from "./rpc/read-hex.ts";
 import type { RpcAnswer, RpcCall } from "./rpc/rpc.ts";
 
 /*

@@ -1,9 +1,8 @@
-import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
+import { type Address, type Hex, quantity, sameAddress } from "../protocol/hex.ts";
 import type { ChainReader } from "./chain-reader.ts";
 import { type EventLog, type LogPlace, readLog, readLogPlace } from "./log.ts";
 import { headCall, readHead } from "./rpc/calls.ts";
 import { describeError } from "./rpc/json-rpc.ts";
-import { quantity } from "./rpc/read-hex.ts";
 import type { Rpc, RpcAnswer } from "./rpc/rpc.ts";
 
 /** Which logs are asked for. */

@@ -1,6 +1,5 @@
-import type { Address, Hex } from "../protocol/hex.ts";
+import { type Address, type Hex, isAddress, isBytes, isBytes32, readQuantity } from "../protocol/hex.ts";
 import { membersOf } from "../util/json.ts";
-import { isAddress, isBytes, isWord, readQuantity } from "./rpc/read-hex.ts";
 
 /** An event as a contract emitted it. `logIndex` counts all logs of the block. */
 export type EventLog = { address: Address; topics: readonly Hex[]; data: Hex; logIndex: number };
@@ -13,7 +12,7 @@ export function readLog(log: unknown): EventLog | undefined {
   const { address, topics, data, ...rest } = membersOf(log);
   const logIndex = Number(readQuantity(rest.logIndex) ?? Number.NaN);
   if (!isAddress(address) || !isBytes(data) || !Number.isSafeInteger(logIndex)) return undefined;
-  if (!Array.isArray(topics) || !topics.every(isWord)) return undefined;
+  if (!Array.isArray(topics) || !topics.every(isBytes32)) return undefined;
   return { address, topics, data, logIndex };
 }
 
@@ -22,6 +21,6 @@ export function readLogPlace(log: unknown): LogPlace | undefined {
   const { transactionHash, blockHash, removed, ...rest } = membersOf(log);
   if (removed === true) return undefined;
   const blockNumber = readQuantity(rest.blockNumber);
-  if (!isWord(transactionHash) || !isWord(blockHash) || blockNumber === undefined) return undefined;
+  if (!isBytes32(transactionHash) || !isBytes32(blockHash) || blockNumber === undefined) return undefined;
   return { transactionHash, blockNumber, blockHash };
 }

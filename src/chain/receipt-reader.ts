@@ -1,10 +1,9 @@
-import type { Hex } from "../protocol/hex.ts";
+import { type Hex, readQuantity } from "../protocol/hex.ts";
 import { membersOf } from "../util/json.ts";
 import type { Chain, EndpointReceipt, Receipt } from "./chain.ts";
 import type { ChainReader } from "./chain-reader.ts";
 import type { LogPlace } from "./log.ts";
 import { readReceipt } from "./receipt.ts";
-import { readQuantity } from "./rpc/read-hex.ts";
 import type { RpcCall } from "./rpc/rpc.ts";
 
 /** How many endpoints are asked for a receipt that is of no use. */

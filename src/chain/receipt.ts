@@ -1,8 +1,7 @@
-import type { Hex } from "../protocol/hex.ts";
+import { type Hex, isBytes32, readQuantity } from "../protocol/hex.ts";
 import { membersOf } from "../util/json.ts";
 import type { Receipt } from "./chain.ts";
 import { type EventLog, readLog } from "./log.ts";
-import { isWord, readQuantity } from "./rpc/read-hex.ts";
 
 /** What some nodes give for the hash of a block that is not there yet. */
 const noBlockHash = /^0x0{64}$/;
@@ -15,12 +14,12 @@ export function readReceipt(answer: unknown, hash: Hex): Receipt | null | undefi
   if (answer === null) return null;
   const fields = membersOf(answer);
   const { transactionHash, status, blockHash } = fields;
-  if (!isWord(transactionHash) || transactionHash.toLowerCase() !== hash.toLowerCase()) return undefined;
+  if (!isBytes32(transactionHash) || transactionHash.toLowerCase() !== hash.toLowerCase()) return undefined;
   // Some nodes give receipts of transactions that are still pending.
   if (fields.blockNumber === null || blockHash === null) return null;
   const blockNumber = readQuantity(fields.blockNumber);
   const logs = readLogs(fields.logs);
-  if (blockNumber === undefined || logs === undefined || !isWord(blockHash)) return undefined;
+  if (blockNumber === undefined || logs === undefined || !isBytes32(blockHash)) return undefined;
   if (status !== "0x1" && status !== "0x0") return undefined;
   if (noBlockHash.test(blockHash)) return null;
   return { hash, succeeded: status === "0x1", blockNumber, blockHash, logs, gasCost: readGasCost(fields) };

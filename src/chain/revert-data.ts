@@ -1,6 +1,5 @@
-import type { Hex } from "../protocol/hex.ts";
+import { type Hex, isBytes } from "../protocol/hex.ts";
 import { isObject } from "../util/json.ts";
-import { isBytes } from "./rpc/read-hex.ts";
 import type { RpcError } from "./rpc/rpc.ts";
 
 /** geth, reth, erigon, anvil and newer others: "execution reverted", and nothing else. */

@@ -1,5 +1,12 @@
-import { type Address, addressWord, type Hex, keccak256 } from "../protocol/hex.ts";
-import { isBytes, quantity, wordAt } from "./rpc/read-hex.ts";
+import {
+  type Address,
+  addressWord,
+  type Hex,
+  isBytes,
+  keccak256,
+  quantity,
+  wordAt,
+} from "../protocol/hex.ts";
 import type { RpcCall } from "./rpc/rpc.ts";
 
 /** A view function to call: at which address, with what calldata, and with how much gas where that is its own. */

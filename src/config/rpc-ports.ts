@@ -1,6 +1,7 @@
 import type { NetworkName } from "../protocol/networks.ts";
 import type { ConfigurationProblem } from "../util/errors.ts";
-import { type ByNetwork, InvalidValue, quote, readPerNetwork, readWholeNumber } from "./values.ts";
+import { quote } from "../util/show-value.ts";
+import { type ByNetwork, InvalidValue, readPerNetwork, readWholeNumber } from "./values.ts";
 
 const readPort = readWholeNumber(1, 65_535);
 

@@ -1,4 +1,4 @@
-import { type Address, keccak256Text, keccakBytes, toHex } from "./hex.ts";
+import { type Address, isAddress, keccak256Text, keccakBytes, toHex } from "./hex.ts";
 
 /** An address that was read, or what is wrong with it, as the rest of a sentence that begins with its name. */
 export type ReadAddress =
@@ -19,11 +19,6 @@ export function readAddress(text: string): ReadAddress {
     return { problem: "has a wrong checksum (EIP-55): a digit may be mistyped" };
   }
   return BigInt(address) === 0n ? { problem: "is the zero address" } : { address };
-}
-
-/** Whether a text is an address in any casing, its checksum unread. */
-function isAddress(text: string): text is Address {
-  return /^0x[0-9a-fA-F]{40}$/.test(text);
 }
 
 /** The address of an account from its uncompressed public key of 65 bytes. */

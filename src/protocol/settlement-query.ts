@@ -1,8 +1,8 @@
 import { type Cursor, readCursor } from "./cursor.ts";
-import type { Address } from "./hex.ts";
+import { type Address, isAddress } from "./hex.ts";
 import type { NetworkName, NetworkRegistry } from "./networks.ts";
 import { settlementStates } from "./settlement-states.ts";
-import { faults, isWireAddress } from "./wire-values.ts";
+import { faults } from "./wire-values.ts";
 
 /** The most settlements that a page may have. */
 export const largestPage = 100;
@@ -60,7 +60,7 @@ export function parseSettlementQuery(
 
   take("network", queryFaults.network, (name) => (known.find(name, 1) ?? known.find(name, 2))?.name);
   take("state", queryFaults.state, (text) => settlementStates.find((state) => state === text));
-  take("payer", faults.address, (text) => (isWireAddress(text) ? text : undefined));
+  take("payer", faults.address, (text) => (isAddress(text) ? text : undefined));
   take("from", queryFaults.time, readTime);
   take("to", queryFaults.time, readTime);
   take("limit", queryFaults.limit, (text) =>

@@ -25,3 +25,11 @@ function jsonOf(value: unknown): string {
     return Array.isArray(value) ? "an array that cannot be shown" : `a value of type ${typeof value}`;
   }
 }
+
+/** Longer than any name or number that is asked for, shorter than any key. */
+const longestQuoted = 24;
+
+/** A text that was asked for, for a message: only its length where it is long, since it may be a secret. */
+export function quote(text: string): string {
+  return text.length <= longestQuoted ? JSON.stringify(text) : `a text of ${text.length} characters`;
+}

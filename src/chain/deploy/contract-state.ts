@@ -1,7 +1,6 @@
 import { x402FacilitatorDeployedBytecode } from "../../contracts/x402Facilitator.ts";
 import { checksumAddress } from "../../protocol/address.ts";
-import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
-import { isBytes } from "../rpc/read-hex.ts";
+import { type Address, type Hex, isBytes, sameAddress } from "../../protocol/hex.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
 import { callViews, readViews } from "../view-calls.ts";
 import { selector } from "../views.ts";

@@ -1,8 +1,8 @@
 import { rpcVariableOf } from "../../config/variables.ts";
 import { create2Deployer, create2DeployerCode, missingDeployerHints } from "../../protocol/create2.ts";
+import { readQuantity } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
-import { readQuantity } from "../rpc/read-hex.ts";
 import type { Rpc } from "../rpc/rpc.ts";
 import { expectAnswer } from "./expect-answer.ts";
 

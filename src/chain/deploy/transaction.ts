@@ -1,10 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Address, Hex } from "../../protocol/hex.ts";
+import { type Address, type Hex, readQuantity } from "../../protocol/hex.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import type { Receipt } from "../chain.ts";
 import { readReceipt } from "../receipt.ts";
 import { describeError } from "../rpc/json-rpc.ts";
-import { readQuantity } from "../rpc/read-hex.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
 import type { Signer } from "../signing/signer.ts";
 import { expectAnswer } from "./expect-answer.ts";

@@ -1,5 +1,5 @@
+import { readQuantity } from "../../protocol/hex.ts";
 import { membersOf } from "../../util/json.ts";
-import { readQuantity } from "./read-hex.ts";
 import type { RpcCall } from "./rpc.ts";
 
 /** The newest block, whose time is the chain's time. */

@@ -1,7 +1,6 @@
 import type { TransactionSerializedEIP1559 } from "viem";
 import { parseTransaction, serializeTransaction } from "viem/utils";
-import { type Address, type Hex, keccak256, sameAddress } from "../../protocol/hex.ts";
-import { isBytes } from "../rpc/read-hex.ts";
+import { type Address, type Hex, isBytes, keccak256, sameAddress } from "../../protocol/hex.ts";
 import { recoverSigner } from "./recover.ts";
 import type { UnsignedTransaction } from "./signer.ts";
 

@@ -1,8 +1,7 @@
 import { z } from "zod";
-import type { Address } from "../../protocol/hex.ts";
+import { type Address, quantity } from "../../protocol/hex.ts";
 import { createKeepAlivePost, HttpFailure } from "../../util/http-client.ts";
 import { parseJson } from "../../util/json.ts";
-import { quantity } from "../rpc/read-hex.ts";
 import { createRedactor } from "../rpc/redact.ts";
 import type { UnsignedTransaction } from "./signer.ts";
 

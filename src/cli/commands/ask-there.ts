@@ -9,8 +9,7 @@ import type { PaymentDetail } from "../../observe/studio/payment-view.ts";
 import { createPaymentReader } from "../../observe/studio/read-payments.ts";
 import { explainUse, type SettledHere, settledHere } from "../../observe/studio/refusal-details.ts";
 import { adviceOnReason } from "../../protocol/catalogue-texts.ts";
-import { sameAddress } from "../../protocol/hex.ts";
-import { isWireAddress } from "../../protocol/wire-values.ts";
+import { isAddress, sameAddress } from "../../protocol/hex.ts";
 import { describeState, explainState } from "./explain-state.ts";
 import { findPayment, idOf } from "./look-up.ts";
 
@@ -50,7 +49,7 @@ export async function askThere({
   }
   const { network, authorization } = payment;
   const seen = await findPayment(reader, payment);
-  const asset = isWireAddress(seen?.asset) ? seen.asset : payment.assets[0];
+  const asset = isAddress(seen?.asset) ? seen.asset : payment.assets[0];
   const named = {
     network: network.name,
     asset,

@@ -6,8 +6,8 @@ import { explain } from "../../observe/explain/explain-input.ts";
 import { explanationOf } from "../../observe/explain/explain-refusal.ts";
 import { formatExplanations } from "../../observe/explain/format-explanation.ts";
 import { namedPayment, namesIn, readInput } from "../../observe/explain/read-input.ts";
+import { isBytes32 } from "../../protocol/hex.ts";
 import { sortByRank } from "../../protocol/mistakes.ts";
-import { isBytes32 } from "../../protocol/wire-values.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import {

@@ -1,9 +1,8 @@
 import type { NamedPayment } from "../../observe/explain/read-input.ts";
 import { mostListed, type PaymentDetail, type PaymentSummary } from "../../observe/studio/payment-view.ts";
 import type { PaymentReader } from "../../observe/studio/read-payments.ts";
-import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { type Address, type Hex, isAddress, sameAddress } from "../../protocol/hex.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
-import { isWireAddress } from "../../protocol/wire-values.ts";
 
 /** The id of the settlement of a payment, in a token. */
 export function idOf({ network, authorization: { from, nonce } }: NamedPayment, asset: Address): Hex {
@@ -25,7 +24,7 @@ export async function findPayment(
       on === network.name &&
       payer !== null &&
       sameAddress(payer, authorization.from) &&
-      isWireAddress(asset) &&
+      isAddress(asset) &&
       idOf(payment, asset) === id,
   );
   return listed && reader.find(listed.id);

@@ -7,7 +7,7 @@ import {
 } from "../../methods/exact-eip3009/authorization.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
 import { forTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
-import type { Hex } from "../../protocol/hex.ts";
+import { type Hex, isBytes32 } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { X402Version } from "../../protocol/requests.ts";
@@ -176,7 +176,7 @@ function isTestPayer(payer: string): payer is TestPayerName {
 }
 
 function signerOf(key: string): AuthorizationSigner {
-  if (isPrivateKey(key)) {
+  if (isBytes32(key)) {
     try {
       return createPayerSigner(key);
     } catch {
@@ -193,7 +193,3 @@ const noPayer = () =>
       hints: ["A private key is 0x and 64 hexadecimal digits. A viem account works too."],
     },
   );
-
-function isPrivateKey(text: string): text is Hex {
-  return /^0x[0-9a-fA-F]{64}$/.test(text);
-}

@@ -1,4 +1,4 @@
-import { readQuantity } from "../../chain/rpc/read-hex.ts";
+import { readQuantity } from "../../protocol/hex.ts";
 import { membersOf } from "../../util/json.ts";
 import { alterResult, answerWith, type Interception } from "./interception.ts";
 import type { Call } from "./json-rpc-message.ts";

@@ -1,5 +1,5 @@
-import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import type { RpcCall } from "../../chain/rpc/rpc.ts";
+import { readQuantity } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { callKey } from "./call-key.ts";

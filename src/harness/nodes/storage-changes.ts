@@ -1,5 +1,4 @@
-import { isWord } from "../../chain/rpc/read-hex.ts";
-import type { Address, Hex } from "../../protocol/hex.ts";
+import { type Address, type Hex, isBytes32 } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { isObject } from "../../util/json.ts";
 
@@ -23,7 +22,7 @@ export function readStorageChanges(trace: unknown): {
     const address: Address = `0x${spelled.slice(2).toLowerCase()}`;
     accounts.push(address);
     for (const [slot, value] of Object.entries(account.storage ?? {})) {
-      if (!isWord(slot) || !isWord(value)) throw unreadable();
+      if (!isBytes32(slot) || !isBytes32(value)) throw unreadable();
       storage.push({ address, slot, value });
     }
   }

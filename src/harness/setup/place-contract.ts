@@ -1,6 +1,5 @@
 import type { LocalCall, LocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { isBytes } from "../../chain/rpc/read-hex.ts";
-import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { type Address, type Hex, isBytes, sameAddress } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { createBoundedMap } from "../../util/bounded-map.ts";
 import { KitError } from "../../util/errors.ts";

@@ -2,14 +2,13 @@ import { dataFeeCall, readDataFee } from "../../chain/data-fee.ts";
 import { expectAnswer } from "../../chain/deploy/expect-answer.ts";
 import { formatCoins, formatCount, formatGwei } from "../../chain/deploy/units.ts";
 import { estimateFees, pricePerGas, readTip, tipCall } from "../../chain/fees.ts";
-import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import {
   exactEip3009Recovery as recovery,
   exactEip3009Settling as settling,
 } from "../../methods/exact-eip3009/on-chain/settling.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
-import type { Address } from "../../protocol/hex.ts";
+import { type Address, readQuantity } from "../../protocol/hex.ts";
 import { type Accounts, type Check, failed, type NetworkCheck, ok, warning } from "./check.ts";
 
 const plurals = { settlement: "settlements", recovery: "recoveries" };

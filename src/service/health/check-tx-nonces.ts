@@ -1,8 +1,7 @@
 import { expectAnswer } from "../../chain/deploy/expect-answer.ts";
-import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import { findForeignTransactions } from "../../chain/tx-nonces.ts";
-import type { Address } from "../../protocol/hex.ts";
+import { type Address, readQuantity } from "../../protocol/hex.ts";
 import { type Check, type CheckContext, failed, type NetworkCheck, ok, warning } from "./check.ts";
 
 /** Looks for transactions of the operators that the ledger does not know. */
