@@ -1,13 +1,13 @@
 import type { Kysely } from "kysely";
 import { inTransaction } from "./database/transactions.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Claims } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
 import { fromAttempt } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
 import { attemptsOf } from "./tx-nonces.ts";
 
-/** Makes {@link Ledger.addAttempt}. */
-export function createAddAttempt(db: Kysely<LedgerTables>): Ledger["addAttempt"] {
+/** Makes {@link Claims.addAttempt}. */
+export function createAddAttempt(db: Kysely<LedgerTables>): Claims["addAttempt"] {
   return (attempt) =>
     inTransaction(db, async (transaction) => {
       await lockOperator(transaction, attempt);

@@ -3,7 +3,7 @@ import type { Address } from "../protocol/hex.ts";
 import { KitError } from "../util/errors.ts";
 import { allAtOnce, inTransaction, withCommit } from "./database/transactions.ts";
 import { decideClaims } from "./decide-claims.ts";
-import type { ClaimRequest, Ledger } from "./ledger.ts";
+import type { ClaimRequest, Claims } from "./ledger.ts";
 import { lockingAccounts } from "./locks.ts";
 import { bindIdentifiers } from "./payment-identifiers.ts";
 import { fromAttempt, fromSettlement, lowerCase, toAttempt, toSafeInteger } from "./rows.ts";
@@ -11,8 +11,8 @@ import type { Attempt } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
 import { givingBack, takenTxNonce, taking } from "./tx-nonces.ts";
 
-/** Makes {@link Ledger.claim}. */
-export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger["claim"] {
+/** Makes {@link Claims.claim}. */
+export function createClaim(db: Kysely<LedgerTables>, now: () => number): Claims["claim"] {
   return async (operator, requests, sign) => {
     if (requests.length === 0) return { outcomes: [], attempt: null };
     return inTransaction(db, async (transaction) => {

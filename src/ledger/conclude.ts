@@ -5,10 +5,10 @@ import { KitError, UndeterminedError } from "../util/errors.ts";
 import { together } from "../util/together.ts";
 import { allAtOnce, inTransaction, withCommit } from "./database/transactions.ts";
 import { type Charge, chargingGas } from "./gas-spending.ts";
-import type { Conclusion, Ledger, MinedTransaction } from "./ledger.ts";
+import type { Conclusion, Outcomes } from "./ledger.ts";
 import { lockingTxNonces } from "./locks.ts";
 import { lowerCase, toSafeInteger } from "./rows.ts";
-import type { SettlementState } from "./settlement.ts";
+import type { MinedTransaction, SettlementState } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
 import { closing } from "./tx-nonces.ts";
 
@@ -28,10 +28,10 @@ type Concluded = {
 };
 
 /**
- * Makes {@link Ledger.conclude}: transactions of one block are mostly concluded together, those of each operator by
+ * Makes {@link Outcomes.conclude}: transactions of one block are mostly concluded together, those of each operator by
  * themselves. An operator whose row another transaction holds keeps no other operator's payments waiting.
  */
-export function createConclude(db: Kysely<LedgerTables>, now: () => number): Ledger["conclude"] {
+export function createConclude(db: Kysely<LedgerTables>, now: () => number): Outcomes["conclude"] {
   const byOperator = new Map<string, (item: Concluding) => Promise<unknown>>();
 
   function concludeTogether(item: Concluding): Promise<unknown> {

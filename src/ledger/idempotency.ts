@@ -1,7 +1,7 @@
 import type { Kysely, Transaction } from "kysely";
 import { together } from "../util/together.ts";
 import { allAtOnce, inTransaction, repeatable, UnansweredError } from "./database/transactions.ts";
-import type { IdempotencyEntry, KeptAnswer, Ledger } from "./ledger.ts";
+import type { IdempotencyEntry, KeptAnswer, Leases } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
 import type { LedgerTables } from "./tables.ts";
 import type { Undelivered } from "./undelivered.ts";
@@ -22,7 +22,7 @@ export function createIdempotency(
   retryQueue: RetryQueue,
   undelivered: Undelivered,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
-): Pick<Ledger, "beginIdempotent" | "answerIdempotent" | "abandonIdempotent"> {
+): Pick<Leases, "beginIdempotent" | "answerIdempotent" | "abandonIdempotent"> {
   const begin = together(beginAll, {
     most: 64,
     anyNumber: true,

@@ -3,7 +3,7 @@ import type { Hex } from "../protocol/hex.ts";
 import { padded, type TogetherOptions, together } from "../util/together.ts";
 import { inTransaction, repeatable, UnansweredError, urgently, withCommit } from "./database/transactions.ts";
 import { abandoning, keeping, nameOfKey } from "./idempotency.ts";
-import type { KeptAnswer, Ledger } from "./ledger.ts";
+import type { KeptAnswer, Leases } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
 import { lowerCase } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
@@ -27,7 +27,7 @@ export function createLeases(
   retryQueue: RetryQueue,
   undelivered: Undelivered,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
-): Pick<Ledger, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
+): Pick<Leases, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
   const acquire = together(acquireAll, ofOneId);
   const free = together(freeAll, ofOneId);
   // No caller waits for it: one after the other, there is more in each.

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
 import type { Address } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";
-import type { Ledger, SettlementFilter } from "./ledger.ts";
+import type { Claims, SettlementFilter } from "./ledger.ts";
 import { lowerCase, toSettlement } from "./rows.ts";
 import type { LedgerTables, SettlementsTable } from "./tables.ts";
 
@@ -19,13 +19,13 @@ const mostAtOnce = 2;
 const mostWaiting = 50;
 
 /**
- * Makes {@link Ledger.list}. A filter may match few of many settlements, so a listing is read in spans of bounded
+ * Makes {@link Claims.list}. A filter may match few of many settlements, so a listing is read in spans of bounded
  * length, with as long a pause after each as it took: payments go on meanwhile.
  */
 export function createList(
   db: Kysely<LedgerTables>,
   { spanLength = usualSpanLength }: { spanLength?: number } = {},
-): Ledger["list"] {
+): Claims["list"] {
   const inTurn = createTurns();
 
   /** The place up to which a span reaches that begins after another place; null when it reaches to the end. */

@@ -2,7 +2,7 @@ import type { Kysely, Transaction } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
 import { bytes32 } from "../protocol/primitives.ts";
 import { keptMs, sweep } from "./idempotency.ts";
-import type { ClaimOutcome, ClaimRequest, Ledger } from "./ledger.ts";
+import type { ClaimOutcome, ClaimRequest, Claims } from "./ledger.ts";
 import type { LedgerTables } from "./tables.ts";
 
 /*
@@ -11,8 +11,8 @@ import type { LedgerTables } from "./tables.ts";
  * claimed, whichever instances they come to and whichever of them dies; what was refused binds nothing.
  */
 
-/** Makes {@link Ledger.findIdentifier}. */
-export function createFindIdentifier(db: Kysely<LedgerTables>, now: () => number): Ledger["findIdentifier"] {
+/** Makes {@link Claims.findIdentifier}. */
+export function createFindIdentifier(db: Kysely<LedgerTables>, now: () => number): Claims["findIdentifier"] {
   return async (organizationId, id) => {
     const row = await db
       .selectFrom("idempotency")

@@ -1,13 +1,13 @@
 import { type Kysely, sql } from "kysely";
-import type { Ledger, SettlesOf } from "./ledger.ts";
+import type { Outcomes, SettlesOf } from "./ledger.ts";
 import { lowerCase } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
 
 /** More of one state change nothing; a payer may have millions. */
 const mostOfState = 1_000;
 
-/** Makes {@link Ledger.recentSettles}. Each state is read from the newest end of an index. */
-export function createRecentSettles(db: Kysely<LedgerTables>): Ledger["recentSettles"] {
+/** Makes {@link Outcomes.recentSettles}. Each state is read from the newest end of an index. */
+export function createRecentSettles(db: Kysely<LedgerTables>): Outcomes["recentSettles"] {
   return async (of, since) => {
     const count = (state: "submitted" | "settled" | "failed") =>
       db

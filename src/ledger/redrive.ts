@@ -1,14 +1,14 @@
 import type { Kysely } from "kysely";
 import { inTransaction } from "./database/transactions.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Claims } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
 import { fromAttempt, lowerCase, toAttempt, toSettlement } from "./rows.ts";
 import type { Attempt } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
 import { closeTxNonce, takeTxNonce } from "./tx-nonces.ts";
 
-/** Makes {@link Ledger.redrive}. */
-export function createRedrive(db: Kysely<LedgerTables>, now: () => number): Ledger["redrive"] {
+/** Makes {@link Claims.redrive}. */
+export function createRedrive(db: Kysely<LedgerTables>, now: () => number): Claims["redrive"] {
   return ({ chainId, operator, txNonce: oldTxNonce, mined }, ids, sign) =>
     inTransaction(db, async (transaction) => {
       await lockOperator(transaction, { chainId, operator });

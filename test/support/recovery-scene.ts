@@ -305,7 +305,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       const db = await openDatabase({ url: scene.databaseUrl() });
       try {
         const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
-        return (await ledger.findFailure(scene.idOf(body)))?.recovery ?? null;
+        return (await ledger.recoveries.findFailure(scene.idOf(body)))?.recovery ?? null;
       } finally {
         await db.destroy();
       }

@@ -72,7 +72,8 @@ async function recoverOn(
   const outcomes = createOutcomes();
   const collaborators = { chain, ledger, ways: waysToPay, now: Date.now, log };
   const recoverer = signer && createRecoverer({ ...collaborators, signer, outcomes });
-  const recovery = recoverer && createRecovery({ ...collaborators, recoverer, confirmed });
+  const recovery =
+    recoverer && createRecovery({ ...collaborators, ledger: ledger.recoveries, recoverer, confirmed });
   try {
     await recoverer?.start();
     const results: RecoverResult[] = [];

@@ -105,7 +105,7 @@ async function findAsset(chain: Chain, ledger: Ledger, asset: Asset, since: numb
 
   async function explain({ from, nonce, blockNumber, value }: StrandedTransfer): Promise<string> {
     if (nonce === undefined) return "sent without an authorization";
-    const settlement = await ledger.find(settlementId(chainId, asset.address, from, nonce));
+    const settlement = await ledger.claims.find(settlementId(chainId, asset.address, from, nonce));
     if (settlement === null) return "no organization claimed it";
     if (settlement.amount !== value) return `an organization claimed ${settlement.amount} instead`;
     if (settlement.claimedBlock >= blockNumber) return `claimed by ${settlement.organizationId} afterwards`;

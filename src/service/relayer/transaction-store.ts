@@ -1,10 +1,5 @@
-import type {
-  ConcludedTransaction,
-  Conclusion,
-  Ledger,
-  MinedTransaction,
-  TxNonceRange,
-} from "../../ledger/ledger.ts";
+import type { Conclusion, Ledger } from "../../ledger/ledger.ts";
+import type { ConcludedTransaction, MinedTransaction, TxNonceRange } from "../../ledger/settlement.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { Batch } from "./slot.ts";
 
@@ -21,9 +16,9 @@ export type TransactionStore = {
   concluded(range: TxNonceRange): Promise<readonly ConcludedTransaction[]>;
   /** Takes conclusions back whose block has vanished from the chain; {@link open} gives their transactions from then on. */
   reopen(transactions: readonly ConcludedTransaction[]): Promise<void>;
-  fillTxNonce: Ledger["fillTxNonce"];
-  addAttempt: Ledger["addAttempt"];
-  noteMined: Ledger["noteMined"];
+  fillTxNonce: Ledger["outcomes"]["fillTxNonce"];
+  addAttempt: Ledger["claims"]["addAttempt"];
+  noteMined: Ledger["outcomes"]["noteMined"];
   /** Records what a mined transaction decided, and closes its txNonce. Recording it twice changes nothing. */
   conclude(mined: MinedTransaction, conclusions: readonly Conclusion[]): Promise<void>;
   /**
