@@ -1,5 +1,5 @@
 import type { NetworkConfig } from "../config/serve-config.ts";
-import type { Address, Hex } from "../protocol/hex.ts";
+import { type Address, type Hex, isBytes, isBytes32, quantity, readQuantity } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import { membersOf } from "../util/json.ts";
 import type { Chain, ChainView, Transaction } from "./chain.ts";
@@ -11,7 +11,6 @@ import { decodeRevert, type Revert, readRevertData } from "./revert.ts";
 import { headCall, readHead } from "./rpc/calls.ts";
 import type { FailoverPace } from "./rpc/failover.ts";
 import { createHttpRpc } from "./rpc/http-rpc.ts";
-import { isBytes, isWord, quantity, readQuantity } from "./rpc/read-hex.ts";
 import type { Rpc, RpcAnswer, RpcCall, RpcEndpoint } from "./rpc/rpc.ts";
 import type { RpcObserver } from "./rpc/rpc-status.ts";
 import {
@@ -267,5 +266,5 @@ function readSafeInteger(result: unknown): number | undefined {
 function readBlockHash(result: unknown, number: bigint): Hex | null | undefined {
   if (result === null) return null;
   const { number: named, hash } = membersOf(result);
-  return readQuantity(named) === number && isWord(hash) ? hash : undefined;
+  return readQuantity(named) === number && isBytes32(hash) ? hash : undefined;
 }

@@ -1,7 +1,6 @@
 import type { NetworkConfig } from "../config/serve-config.ts";
-import { type Address, type Hex, uintWord } from "../protocol/hex.ts";
+import { type Address, type Hex, readQuantity, uintWord } from "../protocol/hex.ts";
 import type { Head } from "./rpc/calls.ts";
-import { readQuantity } from "./rpc/read-hex.ts";
 import type { RpcAnswer, RpcCall } from "./rpc/rpc.ts";
 import { callViews, readViews, selector } from "./views.ts";
 

@@ -1,9 +1,17 @@
-import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
+import {
+  type Address,
+  type Hex,
+  isAddress,
+  isBytes,
+  isBytes32,
+  quantity,
+  readQuantity,
+  sameAddress,
+} from "../protocol/hex.ts";
 import { membersOf } from "../util/json.ts";
 import type { ChainReader } from "./chain-reader.ts";
 import { headCall, readHead } from "./rpc/calls.ts";
 import { describeError } from "./rpc/json-rpc.ts";
-import { isAddress, isBytes, isWord, quantity, readQuantity } from "./rpc/read-hex.ts";
 import type { Rpc, RpcAnswer } from "./rpc/rpc.ts";
 
 /** Which logs are asked for. */
@@ -128,7 +136,7 @@ export function readLog(log: unknown): EventLog | undefined {
   const { address, topics, data, ...rest } = membersOf(log);
   const logIndex = Number(readQuantity(rest.logIndex) ?? Number.NaN);
   if (!isAddress(address) || !isBytes(data) || !Number.isSafeInteger(logIndex)) return undefined;
-  if (!Array.isArray(topics) || !topics.every(isWord)) return undefined;
+  if (!Array.isArray(topics) || !topics.every(isBytes32)) return undefined;
   return { address, topics, data, logIndex };
 }
 
@@ -137,6 +145,6 @@ export function readLogPlace(log: unknown): LogPlace | undefined {
   const { transactionHash, blockHash, removed, ...rest } = membersOf(log);
   if (removed === true) return undefined;
   const blockNumber = readQuantity(rest.blockNumber);
-  if (!isWord(transactionHash) || !isWord(blockHash) || blockNumber === undefined) return undefined;
+  if (!isBytes32(transactionHash) || !isBytes32(blockHash) || blockNumber === undefined) return undefined;
   return { transactionHash, blockNumber, blockHash };
 }

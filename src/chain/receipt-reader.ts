@@ -1,9 +1,8 @@
-import type { Hex } from "../protocol/hex.ts";
+import { type Hex, isBytes32, readQuantity } from "../protocol/hex.ts";
 import { membersOf } from "../util/json.ts";
 import type { Chain, EndpointReceipt, Receipt } from "./chain.ts";
 import type { ChainReader } from "./chain-reader.ts";
 import { type EventLog, type LogPlace, readLog } from "./log-reader.ts";
-import { isWord, readQuantity } from "./rpc/read-hex.ts";
 import type { RpcCall } from "./rpc/rpc.ts";
 
 /** How many endpoints are asked for a receipt that is of no use. */
@@ -108,12 +107,12 @@ export function readReceipt(answer: unknown, hash: Hex): Receipt | null | undefi
   if (answer === null) return null;
   const fields = membersOf(answer);
   const { transactionHash, status, blockHash } = fields;
-  if (!isWord(transactionHash) || transactionHash.toLowerCase() !== hash.toLowerCase()) return undefined;
+  if (!isBytes32(transactionHash) || transactionHash.toLowerCase() !== hash.toLowerCase()) return undefined;
   // Some nodes give receipts of transactions that are still pending.
   if (fields.blockNumber === null || blockHash === null) return null;
   const blockNumber = readQuantity(fields.blockNumber);
   const logs = readLogs(fields.logs);
-  if (blockNumber === undefined || logs === undefined || !isWord(blockHash)) return undefined;
+  if (blockNumber === undefined || logs === undefined || !isBytes32(blockHash)) return undefined;
   if (status !== "0x1" && status !== "0x0") return undefined;
   if (noBlockHash.test(blockHash)) return null;
   return { hash, succeeded: status === "0x1", blockNumber, blockHash, logs, gasCost: readGasCost(fields) };

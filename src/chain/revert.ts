@@ -1,7 +1,6 @@
 import { x402FacilitatorAbi } from "../contracts/x402Facilitator.ts";
-import type { Hex } from "../protocol/hex.ts";
+import { type Hex, isBytes, wordAt } from "../protocol/hex.ts";
 import { isObject } from "../util/json.ts";
-import { isBytes, wordAt } from "./rpc/read-hex.ts";
 import type { RpcError } from "./rpc/rpc.ts";
 import { selector } from "./views.ts";
 

@@ -3,11 +3,13 @@ import {
   addressWord,
   byteWords,
   type Hex,
+  isBytes,
   keccak256,
   keccak256Text,
+  quantity,
   uintWord,
+  wordAt,
 } from "../protocol/hex.ts";
-import { isBytes, quantity, wordAt } from "./rpc/read-hex.ts";
 import type { RpcCall } from "./rpc/rpc.ts";
 
 /** The four bytes that choose a function, or name an error: the start of keccak256 of its signature. */

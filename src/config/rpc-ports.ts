@@ -1,9 +1,9 @@
 import type { NetworkName } from "../protocol/networks.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../util/errors.ts";
+import { quote } from "../util/text.ts";
 import {
   type ByNetwork,
   InvalidValue,
-  quote,
   readHttpUrl,
   readList,
   readPerNetwork,

@@ -2,9 +2,9 @@ import type { Kysely, Transaction } from "kysely";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { bytes32 } from "../protocol/primitives.ts";
 import { KitError } from "../util/errors.ts";
-import { allAtOnce, inTransaction, withCommit } from "./database/transaction.ts";
+import { allAtOnce, inTransaction, withCommit } from "./database/transactions.ts";
 import { keptMs, sweep } from "./idempotency.ts";
-import type { ClaimOutcome, ClaimRequest, Ledger } from "./ledger.ts";
+import type { ClaimOutcome, ClaimRequest, Claims } from "./ledger.ts";
 import { lockingAccounts, lockOperator } from "./locks.ts";
 import {
   fromAttempt,
@@ -17,8 +17,8 @@ import {
 import type { Attempt } from "./settlement.ts";
 import { attemptsOf, givingBack, takenTxNonce, taking } from "./tx-nonces.ts";
 
-/** Makes {@link Ledger.claim}. */
-export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger["claim"] {
+/** Makes {@link Claims.claim}. */
+export function createClaim(db: Kysely<LedgerTables>, now: () => number): Claims["claim"] {
   return async (operator, requests, sign) => {
     if (requests.length === 0) return { outcomes: [], attempt: null };
     return inTransaction(db, async (transaction) => {
@@ -233,8 +233,8 @@ function minedAfter({ mined, minedAfter }: Account, balanceBlock: bigint): bigin
   return sum;
 }
 
-/** Makes {@link Ledger.addAttempt}. */
-export function createAddAttempt(db: Kysely<LedgerTables>): Ledger["addAttempt"] {
+/** Makes {@link Claims.addAttempt}. */
+export function createAddAttempt(db: Kysely<LedgerTables>): Claims["addAttempt"] {
   return (attempt) =>
     inTransaction(db, async (transaction) => {
       await lockOperator(transaction, attempt);
@@ -271,8 +271,8 @@ export function createAddAttempt(db: Kysely<LedgerTables>): Ledger["addAttempt"]
  * claimed, whichever instances they come to and whichever of them dies; what was refused binds nothing.
  */
 
-/** Makes {@link Ledger.findIdentifier}. */
-export function createFindIdentifier(db: Kysely<LedgerTables>, now: () => number): Ledger["findIdentifier"] {
+/** Makes {@link Claims.findIdentifier}. */
+export function createFindIdentifier(db: Kysely<LedgerTables>, now: () => number): Claims["findIdentifier"] {
   return async (organizationId, id) => {
     const row = await db
       .selectFrom("idempotency")

@@ -3,12 +3,13 @@ import type { Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { together } from "../util/concurrency.ts";
 import { KitError, UndeterminedError } from "../util/errors.ts";
-import { allAtOnce, inTransaction, withCommit } from "./database/transaction.ts";
+import { allAtOnce, inTransaction, withCommit } from "./database/transactions.ts";
 import { type Charge, chargingGas } from "./gas-spending.ts";
-import type { ConcludedTransaction, Conclusion, Ledger, MinedTransaction } from "./ledger.ts";
+import type { Conclusion, Outcomes } from "./ledger.ts";
 import { lockingTxNonces } from "./locks.ts";
+import type { Recoveries } from "./recoveries.ts";
 import { type LedgerTables, lowerCase, toSafeInteger } from "./rows.ts";
-import type { SettlementState } from "./settlement.ts";
+import type { ConcludedTransaction, MinedTransaction, SettlementState } from "./settlement.ts";
 import { closing } from "./tx-nonces.ts";
 
 /** A transaction that is to be recorded, and what it decided. */
@@ -27,10 +28,10 @@ type Concluded = {
 };
 
 /**
- * Makes {@link Ledger.conclude}: transactions of one block are mostly concluded together, those of each operator by
+ * Makes {@link Outcomes.conclude}: transactions of one block are mostly concluded together, those of each operator by
  * themselves. An operator whose row another transaction holds keeps no other operator's payments waiting.
  */
-export function createConclude(db: Kysely<LedgerTables>, now: () => number): Ledger["conclude"] {
+export function createConclude(db: Kysely<LedgerTables>, now: () => number): Outcomes["conclude"] {
   const byOperator = new Map<string, (item: Concluding) => Promise<unknown>>();
 
   function concludeTogether(item: Concluding): Promise<unknown> {
@@ -152,67 +153,62 @@ function sortByEnding(
   return endings;
 }
 
-/** Makes the part of {@link Ledger} that lists the transactions which decided payments. */
-export function createConcluded(
-  db: Kysely<LedgerTables>,
-): Pick<Ledger, "concludedSettles" | "concludedForwards"> {
-  return {
-    async concludedSettles(chainId, operator, { from = 0, below, limit }) {
-      let decided = db
-        .selectFrom("settlements")
-        .where("chain_id", "=", chainId)
-        .where("operator", "=", lowerCase(operator))
-        .where("tx_nonce", ">=", from)
-        .where("state", "in", ["settled", "failed"])
-        .where("block_hash", "is not", null)
-        // As where they are reopened: what is being recovered would be found as vanished again and again.
-        .where(({ not, exists, selectFrom }) =>
-          not(exists(selectFrom("recoveries").select("id").whereRef("recoveries.id", "=", "settlements.id"))),
-        );
-      if (below !== undefined) decided = decided.where("tx_nonce", "<", below);
-      const rows = await decided
-        .select(({ fn }) => [
-          "tx_nonce",
-          "transaction_hash as hash",
-          "block_number",
-          "block_hash",
-          fn.max("concluded_at").as("concluded_at"),
-          hasTxNonce("settlements.tx_nonce").as("has_this_tx_nonce"),
-        ])
-        // All of one txNonce, however many blocks decided them: a page that ended between them would lose the rest.
-        .where(
-          "tx_nonce",
-          "in",
-          decided.select("tx_nonce").distinct().orderBy("tx_nonce", "desc").limit(limit),
-        )
-        .groupBy(["tx_nonce", "transaction_hash", "block_number", "block_hash"])
-        .orderBy("tx_nonce", "desc")
-        .orderBy("block_number", "desc")
-        .execute();
-      return rows.flatMap(toConcluded);
-    },
+/** Makes {@link Outcomes.concludedSettles}. */
+export function createConcludedSettles(db: Kysely<LedgerTables>): Outcomes["concludedSettles"] {
+  return async (chainId, operator, { from = 0, below, limit }) => {
+    let decided = db
+      .selectFrom("settlements")
+      .where("chain_id", "=", chainId)
+      .where("operator", "=", lowerCase(operator))
+      .where("tx_nonce", ">=", from)
+      .where("state", "in", ["settled", "failed"])
+      .where("block_hash", "is not", null)
+      // As where they are reopened: what is being recovered would be found as vanished again and again.
+      .where(({ not, exists, selectFrom }) =>
+        not(exists(selectFrom("recoveries").select("id").whereRef("recoveries.id", "=", "settlements.id"))),
+      );
+    if (below !== undefined) decided = decided.where("tx_nonce", "<", below);
+    const rows = await decided
+      .select(({ fn }) => [
+        "tx_nonce",
+        "transaction_hash as hash",
+        "block_number",
+        "block_hash",
+        fn.max("concluded_at").as("concluded_at"),
+        hasTxNonce("settlements.tx_nonce").as("has_this_tx_nonce"),
+      ])
+      // All of one txNonce, however many blocks decided them: a page that ended between them would lose the rest.
+      .where("tx_nonce", "in", decided.select("tx_nonce").distinct().orderBy("tx_nonce", "desc").limit(limit))
+      .groupBy(["tx_nonce", "transaction_hash", "block_number", "block_hash"])
+      .orderBy("tx_nonce", "desc")
+      .orderBy("block_number", "desc")
+      .execute();
+    return rows.flatMap(toConcluded);
+  };
+}
 
-    async concludedForwards(chainId, recoverer, { from = 0, below, limit }) {
-      let query = db
-        .selectFrom("recoveries")
-        .innerJoin("settlements", "settlements.id", "recoveries.id")
-        .select([
-          "recoveries.tx_nonce",
-          "transaction_hash as hash",
-          "block_number",
-          "block_hash",
-          "concluded_at",
-          hasTxNonce("recoveries.tx_nonce").as("has_this_tx_nonce"),
-        ])
-        .where("recoveries.chain_id", "=", chainId)
-        .where("recoveries.recoverer", "=", lowerCase(recoverer))
-        .where("recoveries.state", "=", "forwarded")
-        .where("recoveries.tx_nonce", ">=", from)
-        .orderBy("recoveries.tx_nonce", "desc")
-        .limit(limit);
-      if (below !== undefined) query = query.where("recoveries.tx_nonce", "<", below);
-      return (await query.execute()).flatMap(toConcluded);
-    },
+/** Makes {@link Recoveries.concludedForwards}. */
+export function createConcludedForwards(db: Kysely<LedgerTables>): Recoveries["concludedForwards"] {
+  return async (chainId, recoverer, { from = 0, below, limit }) => {
+    let query = db
+      .selectFrom("recoveries")
+      .innerJoin("settlements", "settlements.id", "recoveries.id")
+      .select([
+        "recoveries.tx_nonce",
+        "transaction_hash as hash",
+        "block_number",
+        "block_hash",
+        "concluded_at",
+        hasTxNonce("recoveries.tx_nonce").as("has_this_tx_nonce"),
+      ])
+      .where("recoveries.chain_id", "=", chainId)
+      .where("recoveries.recoverer", "=", lowerCase(recoverer))
+      .where("recoveries.state", "=", "forwarded")
+      .where("recoveries.tx_nonce", ">=", from)
+      .orderBy("recoveries.tx_nonce", "desc")
+      .limit(limit);
+    if (below !== undefined) query = query.where("recoveries.tx_nonce", "<", below);
+    return (await query.execute()).flatMap(toConcluded);
   };
 }
 

@@ -11,7 +11,7 @@ import {
 } from "../../test/support/ledger/test-ledger.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import type { Database } from "./database/database.ts";
-import { UnansweredError } from "./database/retrying.ts";
+import { UnansweredError } from "./database/transactions.ts";
 import type { LedgerTables } from "./rows.ts";
 
 describe.each(backends)("on $name", (backend) => {

@@ -1,10 +1,9 @@
 import { type Kysely, type SqlBool, sql } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
 import { padded, type TogetherOptions, together } from "../util/concurrency.ts";
-import { repeatable, UnansweredError } from "./database/retrying.ts";
-import { inTransaction, urgently, withCommit } from "./database/transaction.ts";
+import { inTransaction, repeatable, UnansweredError, urgently, withCommit } from "./database/transactions.ts";
 import { abandoning, keeping, nameOfKey, type Undelivered } from "./idempotency.ts";
-import type { KeptAnswer, Ledger } from "./ledger.ts";
+import type { KeptAnswer, Leases } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
 import { type LedgerTables, lowerCase } from "./rows.ts";
 
@@ -26,7 +25,7 @@ export function createLeases(
   retryQueue: RetryQueue,
   undelivered: Undelivered,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
-): Pick<Ledger, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
+): Pick<Leases, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
   const acquire = together(acquireAll, ofOneId);
   const free = together(freeAll, ofOneId);
   // No caller waits for it: one after the other, there is more in each.

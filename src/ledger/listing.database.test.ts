@@ -12,7 +12,7 @@ import {
 } from "../../test/support/ledger/test-ledger.ts";
 import { readCursor, writeCursor } from "../protocol/settlement-query.ts";
 import type { Database } from "./database/database.ts";
-import type { Ledger, SettlementFilter } from "./ledger.ts";
+import type { Claims, SettlementFilter } from "./ledger.ts";
 import { createList } from "./queries.ts";
 import type { LedgerTables } from "./rows.ts";
 import type { Settlement } from "./settlement.ts";
@@ -61,7 +61,7 @@ describe.each(backends)("on $name", (backend) => {
   async function listAll(
     filter: SettlementFilter,
     limit: number,
-    list: Ledger["list"] = ledger.list,
+    list: Claims["list"] = ledger.list,
   ): Promise<Settlement[]> {
     const listed: Settlement[] = [];
     for (let after: string | undefined; ; ) {

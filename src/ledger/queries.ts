@@ -3,8 +3,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Kysely, type SelectQueryBuilder, sql, type Transaction } from "kysely";
 import type { Address } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";
-import { inSnapshot } from "./database/transaction.ts";
-import type { Ledger, SettlementFilter, SettlesOf } from "./ledger.ts";
+import { inSnapshot } from "./database/transactions.ts";
+import type { Claims, Outcomes, SettlementFilter, SettlesOf } from "./ledger.ts";
+import type { Recoveries } from "./recoveries.ts";
 import { type LedgerTables, lowerCase, type SettlementsTable, toAttempt, toSettlement } from "./rows.ts";
 import type { AttemptKind } from "./settlement.ts";
 
@@ -20,13 +21,13 @@ const mostAtOnce = 2;
 const mostWaiting = 50;
 
 /**
- * Makes {@link Ledger.list}. A filter may match few of many settlements, so a listing is read in spans of bounded
+ * Makes {@link Claims.list}. A filter may match few of many settlements, so a listing is read in spans of bounded
  * length, with as long a pause after each as it took: payments go on meanwhile.
  */
 export function createList(
   db: Kysely<LedgerTables>,
   { spanLength = usualSpanLength }: { spanLength?: number } = {},
-): Ledger["list"] {
+): Claims["list"] {
   const inTurn = createTurns();
 
   /** The place up to which a span reaches that begins after another place; null when it reaches to the end. */
@@ -199,35 +200,43 @@ function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
   };
 }
 
-/** Makes {@link Ledger.openAttempts} and `Recoveries.openForwards`. */
-export function createOpenAttempts(db: Kysely<LedgerTables>): Pick<Ledger, "openAttempts" | "openForwards"> {
-  const read =
-    (kinds: readonly AttemptKind[], findSettlements: typeof settlementsOfOperator): Ledger["openAttempts"] =>
-    (chainId, account) =>
-      inSnapshot(db, async (snapshot) => {
-        const open = await snapshot
-          .selectFrom("attempts")
-          .selectAll()
-          .where("chain_id", "=", chainId)
-          .where("operator", "=", lowerCase(account))
-          .where("state", "=", "open")
-          .where("kind", "in", kinds)
-          .orderBy("tx_nonce")
-          .orderBy("created_at")
-          .execute();
-        if (open.length === 0) return [];
-        const txNonces = [...new Set(open.map(({ tx_nonce }) => tx_nonce))];
-        const rows = await findSettlements(snapshot, { chainId, account, txNonces });
-        const settlements = Map.groupBy(rows, ({ sent_with }) => sent_with);
-        return open.map((row) => ({
-          attempt: toAttempt(row),
-          settlements: (settlements.get(row.tx_nonce) ?? []).map(toSettlement),
-        }));
-      });
-  return {
-    openAttempts: read(["settle", "noop"], settlementsOfOperator),
-    openForwards: read(["forward", "noop"], settlementsOfRecoverer),
-  };
+/** Makes {@link Claims.openAttempts}. */
+export function createOpenAttempts(db: Kysely<LedgerTables>): Claims["openAttempts"] {
+  return (chainId, account) => readOpen(db, { chainId, account }, ["settle", "noop"], settlementsOfOperator);
+}
+
+/** Makes {@link Recoveries.openForwards}. */
+export function createOpenForwards(db: Kysely<LedgerTables>): Recoveries["openForwards"] {
+  return (chainId, account) =>
+    readOpen(db, { chainId, account }, ["forward", "noop"], settlementsOfRecoverer);
+}
+
+function readOpen(
+  db: Kysely<LedgerTables>,
+  { chainId, account }: { chainId: number; account: Address },
+  kinds: readonly AttemptKind[],
+  findSettlements: typeof settlementsOfOperator,
+): ReturnType<Claims["openAttempts"]> {
+  return inSnapshot(db, async (snapshot) => {
+    const open = await snapshot
+      .selectFrom("attempts")
+      .selectAll()
+      .where("chain_id", "=", chainId)
+      .where("operator", "=", lowerCase(account))
+      .where("state", "=", "open")
+      .where("kind", "in", kinds)
+      .orderBy("tx_nonce")
+      .orderBy("created_at")
+      .execute();
+    if (open.length === 0) return [];
+    const txNonces = [...new Set(open.map(({ tx_nonce }) => tx_nonce))];
+    const rows = await findSettlements(snapshot, { chainId, account, txNonces });
+    const settlements = Map.groupBy(rows, ({ sent_with }) => sent_with);
+    return open.map((row) => ({
+      attempt: toAttempt(row),
+      settlements: (settlements.get(row.tx_nonce) ?? []).map(toSettlement),
+    }));
+  });
 }
 
 type Transactions = { chainId: number; account: Address; txNonces: readonly number[] };
@@ -265,8 +274,8 @@ function settlementsOfRecoverer(
 /** More of one state change nothing; a payer may have millions. */
 const mostOfState = 1_000;
 
-/** Makes {@link Ledger.recentSettles}. Each state is read from the newest end of an index. */
-export function createRecentSettles(db: Kysely<LedgerTables>): Ledger["recentSettles"] {
+/** Makes {@link Outcomes.recentSettles}. Each state is read from the newest end of an index. */
+export function createRecentSettles(db: Kysely<LedgerTables>): Outcomes["recentSettles"] {
   return async (of, since) => {
     const count = (state: "submitted" | "settled" | "failed") =>
       db

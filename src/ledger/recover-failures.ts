@@ -1,8 +1,7 @@
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
 import { KitError } from "../util/errors.ts";
-import { repeatable } from "./database/retrying.ts";
-import { inSnapshot, inTransaction } from "./database/transaction.ts";
+import { inSnapshot, inTransaction, repeatable } from "./database/transactions.ts";
 import { lockOperator } from "./locks.ts";
 import type { FailedSettlement, Recoveries, Recovery } from "./recoveries.ts";
 import {

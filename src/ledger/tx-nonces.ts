@@ -1,7 +1,7 @@
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { KitError } from "../util/errors.ts";
-import { repeatable } from "./database/retrying.ts";
+import { repeatable } from "./database/transactions.ts";
 import { type AttemptsTable, type LedgerTables, lowerCase } from "./rows.ts";
 
 /*

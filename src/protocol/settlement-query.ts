@@ -1,6 +1,6 @@
-import type { Address, Hex } from "./hex.ts";
+import { type Address, type Hex, isAddress } from "./hex.ts";
 import type { NetworkName, NetworkRegistry } from "./networks.ts";
-import { faults, isWireAddress } from "./wire-values.ts";
+import { faults } from "./wire-values.ts";
 
 /** The states of a settlement; the ledger says what they mean. */
 export const settlementStates = ["submitted", "settled", "failed", "recovered"] as const;
@@ -61,7 +61,7 @@ export function parseSettlementQuery(
 
   take("network", queryFaults.network, (name) => (known.find(name, 1) ?? known.find(name, 2))?.name);
   take("state", queryFaults.state, (text) => settlementStates.find((state) => state === text));
-  take("payer", faults.address, (text) => (isWireAddress(text) ? text : undefined));
+  take("payer", faults.address, (text) => (isAddress(text) ? text : undefined));
   take("from", queryFaults.time, readTime);
   take("to", queryFaults.time, readTime);
   take("limit", queryFaults.limit, (text) =>

@@ -124,7 +124,7 @@ const timeoutMs = 2_000;
 /** What the metrics of a service look up when they are read. */
 export function createMetricSources(options: {
   networks: ReadonlyMap<NetworkName, Lanes>;
-  ledger: Pick<Ledger, "unfinished" | "recoveryCounts">;
+  ledger: Pick<Ledger, "outcomes" | "recoveries">;
   health: MetricSources["health"];
   /** What a payment uses that is settled alone. */
   usual: Settling["usual"];
@@ -156,7 +156,7 @@ export function createMetricSources(options: {
       ),
 
     async pending() {
-      const unfinished = await ledger.unfinished();
+      const unfinished = await ledger.outcomes.unfinished();
       return [...networks.keys()].map((network) => {
         const found = unfinished.find((one) => one.network === network);
         return { network, count: found?.count ?? 0, oldestClaimedAt: found?.oldestClaimedAt ?? null };
@@ -164,7 +164,7 @@ export function createMetricSources(options: {
     },
 
     async directSubmissions() {
-      const counts = await ledger.recoveryCounts();
+      const counts = await ledger.recoveries.recoveryCounts();
       return [...networks.keys()].flatMap((network) =>
         recoveryStates.map((state) => ({
           network,

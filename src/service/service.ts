@@ -195,7 +195,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     [...networks].map(([name, [{ chain }]]) => {
       const collaborators = { chain, ledger, ways, outcomes, now, log: logger };
       const recoverer = options.recoverer && createRecoverer({ ...collaborators, signer: options.recoverer });
-      return [name, createRecovery({ ...collaborators, recoverer })];
+      return [name, createRecovery({ ...collaborators, ledger: ledger.recoveries, recoverer })];
     }),
   );
   let draining = false;
@@ -210,9 +210,12 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     recoveries,
     ledger: {
       ...ledger,
-      markDelivered: recordings.track(ledger.markDelivered),
-      releaseLease: recordings.track(ledger.releaseLease),
-      abandonIdempotent: recordings.track(ledger.abandonIdempotent),
+      leases: {
+        ...ledger.leases,
+        markDelivered: recordings.track(ledger.leases.markDelivered),
+        releaseLease: recordings.track(ledger.leases.releaseLease),
+        abandonIdempotent: recordings.track(ledger.leases.abandonIdempotent),
+      },
     },
     ways,
     outcomes,
@@ -238,7 +241,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   async function renewLeases(): Promise<void> {
     for (;;) {
       try {
-        return await ledger.renewLeases();
+        return await ledger.leases.renewLeases();
       } catch (error) {
         logger.error({ err: error }, "leases could not be renewed");
       }
@@ -252,7 +255,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       renewing = undefined;
     });
     // Beside it: where this takes longer than a lease, another instance would give the successes that are to be recorded.
-    void ledger.retryWrites();
+    void ledger.leases.retryWrites();
   }, leaseMs / 6);
   renewal.unref();
   let reconnection: NodeJS.Timeout | undefined;
@@ -326,7 +329,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
         endpoints: endpoints.get(name) ?? [],
         operators: lanes.map(({ relayer }) => relayer.operator),
         recoverer: options.recoverer?.address,
-        nextTxNonce: ledger.nextTxNonce,
+        nextTxNonce: ledger.claims.nextTxNonce,
         now,
         clock,
       }),
@@ -343,7 +346,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
 
   async function settled(): Promise<void> {
     await Promise.all([recordings.settled(), catalog?.settled()]);
-    const unrecorded = await ledger.finishWrites(finishWritesMs);
+    const unrecorded = await ledger.leases.finishWrites(finishWritesMs);
     if (unrecorded > 0) logger.error({ writes: unrecorded }, unrecordedDeliveries);
   }
 

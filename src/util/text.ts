@@ -28,6 +28,14 @@ function jsonOf(value: unknown): string {
   }
 }
 
+/** Longer than any name or number that is asked for, shorter than any key. */
+const longestQuoted = 24;
+
+/** A text that was asked for, for a message: only its length where it is long, since it may be a secret. */
+export function quote(text: string): string {
+  return text.length <= longestQuoted ? JSON.stringify(text) : `a text of ${text.length} characters`;
+}
+
 /**
  * A line of others for a terminal: control characters (C0, DEL, C1) and those that reorder or break lines are written as
  * their escapes (`\u001b`). A text in JSON stays the same JSON.

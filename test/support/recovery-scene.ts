@@ -8,8 +8,7 @@ import type { NetworkConfig } from "../../src/config/serve-config.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";
-import { openDatabase } from "../../src/ledger/database/open-database.ts";
-import { openMigrated } from "../../src/ledger/database/open-migrated.ts";
+import { openDatabase, openMigrated } from "../../src/ledger/database/open-database.ts";
 import type { Recovery } from "../../src/ledger/recoveries.ts";
 import type { Authorization } from "../../src/methods/exact-eip3009/authorization.ts";
 import {
@@ -313,7 +312,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       const db = await openDatabase({ url: scene.databaseUrl() });
       try {
         const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
-        return (await ledger.findFailure(scene.idOf(body)))?.recovery ?? null;
+        return (await ledger.recoveries.findFailure(scene.idOf(body)))?.recovery ?? null;
       } finally {
         await db.destroy();
       }

@@ -1,4 +1,3 @@
-import { requestJson } from "../../src/harness/control/http-json.ts";
 import type { RunningHarness } from "../../src/harness/run/running-harness.ts";
 import { startHarness } from "../../src/harness/run/start-harness.ts";
 import type { StartOptions } from "../../src/harness/run/start-options.ts";
@@ -12,6 +11,7 @@ import { harnessAccounts } from "../../src/published/accounts.ts";
 import { signAs } from "../../src/published/sign-as.ts";
 import { localOrganization } from "../../src/published/test-keys.ts";
 import type { TestPayerName } from "../../src/published/test-payers.ts";
+import { requestJson } from "../../src/util/http-client.ts";
 import { runningChain } from "./running-chain.ts";
 
 /** A harness on any free port, quiet unless something breaks. */

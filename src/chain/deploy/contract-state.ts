@@ -4,12 +4,12 @@ import {
   addressWord,
   checksumAddress,
   type Hex,
+  isBytes,
   keccak256Text,
   sameAddress,
 } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
-import { isBytes } from "../rpc/read-hex.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
 import { callViews, readViews, selector } from "../views.ts";
 import { expectAnswer, type OnChain } from "./endpoints.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { NetworkConfig } from "../../config/serve-config.ts";
-import type { Address, Hex } from "../../protocol/hex.ts";
+import { type Address, type Hex, readQuantity } from "../../protocol/hex.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import type { Receipt } from "../chain.ts";
 import {
@@ -15,7 +15,6 @@ import {
 import { readReceipt } from "../receipt-reader.ts";
 import { type Head, headCall, readHead } from "../rpc/calls.ts";
 import { describeError } from "../rpc/json-rpc.ts";
-import { readQuantity } from "../rpc/read-hex.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
 import type { Signer } from "../signing/signer.ts";
 import { expectAnswer, type OnChain } from "./endpoints.ts";

@@ -1,7 +1,7 @@
+import { readQuantity } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import type { LocalRpc } from "./local-rpc.ts";
-import { readQuantity } from "./read-hex.ts";
 import type { RpcCall } from "./rpc.ts";
 
 /** The newest block, whose time is the chain's time. */

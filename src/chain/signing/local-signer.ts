@@ -1,4 +1,11 @@
-import { type Address, addressOfPublicKey, type Hex, keccakBytes, toHex } from "../../protocol/hex.ts";
+import {
+  type Address,
+  addressOfPublicKey,
+  type Hex,
+  isBytes32,
+  keccakBytes,
+  toHex,
+} from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { publicKeyOf, signDigest } from "../../util/secp256k1.ts";
 import type { Signer, UnsignedTransaction } from "./signer.ts";
@@ -33,7 +40,7 @@ function hashOf(bytes: Hex): Uint8Array {
 function readKey(privateKey: Hex): { key: Uint8Array; address: Address } {
   try {
     // Buffer takes what comes before the first character that is no digit.
-    const key = Buffer.from(/^0x([0-9a-fA-F]{64})$/.exec(privateKey)?.[1] ?? "", "hex");
+    const key = Buffer.from(isBytes32(privateKey) ? privateKey.slice(2) : "", "hex");
     return { key, address: addressOfPublicKey(publicKeyOf(key)) };
   } catch {
     throw new KitError(

@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { type Address, type Hex, keccakBytes, toHex } from "../../protocol/hex.ts";
+import { type Address, type Hex, isBytes32, keccakBytes, toHex } from "../../protocol/hex.ts";
 import { readEcdsaSignature } from "../../protocol/signed-payment.ts";
 
 /**
@@ -55,8 +55,6 @@ const recovery = loadRecovery();
  */
 export const isRecoveryNative = recovery.isNative;
 
-const word = /^0x[0-9a-fA-F]{64}$/;
-
 /**
  * The address whose key made a plain ECDSA signature over a 32-byte digest, in lower case; undefined when the
  * signature is none that the token could accept: see {@link readEcdsaSignature}, or r or s zero or out of range. Never
@@ -66,7 +64,7 @@ const word = /^0x[0-9a-fA-F]{64}$/;
  */
 export function recoverSigner(digest: Hex, signature: Hex): Address | undefined {
   const ecdsa = readEcdsaSignature(signature);
-  if (ecdsa === undefined || !word.test(digest)) return undefined;
+  if (ecdsa === undefined || !isBytes32(digest)) return undefined;
   try {
     const publicKey = recovery.recoverPublicKey(
       Buffer.from(ecdsa.rs, "hex"),

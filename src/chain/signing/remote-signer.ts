@@ -1,11 +1,11 @@
 import type { TransactionSerializedEIP1559 } from "viem";
 import { parseTransaction, serializeTransaction } from "viem/utils";
 import { z } from "zod";
-import { type Address, type Hex, keccak256, sameAddress } from "../../protocol/hex.ts";
+import { type Address, type Hex, isBytes, keccak256, quantity, sameAddress } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
+import { createKeepAlivePost, HttpFailure } from "../../util/http-client.ts";
 import { parseJson } from "../../util/json.ts";
 import { createRedactor } from "../rpc/json-rpc.ts";
-import { isBytes, quantity } from "../rpc/read-hex.ts";
 import { recoverSigner } from "./recover-signer.ts";
 import type { Signer, UnsignedTransaction } from "./signer.ts";
 
@@ -68,7 +68,7 @@ export function askRemoteSigner({ url, timeoutMs }: { url: string; timeoutMs: nu
   const parsed = URL.parse(url);
   if (parsed === null) throw new TypeError("the URL of the remote signer is not valid");
   const redact = createRedactor([parsed]);
-  const { target, headers } = splitCredentials(parsed);
+  const post = createKeepAlivePost(parsed, { timeoutMs, maxResponseBytes });
 
   return async (from, transaction) => {
     const body = JSON.stringify({
@@ -77,68 +77,35 @@ export function askRemoteSigner({ url, timeoutMs }: { url: string; timeoutMs: nu
       method: "eth_signTransaction",
       params: [toParameters(from, transaction)],
     });
-    const text = await post(body).catch((error: unknown) => {
-      if (error instanceof ConnectionFailed) return post(body);
-      throw error;
-    });
+    const text = await post(body)
+      .catch((error: unknown) => {
+        if (error instanceof HttpFailure && error.kind === "connection") return post(body);
+        throw error;
+      })
+      .catch((error: unknown) => {
+        throw explain(error);
+      });
     const answer = answerSchema.safeParse(parseJson(text));
     if (!answer.success) throw new Error("its answer is not JSON-RPC");
     if ("result" in answer.data) return answer.data.result;
     const { code, message } = answer.data.error;
     throw new Error(`it refused: JSON-RPC error ${code ?? "without code"}: ${redact(message)}`);
   };
-
-  async function post(body: string): Promise<string> {
-    try {
-      const signal = AbortSignal.timeout(timeoutMs);
-      const response = await fetch(target, { method: "POST", headers, body, signal, redirect: "error" });
-      if (!response.ok) throw new BadAnswer(`it answered with HTTP ${response.status}`);
-      return await readText(response);
-    } catch (error) {
-      throw explain(error, timeoutMs);
-    }
-  }
 }
 
-/** The server was not reached, or the connection broke off. */
-class ConnectionFailed extends Error {}
-
-/** The server answered, but not as it should; its message can be shown. */
-class BadAnswer extends Error {}
-
-/** What went wrong, without the words of `fetch`, which name the address. */
-function explain(error: unknown, timeoutMs: number): Error {
-  if (error instanceof BadAnswer) return error;
-  if (error instanceof DOMException && error.name === "TimeoutError") {
-    return new Error(`it gave no answer within ${timeoutMs} ms`);
+/** What went wrong, as the rest of a sentence about the signer. */
+function explain(error: unknown): unknown {
+  if (!(error instanceof HttpFailure)) return error;
+  switch (error.kind) {
+    case "timeout":
+      return new Error(`it gave ${error.message}`);
+    case "status":
+      return new Error(`it answered with ${error.message}`);
+    case "too_large":
+      return new Error("it answered with too much");
+    case "connection":
+      return new Error(`the connection to it failed${error.code === undefined ? "" : ` (${error.code})`}`);
   }
-  const cause: unknown = error instanceof Error ? error.cause : undefined;
-  const code = cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : "";
-  return new ConnectionFailed(`the connection to it failed${code}`);
-}
-
-/** `fetch` takes no URL with a user name in it. */
-function splitCredentials(url: URL): { target: URL; headers: Record<string, string> } {
-  const target = new URL(url);
-  const headers: Record<string, string> = { "content-type": "application/json" };
-  if (url.username !== "" || url.password !== "") {
-    const user = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
-    headers.authorization = `Basic ${Buffer.from(user).toString("base64")}`;
-    target.username = "";
-    target.password = "";
-  }
-  return { target, headers };
-}
-
-async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length;
-    if (size > maxResponseBytes) throw new BadAnswer("it answered with too much");
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
 }
 
 function toParameters(from: Address, transaction: UnsignedTransaction): Record<string, string> {

@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { requestJson } from "../../harness/control/http-json.ts";
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import { type Capture, captureSchema, readCapture } from "../../observe/capture/capture-format.ts";
 import { replayCapture } from "../../observe/capture/replay.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
+import { requestJson } from "../../util/http-client.ts";
 import { self } from "../../util/self-command.ts";
 import { escapeControls } from "../../util/text.ts";
 import { atUrl, defineCommand, flag, textOption, tokenOption, urlOption } from "../kit/command.ts";

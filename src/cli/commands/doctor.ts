@@ -68,7 +68,7 @@ async function examine(
   ];
   const now = () => Date.now();
   const db = state.kind === "ready" ? state.db : undefined;
-  const nextTxNonce = db && createLedger({ db, instanceId: crypto.randomUUID(), now }).nextTxNonce;
+  const nextTxNonce = db && createLedger({ db, instanceId: crypto.randomUUID(), now }).claims.nextTxNonce;
   try {
     const networks = config.networks.map(async (network) => {
       const endpoints = openEndpoints(network);

@@ -5,8 +5,8 @@ import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
 import { explain } from "../../observe/explain/explain-input.ts";
 import { explanationOf, formatExplanations } from "../../observe/explain/explanations.ts";
 import { namedPayment, namesIn, readInput } from "../../observe/explain/read-input.ts";
+import { isBytes32 } from "../../protocol/hex.ts";
 import { sortByRank } from "../../protocol/mistakes.ts";
-import { isBytes32 } from "../../protocol/wire-values.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import {

@@ -12,11 +12,10 @@ import { mostListed, type PaymentDetail, type PaymentSummary } from "../../obser
 import { explainUse, type SettledHere, settledHere } from "../../observe/studio/refusal-details.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { adviceOnReason } from "../../protocol/catalogue-texts.ts";
-import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { type Address, type Hex, isAddress, sameAddress } from "../../protocol/hex.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
 import { formatAmount, knownToken, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
-import { isWireAddress } from "../../protocol/wire-values.ts";
 import { createPaymentReader, type PaymentReader } from "../kit/read-payments.ts";
 
 /** The id of the settlement of a payment, in a token. */
@@ -39,7 +38,7 @@ export async function findPayment(
       on === network.name &&
       payer !== null &&
       sameAddress(payer, authorization.from) &&
-      isWireAddress(asset) &&
+      isAddress(asset) &&
       idOf(payment, asset) === id,
   );
   return listed && reader.find(listed.id);
@@ -96,7 +95,7 @@ export async function askThere({
   }
   const { network, authorization } = payment;
   const seen = await findPayment(reader, payment);
-  const asset = isWireAddress(seen?.asset) ? seen.asset : payment.assets[0];
+  const asset = isAddress(seen?.asset) ? seen.asset : payment.assets[0];
   const named = {
     network: network.name,
     asset,

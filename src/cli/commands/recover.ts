@@ -82,7 +82,8 @@ async function recoverOn(
   const outcomes = createOutcomes();
   const collaborators = { chain, ledger, ways: waysToPay, now: Date.now, log };
   const recoverer = signer && createRecoverer({ ...collaborators, signer, outcomes });
-  const recovery = recoverer && createRecovery({ ...collaborators, recoverer, confirmed });
+  const recovery =
+    recoverer && createRecovery({ ...collaborators, ledger: ledger.recoveries, recoverer, confirmed });
   try {
     await recoverer?.start();
     const results: RecoverResult[] = [];
@@ -205,7 +206,7 @@ async function findAsset(chain: Chain, ledger: Ledger, asset: Asset, since: numb
 
   async function explain({ from, nonce, blockNumber, value }: StrandedTransfer): Promise<string> {
     if (nonce === undefined) return "sent without an authorization";
-    const settlement = await ledger.find(settlementId(chainId, asset.address, from, nonce));
+    const settlement = await ledger.claims.find(settlementId(chainId, asset.address, from, nonce));
     if (settlement === null) return "no organization claimed it";
     if (settlement.amount !== value) return `an organization claimed ${settlement.amount} instead`;
     if (settlement.claimedBlock >= blockNumber) return `claimed by ${settlement.organizationId} afterwards`;

@@ -72,7 +72,7 @@ export const settlementsList = defineCommand({
       if (csv) printCsv(settlementColumns);
       let next: Cursor | null = null;
       for (let count = 0, after = cursor; ; ) {
-        const page = await ledger.list(filter, { limit: Math.min(pageSize, most - count), after });
+        const page = await ledger.claims.list(filter, { limit: Math.min(pageSize, most - count), after });
         if (csv) {
           for (const settlement of page.settlements) {
             const record = settlementAsRecord(settlement);
@@ -121,7 +121,7 @@ export const settlementsShow = defineCommand({
 
   run: ({ id }, _terminal, { databaseUrl }) =>
     withLedger(databaseUrl, async (ledger) => {
-      const settlement = await ledger.find(id);
+      const settlement = await ledger.claims.find(id);
       if (settlement === null) {
         throw new KitError(`There is no settlement ${id}`, {
           hints: [

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { isWord } from "../../chain/rpc/read-hex.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import { problemSchema, settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
-import type { Address } from "../../protocol/hex.ts";
+import { type Address, isBytes32 } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
@@ -21,11 +20,11 @@ import {
   type Wanted,
   wholeNumber,
 } from "../../util/given.ts";
+import type { JsonResponse } from "../../util/http-client.ts";
 import type { HarnessControl } from "../control/control-client.ts";
 import { requireAccount } from "../control/controlled-harness.ts";
 import { type HarnessDescription, payToOf } from "../control/description.ts";
 import { requireRunning } from "../control/find-harness.ts";
-import type { JsonResponse } from "../control/http-json.ts";
 import { paymentSpec, postPayment, signPayment } from "../control/pay.ts";
 import { createFaultSetters } from "../faults/faults.ts";
 import { createJournal } from "../journal/journal-reader.ts";
@@ -337,7 +336,7 @@ function readAnswer<Verdict>(
 }
 
 async function findReceipt(client: HarnessClient, transaction: string | undefined) {
-  if (!isWord(transaction)) return null;
+  if (!isBytes32(transaction)) return null;
   const { TransactionReceiptNotFoundError } = await import("viem");
   try {
     return await client.getTransactionReceipt({ hash: transaction });

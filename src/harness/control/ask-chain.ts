@@ -7,10 +7,10 @@ import { findPaymentUse, type ReadableChain } from "../../observe/capture/chain-
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { type PayToPolicy, payToPolicies, type SignedPayment } from "../../protocol/signed-payment.ts";
+import { requestJson } from "../../util/http-client.ts";
 import { statesKept } from "../nodes/launch-anvil.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 import { askHarness } from "./find-harness.ts";
-import { requestJson } from "./http-json.ts";
 
 /** A local chain as people's questions about a payment are asked of it; undefined where it does not run here. */
 export function readableChainOf(

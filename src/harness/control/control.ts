@@ -9,13 +9,13 @@ import { harnessAccounts } from "../../published/accounts.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { controlRefusal } from "../../service/http/local-server.ts";
 import { KitError } from "../../util/errors.ts";
+import type { JsonResponse } from "../../util/http-client.ts";
 import { asText } from "../../util/text.ts";
 import { describeFaults } from "../faults/fault-board.ts";
 import type { HarnessChain } from "../setup/chain.ts";
 import { controlOf, runningChain } from "./control-client.ts";
 import { type ControlledHarness, requireAccount } from "./controlled-harness.ts";
 import { type HarnessDescription, networksOf } from "./description.ts";
-import type { JsonResponse } from "./http-json.ts";
 import type { PaymentSpec } from "./pay.ts";
 
 /** What the routes take. Amounts are in the asset's smallest unit. */

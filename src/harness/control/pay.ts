@@ -7,7 +7,7 @@ import {
 } from "../../methods/exact-eip3009/authorization.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
 import { forTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
-import type { Address, Hex } from "../../protocol/hex.ts";
+import { type Address, type Hex, isBytes32 } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { X402Version } from "../../protocol/requests.ts";
@@ -27,10 +27,10 @@ import {
   type Wanted,
   wholeNumber,
 } from "../../util/given.ts";
+import { type JsonResponse, requestJson } from "../../util/http-client.ts";
 import { requireAccount } from "./controlled-harness.ts";
 import type { HarnessDescription } from "./description.ts";
 import { requireRunning } from "./find-harness.ts";
-import { type JsonResponse, requestJson } from "./http-json.ts";
 
 /** Who pays: a test payer by its name, a private key, or whatever signs typed data, such as a viem account. */
 export type Payer = TestPayerName | Hex | AuthorizationSigner;
@@ -183,7 +183,7 @@ function isTestPayer(payer: string): payer is TestPayerName {
 }
 
 function signerOf(key: string): AuthorizationSigner {
-  if (isPrivateKey(key)) {
+  if (isBytes32(key)) {
     try {
       return createPayerSigner(key);
     } catch {
@@ -200,7 +200,3 @@ const noPayer = () =>
       hints: ["A private key is 0x and 64 hexadecimal digits. A viem account works too."],
     },
   );
-
-function isPrivateKey(text: string): text is Hex {
-  return /^0x[0-9a-fA-F]{64}$/.test(text);
-}

@@ -1,5 +1,5 @@
 import type { LocalCall, LocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { readQuantity } from "../../chain/rpc/read-hex.ts";
+import { readQuantity } from "../../protocol/hex.ts";
 import { membersOf } from "../../util/json.ts";
 import type { Hit } from "./connection-faults.ts";
 import { type Answer, type Call, type Message, readAnswers } from "./json-rpc-message.ts";

@@ -1,10 +1,9 @@
-import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
 import {
   type AuthorizationSlots,
   createAuthorizationSlots,
 } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
-import type { Address } from "../../protocol/hex.ts";
+import { type Address, readQuantity } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import type { ForkFailures } from "../nodes/nodes.ts";

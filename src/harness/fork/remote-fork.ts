@@ -1,6 +1,5 @@
-import { isBytes, isWord, readQuantity } from "../../chain/rpc/read-hex.ts";
 import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
-import type { Hex } from "../../protocol/hex.ts";
+import { type Hex, isBytes, isBytes32, readQuantity } from "../../protocol/hex.ts";
 import { builtInNetworks, type Network } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
@@ -138,7 +137,7 @@ export async function inspectRemote(
   const tag = blockNumber === undefined ? "latest" : `0x${blockNumber.toString(16)}`;
   const { number, hash } = membersOf(await expect("eth_getBlockByNumber", tag, false));
   const found = readQuantity(number);
-  if (found === undefined || !isWord(hash)) {
+  if (found === undefined || !isBytes32(hash)) {
     throw new KitError(`${who} has no block ${blockNumber ?? "yet"}`, {
       hints: ["Leave the block number out to fork from the newest block."],
     });

@@ -1,4 +1,4 @@
-import type { Rows } from "../../ledger/database/copy-rows.ts";
+import type { Rows } from "../../ledger/database/sqlite/memory-databases.ts";
 import { type Hex, keccak256Text } from "../../protocol/hex.ts";
 import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";

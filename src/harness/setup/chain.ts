@@ -1,9 +1,8 @@
 import { setTimeout } from "node:timers/promises";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
-import { quantity } from "../../chain/rpc/read-hex.ts";
 import { longestAdvanceSeconds } from "../../config/serve-config.ts";
-import type { Address, Hex } from "../../protocol/hex.ts";
+import { type Address, type Hex, quantity } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { createTurns } from "../../util/concurrency.ts";

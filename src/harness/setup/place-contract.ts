@@ -1,8 +1,7 @@
 import type { LocalCall, LocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { isBytes, isWord } from "../../chain/rpc/read-hex.ts";
 import { mockUsdcDeployedBytecode } from "../../contracts/mockUsdc.ts";
 import { usdcSignaturesDeployedBytecode } from "../../contracts/usdcSignatures.ts";
-import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { type Address, type Hex, isBytes, isBytes32, sameAddress } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import {
   harnessAccounts,
@@ -139,7 +138,7 @@ export function readStorageChanges(trace: unknown): {
     const address: Address = `0x${spelled.slice(2).toLowerCase()}`;
     accounts.push(address);
     for (const [slot, value] of Object.entries(account.storage ?? {})) {
-      if (!isWord(slot) || !isWord(value)) throw unreadable();
+      if (!isBytes32(slot) || !isBytes32(value)) throw unreadable();
       storage.push({ address, slot, value });
     }
   }

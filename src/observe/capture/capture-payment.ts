@@ -1,4 +1,3 @@
-import { quantity, readQuantity } from "../../chain/rpc/read-hex.ts";
 import { encodeIsValidSignature, isValidSignatureSelector } from "../../chain/views.ts";
 import {
   askPayerState,
@@ -7,7 +6,7 @@ import {
   rewindPayerState,
 } from "../../methods/exact-eip3009/on-chain/state.ts";
 import { methodOf } from "../../methods/methods.ts";
-import type { Hex } from "../../protocol/hex.ts";
+import { type Hex, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isErc6492 } from "../../protocol/signed-payment.ts";
 import { KitError } from "../../util/errors.ts";

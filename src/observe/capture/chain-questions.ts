@@ -1,13 +1,12 @@
 import { createChainReader } from "../../chain/chain-reader.ts";
 import { createLogReader } from "../../chain/log-reader.ts";
 import { readReceipt } from "../../chain/receipt-reader.ts";
-import { isAddress, isBytes, isWord, readQuantity } from "../../chain/rpc/read-hex.ts";
 import type { Rpc, RpcAnswer } from "../../chain/rpc/rpc.ts";
 import { decodeCall } from "../../methods/exact-eip3009/on-chain/decode-call.ts";
 import { decodeEvents, type PaymentEvent } from "../../methods/exact-eip3009/on-chain/events.ts";
 import { findUse } from "../../methods/exact-eip3009/on-chain/find-use.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
-import type { Address, Hex } from "../../protocol/hex.ts";
+import { type Address, type Hex, isAddress, isBytes, isBytes32, readQuantity } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
@@ -125,7 +124,7 @@ export async function transactionOf(
   chain: Pick<ReadableChain, "network" | "ask"> | undefined,
 ): Promise<TransactionView> {
   const { transaction: hash } = summaryOf(record);
-  if (!isWord(hash) || chain === undefined)
+  if (!isBytes32(hash) || chain === undefined)
     throw new KitError("This payment has no transaction: nothing was sent for it");
   const [{ result: sent }, { result: answer }] = await Promise.all([
     chain.ask("eth_getTransactionByHash", hash),

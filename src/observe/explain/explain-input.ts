@@ -1,6 +1,5 @@
 import { parsePaymentRequest } from "../../methods/methods.ts";
-import type { Address } from "../../protocol/hex.ts";
-import { sameAddress } from "../../protocol/hex.ts";
+import { type Address, isAddress, isBytes32, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding, sortByRank } from "../../protocol/mistakes.ts";
 import {
   type Asset,
@@ -10,7 +9,6 @@ import {
   type NetworkRegistry,
   type NetworkTier,
 } from "../../protocol/networks.ts";
-import { address } from "../../protocol/primitives.ts";
 import { advice, adviceOnPower, expiryMarginSeconds, powerOfTenBetween } from "../../protocol/refusals.ts";
 import type { PayToPolicy } from "../../protocol/signed-payment.ts";
 import {
@@ -21,7 +19,7 @@ import {
   type TokenUnits,
   unitsOf,
 } from "../../protocol/token-units.ts";
-import { isBytes32, parseUint256 } from "../../protocol/wire-values.ts";
+import { parseUint256 } from "../../protocol/wire-values.ts";
 import { showValue } from "../../util/text.ts";
 import {
   type AnswerMembers,
@@ -465,8 +463,4 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
 /** A member that is not there, or not what it is to be. */
 function missing(at: string, value: unknown, expected: string): Finding {
   return finding("missing-member", at, { got: showValue(value), expected });
-}
-
-function isAddress(value: unknown): value is Address {
-  return address.safeParse(value).success;
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Transaction } from "kysely";
 import type { Logger } from "pino";
 import type { Database } from "../../ledger/database/database.ts";
-import { inTransaction } from "../../ledger/database/transaction.ts";
+import { inTransaction } from "../../ledger/database/transactions.ts";
 import {
   type DiscoveredResource,
   discoveredResourceSchema,

@@ -28,7 +28,7 @@ export type Facilitator = {
   ): Promise<SettleResult>;
   /** A settlement of the caller's organization; null when there is none, or it is another's. */
   findSettlement(id: Hex, caller: Caller): Promise<Settlement | null>;
-  /** Settlements of the caller's organization, newest first; see `Ledger.list`. */
+  /** Settlements of the caller's organization, newest first; see `Claims.list`. */
   listSettlements(
     filter: Omit<SettlementFilter, "organizationId">,
     page: { limit: number; after?: Cursor | undefined },
@@ -57,12 +57,12 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
     },
 
     async findSettlement(id, caller) {
-      const settlement = await ledger.find(id);
+      const settlement = await ledger.claims.find(id);
       return settlement?.organizationId === caller.organization.id ? settlement : null;
     },
 
     listSettlements: (filter, page, caller) =>
-      ledger.list({ ...filter, organizationId: caller.organization.id }, page),
+      ledger.claims.list({ ...filter, organizationId: caller.organization.id }, page),
 
     supported() {
       const all = [...networks.values()];

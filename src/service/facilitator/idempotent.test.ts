@@ -20,10 +20,12 @@ function settleWithKey(): Promise<SettleResult> {
     void done.push(typeof kept === "object" ? [what, kept.key] : what);
   // Of the ledger nothing is needed but what becomes of a key.
   const ledger = {
-    beginIdempotent: async () => entry,
-    answerIdempotent: note("kept"),
-    abandonIdempotent: note("freed"),
-    find: async () => ({ state: "settled" }),
+    leases: {
+      beginIdempotent: async () => entry,
+      answerIdempotent: note("kept"),
+      abandonIdempotent: note("freed"),
+    },
+    claims: { find: async () => ({ state: "settled" }) },
   } as unknown as Ledger;
   const delivery = { ...repeated, delivered: note("delivered"), lost: note("lost") };
   const waiting = { now: Date.now, deadline: Date.now() + 1_000, signal: new AbortController().signal };

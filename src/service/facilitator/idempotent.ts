@@ -32,7 +32,7 @@ export async function settleIdempotently(
   settle: () => Promise<SettleResult>,
 ): Promise<SettleResult> {
   const begin = async () => {
-    const entry = await ledger.beginIdempotent(organizationId, key, bodyHash);
+    const entry = await ledger.leases.beginIdempotent(organizationId, key, bodyHash);
     return entry.status === "running" ? undefined : entry;
   };
   const entry = await poll(begin, {
@@ -46,7 +46,7 @@ export async function settleIdempotently(
   if (entry.status === "other_body") throw new IdempotencyMismatchError(problemDetails.idempotency);
   if (entry.status === "answered") {
     const answer = storedSuccess.parse(JSON.parse(entry.answer));
-    const settlement = await ledger.find(settlementId);
+    const settlement = await ledger.claims.find(settlementId);
     // Its block has vanished since, and what becomes of it now is another answer.
     if (settlement?.state === "submitted")
       return { kind: "pending", transaction: settlement.transactionHash };
@@ -54,7 +54,7 @@ export async function settleIdempotently(
     return { ...answer, delivery: repeated };
   }
 
-  const abandon = () => ledger.abandonIdempotent(organizationId, key);
+  const abandon = () => ledger.leases.abandonIdempotent(organizationId, key);
   const keep = (answer: z.infer<typeof storedSuccess>) => ({
     ...{ organizationId, key },
     answer: JSON.stringify(answer),

@@ -27,7 +27,7 @@ export async function isBound(
   identifier: BoundIdentifier | undefined,
 ): Promise<boolean> {
   if (identifier === undefined) return false;
-  const fingerprint = await ledger.findIdentifier(organizationId, identifier.id);
+  const fingerprint = await ledger.claims.findIdentifier(organizationId, identifier.id);
   if (fingerprint !== null && fingerprint !== identifier.fingerprint) {
     throw new IdentifierReusedError(problemDetails.identifierReused);
   }

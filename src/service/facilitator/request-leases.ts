@@ -40,21 +40,21 @@ export type RequestLeases = {
 };
 
 export function createRequestLeases(
-  ledger: Pick<Ledger, "acquireLease" | "releaseLease" | "markDelivered" | "find">,
+  ledger: Pick<Ledger, "claims" | "leases">,
   now: () => number,
 ): RequestLeases {
   const isTrusted = ({ takenAt }: Lease) => now() - takenAt < trustMs;
 
   async function take(lease: Lease): Promise<boolean> {
     const askedAt = now();
-    const isTaken = await ledger.acquireLease(lease.payment.id, lease.holder);
+    const isTaken = await ledger.leases.acquireLease(lease.payment.id, lease.holder);
     if (isTaken) lease.takenAt = askedAt;
     return isTaken;
   }
 
   function giveUp(lease: Lease): Promise<void> {
     lease.isOver = true;
-    return ledger.releaseLease(lease.payment.id, lease.holder);
+    return ledger.leases.releaseLease(lease.payment.id, lease.holder);
   }
 
   return {
@@ -71,7 +71,7 @@ export function createRequestLeases(
           await giveUp(lease);
           return false;
         }
-        const settlement = await ledger.find(payment.id);
+        const settlement = await ledger.claims.find(payment.id);
         if (settlement === null || !hasPaid(settlement)) return false;
         if (!isOpenTo(settlement, payment, caller.organization.id)) return false;
       }
@@ -80,7 +80,7 @@ export function createRequestLeases(
 
     markDelivered(lease, kept) {
       lease.isOver = true;
-      return ledger.markDelivered(lease.payment.id, lease.holder, kept);
+      return ledger.leases.markDelivered(lease.payment.id, lease.holder, kept);
     },
   };
 }

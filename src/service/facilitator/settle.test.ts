@@ -63,17 +63,21 @@ async function settleAfterStandingStill(ms: number, { isTaken }: { isTaken: bool
     health: { worked() {}, isAvoided: () => false },
   } as unknown as Relayer;
   const ledger = {
-    async acquireLease() {
-      isHeld = await Promise.resolve(++leases === 1 || !isTaken);
-      return isHeld;
+    leases: {
+      async acquireLease() {
+        isHeld = await Promise.resolve(++leases === 1 || !isTaken);
+        return isHeld;
+      },
+      async releaseLease() {
+        isHeld = false;
+      },
     },
-    async releaseLease() {
-      isHeld = false;
-    },
-    async find() {
-      if (claimed === undefined) return null;
-      const outcome = { state: "settled", transactionHash: hashOf("transaction"), deliveredAt: null };
-      return { ...claimed, ...outcome } as unknown as Settlement;
+    claims: {
+      async find() {
+        if (claimed === undefined) return null;
+        const outcome = { state: "settled", transactionHash: hashOf("transaction"), deliveredAt: null };
+        return { ...claimed, ...outcome } as unknown as Settlement;
+      },
     },
   } as unknown as Ledger;
   const lane = { chain, relayer, canSend: () => true, isLow: () => false } as unknown as Lane;

@@ -88,9 +88,9 @@ const leaseSlowPollMs = 250;
 export function createSettle(context: FacilitatorContext): Settle {
   const { networks, recoveries, ledger, ways, outcomes, now, settleWaitMs, serviceId } = context;
   const intake = createPaymentIntake(networks, ways);
-  const gasBudget = createGasBudget(ledger, now);
+  const gasBudget = createGasBudget(ledger.outcomes, now);
   const repeats = createRepeats(now);
-  const turns = createTurns(ledger, now);
+  const turns = createTurns(ledger.outcomes, now);
   const leases = createRequestLeases(ledger, now);
 
   return async (request, caller, signal, { repeats: isRepeatable } = { repeats: false }) => {
@@ -123,7 +123,7 @@ export function createSettle(context: FacilitatorContext): Settle {
       const lease = newLease(payment, caller);
       const waitMs = Math.min(leaseWaitMs, waiting.deadline - now());
       const first = await repeats.begin(`${caller.organization.id} ${payment.digest}`, waitMs, signal);
-      if (first === undefined) return whileUnderWay(await ledger.find(payment.id), lease);
+      if (first === undefined) return whileUnderWay(await ledger.claims.find(payment.id), lease);
       try {
         const taken = await acquireSoon(lease, waiting);
         if (taken === undefined) return await settleLeased(claimant, lease);
@@ -141,13 +141,13 @@ export function createSettle(context: FacilitatorContext): Settle {
       let isClaimed = false;
       let isSuccess = false;
       try {
-        if ((await ledger.find(payment.id)) === null) {
+        if ((await ledger.claims.find(payment.id)) === null) {
           checked("authorizationIsFree", undefined);
           const refusal = await withOperator(lanes, (lane) =>
             claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget, turn, ways }),
           );
           // Claimed by a request whose lease ran out meanwhile: it was refused for its own transaction.
-          if (refusal !== undefined && (await ledger.find(payment.id)) === null) {
+          if (refusal !== undefined && (await ledger.claims.find(payment.id)) === null) {
             const told = await refuseWithUseOnChain(context, refusal, request);
             await leases.giveUp(lease);
             return refuse(told);
@@ -193,12 +193,12 @@ export function createSettle(context: FacilitatorContext): Settle {
     let settlement: Settlement | null = null;
     const look = async (): Promise<SettleResult | "acquired" | undefined> => {
       if (await leases.take(lease)) return "acquired";
-      settlement = await ledger.find(id);
+      settlement = await ledger.claims.find(id);
       const mayOpen =
         settlement === null ||
         isOpenTo(settlement, payment, caller.organization.id) ||
         isOwnFailure(settlement, payment, caller.organization.id);
-      const held = mayOpen && now() >= soon ? await ledger.findLease(id) : null;
+      const held = mayOpen && now() >= soon ? await ledger.leases.findLease(id) : null;
       firstSeen ??= held?.expiresAt;
       const lives = held !== null && (held.isOwn || held.expiresAt !== firstSeen);
       return !mayOpen || lives ? whileUnderWay(settlement, lease) : undefined;
@@ -241,7 +241,7 @@ export function createSettle(context: FacilitatorContext): Settle {
   }: Pick<Claimant, "payment" | "identifier" | "caller">): Promise<SettleResult | undefined> {
     const { id } = caller.organization;
     if (!(await isBound(ledger, id, identifier))) return undefined;
-    const settlement = await ledger.find(payment.id);
+    const settlement = await ledger.claims.find(payment.id);
     if (settlement === null || !hasPaid(settlement) || !isOwn(settlement, payment, id)) return undefined;
     return { kind: "success", transaction: settlement.transactionHash, delivery: repeated };
   }
@@ -259,7 +259,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     let isWorthReading = !isFresh;
     for (;;) {
       if (signal.aborted) {
-        const cutShort = await ledger.find(payment.id);
+        const cutShort = await ledger.claims.find(payment.id);
         if (cutShort === null || !isOpenTo(cutShort, payment, caller.organization.id)) {
           throw new UndeterminedError(
             "The service stopped before the outcome of the payment was known; send the same payment again",
@@ -280,7 +280,7 @@ export function createSettle(context: FacilitatorContext): Settle {
         await announced;
         continue;
       }
-      const settlement = await ledger.find(payment.id);
+      const settlement = await ledger.claims.find(payment.id);
       if (settlement === null) throw new Error("a claimed settlement is missing from the ledger");
       const { organization } = caller;
       let recovering: FollowUp | undefined;
@@ -303,7 +303,7 @@ export function createSettle(context: FacilitatorContext): Settle {
       if (underWay === undefined && settlement.state !== "submitted") {
         if (leases.isTrusted(lease)) return hand(settlement, lease);
         // A process that stood still may have lost the lease to another one, which answered meanwhile.
-        if (!(await leases.take(lease))) return whileUnderWay(await ledger.find(payment.id), lease);
+        if (!(await leases.take(lease))) return whileUnderWay(await ledger.claims.find(payment.id), lease);
         continue;
       }
       if (now() >= deadline) {

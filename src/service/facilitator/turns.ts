@@ -1,5 +1,5 @@
 import type { NetworkConfig } from "../../config/serve-config.ts";
-import type { Ledger, PayerAccount, RecentSettles, SettlesOf } from "../../ledger/ledger.ts";
+import type { Outcomes, PayerAccount, RecentSettles, SettlesOf } from "../../ledger/ledger.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { sleep } from "../relayer/poll.ts";
@@ -39,7 +39,7 @@ const mostWaiting = 200;
 const fewUnderWay = 8;
 const mostUnderWay = 256;
 
-export function createTurns(ledger: Pick<Ledger, "recentSettles">, now: () => number): Turns {
+export function createTurns(outcomes: Pick<Outcomes, "recentSettles">, now: () => number): Turns {
   const gates = new Map<string, Gate>();
   /** Plain accounts are looked up only if they were seen to revert, so that others cost no query. In unix milliseconds. */
   const suspects = new Map<string, number>();
@@ -49,7 +49,7 @@ export function createTurns(ledger: Pick<Ledger, "recentSettles">, now: () => nu
     const known = gates.get(key);
     if (known !== undefined) return known;
     const gate = createGate({
-      read: () => ledger.recentSettles(of, now() - windowMs),
+      read: () => outcomes.recentSettles(of, now() - windowMs),
       most: of.kind === "payer" ? () => Number.POSITIVE_INFINITY : mostOfCode,
       why: reasons[of.kind],
       waitingRoom,

@@ -65,7 +65,7 @@ export function createVerify(context: FacilitatorContext): Verify {
     const organizationId = caller?.organization.id;
     const isIdentified =
       organizationId !== undefined && (await isBound(ledger, organizationId, bindingOf(request, payment)));
-    const settlement = await ledger.find(payment.id);
+    const settlement = await ledger.claims.find(payment.id);
     if (settlement !== null) {
       const isRepeated =
         repeats && isIdentified && hasPaid(settlement) && isOwn(settlement, payment, organizationId);

@@ -1,7 +1,6 @@
 import { expectAnswer, explainFailure } from "../../chain/deploy/endpoints.ts";
 import { formatCoins, formatCount, formatGwei } from "../../chain/deploy/units.ts";
 import { dataFeeCall, estimateFees, pricePerGas, readDataFee, readTip, tipCall } from "../../chain/fees.ts";
-import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
@@ -10,7 +9,7 @@ import {
   exactEip3009Settling as settling,
 } from "../../methods/exact-eip3009/on-chain/settling.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
-import type { Address } from "../../protocol/hex.ts";
+import { type Address, readQuantity } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { self } from "../../util/self-command.ts";
 import {

@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey, randomBytes } from "node:crypto";
 import type { Kysely, Transaction } from "kysely";
-import { inTransaction } from "../../ledger/database/transaction.ts";
+import { inTransaction } from "../../ledger/database/transactions.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { noKey } from "./administration.ts";

@@ -1,7 +1,7 @@
 import { attempt, readDatabaseUrl, readPepper } from "../../config/values.ts";
 import { requireMigrated } from "../../ledger/database/migrate.ts";
 import { openDatabase } from "../../ledger/database/open-database.ts";
-import { isMissingFile } from "../../ledger/database/sqlite/missing-file.ts";
+import { isMissingFile } from "../../ledger/database/sqlite/open-sqlite.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { addToBuiltIn, type Network, type NetworkName, type NetworkTier } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";

@@ -1,5 +1,5 @@
 import type { Kysely } from "kysely";
-import { inTransaction } from "../../ledger/database/transaction.ts";
+import { inTransaction } from "../../ledger/database/transactions.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import type { OrganizationTables } from "./organization-rows.ts";

@@ -61,40 +61,41 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
   let stopped = false;
 
   const store: TransactionStore = {
-    open: () => ledger.openForwards(chainId, signer.address),
-    next: async () => (await ledger.nextTxNonce(chainId, signer.address)) ?? 0,
-    concluded: (range) => ledger.concludedForwards(chainId, signer.address, range),
-    reopen: (transactions) => ledger.reopenForwards(chainId, signer.address, transactions),
-    fillTxNonce: ledger.fillTxNonce,
-    addAttempt: ledger.addAttempt,
+    open: () => ledger.recoveries.openForwards(chainId, signer.address),
+    next: async () => (await ledger.claims.nextTxNonce(chainId, signer.address)) ?? 0,
+    concluded: (range) => ledger.recoveries.concludedForwards(chainId, signer.address, range),
+    reopen: (transactions) => ledger.recoveries.reopenForwards(chainId, signer.address, transactions),
+    fillTxNonce: ledger.outcomes.fillTxNonce,
+    addAttempt: ledger.claims.addAttempt,
     // A forward takes nothing from a payer's balance: there is nothing reserved to let go of.
     noteMined: async () => {},
 
     async conclude({ operator, ...mined }, conclusions) {
-      if (conclusions.length === 0) await ledger.conclude({ operator, ...mined }, []);
+      if (conclusions.length === 0) await ledger.outcomes.conclude({ operator, ...mined }, []);
       for (const conclusion of conclusions) {
         const { id, state } = conclusion;
         const about = { network: network.name, settlement: id, hash: mined.hash };
         const forward = { ...mined, recoverer: operator };
         if (state === "settled") {
-          await ledger.concludeForward(forward, id);
+          await ledger.recoveries.concludeForward(forward, id);
           log.info(about, "a payment was recovered");
         } else {
           const { failure } = conclusion;
           // A wallet can refuse only what is mined, and each time costs gas: ever more rarely.
-          const failedAt = (await ledger.find(id))?.concludedAt ?? now();
+          const failedAt = (await ledger.claims.find(id))?.concludedAt ?? now();
           const nextTry = now() + growingPause(now() - failedAt, retryAfterBlocks * network.blockTimeMs);
-          await ledger.requeueForward(forward, id, failure, nextTry);
+          await ledger.recoveries.requeueForward(forward, id, failure, nextTry);
           log.error(about, `${failure}; trying again`);
         }
       }
     },
 
     async sendAgain({ txNonce, settlements }) {
-      if (settlements.length === 0) await closeEmpty(ledger, { chainId, operator: signer.address, txNonce });
+      if (settlements.length === 0)
+        await closeEmpty(ledger.claims, { chainId, operator: signer.address, txNonce });
       const problem = `another transaction of ${signer.address} took the forward's txNonce ${txNonce}`;
       for (const { id } of settlements) {
-        await ledger.requeueForward(
+        await ledger.recoveries.requeueForward(
           { chainId, recoverer: signer.address, txNonce, hash: null },
           id,
           problem,
@@ -144,8 +145,8 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     requireGasMoney(gasMoney, transaction.gas * fees.maxFeePerGas);
 
     // It may have sent something by hand: its txNonces go on from there.
-    await ledger.introduceRecoverer(chainId, signer.address, minedTransactions);
-    const batch = await ledger.sendForward(recoverer, id, (txNonce) =>
+    await ledger.recoveries.introduceRecoverer(chainId, signer.address, minedTransactions);
+    const batch = await ledger.recoveries.sendForward(recoverer, id, (txNonce) =>
       signer.signTransaction({ chainId, nonce: txNonce, ...transaction, ...fees }),
     );
     if (batch === null) return;
@@ -156,7 +157,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
 
   /** What forwards that are not mined yet will take of the contract's limit for an asset. */
   async function valueUnderWay(asset: Address): Promise<bigint> {
-    const open = await ledger.openForwards(chainId, signer.address);
+    const open = await ledger.recoveries.openForwards(chainId, signer.address);
     const settlements = new Map(open.flatMap((batch) => batch.settlements).map((one) => [one.id, one]));
     return [...settlements.values()]
       .filter((one) => sameAddress(one.asset, asset))
@@ -198,7 +199,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
 
     async start(mined) {
       const txNonce = mined ?? (await chain.transactionCount(signer.address));
-      await ledger.introduceRecoverer(chainId, signer.address, txNonce);
+      await ledger.recoveries.introduceRecoverer(chainId, signer.address, txNonce);
       await watcher.start();
     },
 

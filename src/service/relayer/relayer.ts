@@ -112,7 +112,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
 
   const store: TransactionStore = {
     async open() {
-      const open = await ledger.openAttempts(network.chainId, signer.address);
+      const open = await ledger.claims.openAttempts(network.chainId, signer.address);
       return open.map((batch) => {
         // Only what was decided before has a word on it while it is undecided.
         const decided = batch.settlements.find(
@@ -122,16 +122,16 @@ export function createRelayer(options: RelayerOptions): Relayer {
         return { ...batch, hasVanished, answered: decided?.transactionHash };
       });
     },
-    next: async () => (await ledger.nextTxNonce(network.chainId, signer.address)) ?? 0,
-    concluded: (range) => ledger.concludedSettles(network.chainId, signer.address, range),
-    reopen: (transactions) => ledger.reopenSettles(network.chainId, signer.address, transactions),
-    fillTxNonce: ledger.fillTxNonce,
-    addAttempt: ledger.addAttempt,
-    noteMined: ledger.noteMined,
-    conclude: ledger.conclude,
+    next: async () => (await ledger.claims.nextTxNonce(network.chainId, signer.address)) ?? 0,
+    concluded: (range) => ledger.outcomes.concludedSettles(network.chainId, signer.address, range),
+    reopen: (transactions) => ledger.outcomes.reopenSettles(network.chainId, signer.address, transactions),
+    fillTxNonce: ledger.outcomes.fillTxNonce,
+    addAttempt: ledger.claims.addAttempt,
+    noteMined: ledger.outcomes.noteMined,
+    conclude: ledger.outcomes.conclude,
     async sendAgain({ txNonce, settlements }, mined) {
       if (settlements.length === 0)
-        await closeEmpty(ledger, { ...operator, operator: signer.address, txNonce });
+        await closeEmpty(ledger.claims, { ...operator, operator: signer.address, txNonce });
       redrives.push(...settlements.map(({ id }) => ({ txNonce, id, mined })));
       pump();
     },
@@ -280,7 +280,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
     try {
       const newest = timely.reduce((a, b) => (b.head.number > a.head.number ? b : a));
       const itemOf = new Map(timely.map((item) => [item.claim.id, item]));
-      const { outcomes: claimed, attempt } = await ledger.claim(
+      const { outcomes: claimed, attempt } = await ledger.claims.claim(
         operator,
         timely.map((item) => item.claim),
         (txNonce, claimable) => {
@@ -325,7 +325,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
       if (cause instanceof UndeterminedError) await watcher.adopt();
       for (const item of doubtful) {
         const { id, organizationId, digest } = item.claim;
-        const found = cause instanceof UndeterminedError ? await ledger.find(id) : null;
+        const found = cause instanceof UndeterminedError ? await ledger.claims.find(id) : null;
         const isClaimed = found?.organizationId === organizationId && found.digest === digest;
         if (isClaimed) item.resolve("claimed");
         else item.reject(unrecorded);
@@ -342,7 +342,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
     try {
       const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
       const from = { chainId: network.chainId, operator: signer.address, txNonce: oldTxNonce, mined };
-      const batch = await ledger.redrive(from, [id], (txNonce, settlements) =>
+      const batch = await ledger.claims.redrive(from, [id], (txNonce, settlements) =>
         sign(
           txNonce,
           settlements.map((claim) => callOf(claim, network.facilitatorContract)),
@@ -415,7 +415,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
 
     async start(mined) {
       const txNonce = mined ?? (await chain.transactionCount(signer.address));
-      await ledger.introduceOperator(network.chainId, signer.address, txNonce);
+      await ledger.claims.introduceOperator(network.chainId, signer.address, txNonce);
       await watcher.start();
       started = true;
     },

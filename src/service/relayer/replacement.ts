@@ -2,7 +2,7 @@ import type { Chain } from "../../chain/chain.ts";
 import { estimateFees, feeCap, isReplacementDue, noopTransaction, raiseFees } from "../../chain/fees.ts";
 import type { Head } from "../../chain/rpc/calls.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
-import type { Ledger } from "../../ledger/ledger.ts";
+import type { Claims } from "../../ledger/ledger.ts";
 import type { Attempt, AttemptKind } from "../../ledger/settlement.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
@@ -133,10 +133,10 @@ export function createFill(options: {
 
 /** Closes a txNonce without settlements that was taken by a transaction which is not stored. */
 export async function closeEmpty(
-  ledger: Pick<Ledger, "redrive">,
+  claims: Pick<Claims, "redrive">,
   txNonce: { chainId: number; operator: Address; txNonce: number },
 ): Promise<void> {
-  await ledger.redrive({ ...txNonce, mined: null }, [], () => {
+  await claims.redrive({ ...txNonce, mined: null }, [], () => {
     throw new KitError("a txNonce without settlements has nothing to sign");
   });
 }

@@ -1,11 +1,11 @@
+import type { Conclusion, Ledger } from "../../ledger/ledger.ts";
 import type {
+  Attempt,
+  Claim,
   ConcludedTransaction,
-  Conclusion,
-  Ledger,
   MinedTransaction,
   TxNonceRange,
-} from "../../ledger/ledger.ts";
-import type { Attempt, Claim } from "../../ledger/settlement.ts";
+} from "../../ledger/settlement.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
@@ -140,9 +140,9 @@ export type TransactionStore = {
   concluded(range: TxNonceRange): Promise<readonly ConcludedTransaction[]>;
   /** Takes conclusions back whose block has vanished from the chain; {@link open} gives their transactions from then on. */
   reopen(transactions: readonly ConcludedTransaction[]): Promise<void>;
-  fillTxNonce: Ledger["fillTxNonce"];
-  addAttempt: Ledger["addAttempt"];
-  noteMined: Ledger["noteMined"];
+  fillTxNonce: Ledger["outcomes"]["fillTxNonce"];
+  addAttempt: Ledger["claims"]["addAttempt"];
+  noteMined: Ledger["outcomes"]["noteMined"];
   /** Records what a mined transaction decided, and closes its txNonce. Recording it twice changes nothing. */
   conclude(mined: MinedTransaction, conclusions: readonly Conclusion[]): Promise<void>;
   /**

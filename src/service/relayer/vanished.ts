@@ -1,5 +1,5 @@
 import type { Chain } from "../../chain/chain.ts";
-import type { ConcludedTransaction } from "../../ledger/ledger.ts";
+import type { ConcludedTransaction } from "../../ledger/settlement.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { finalitySeconds } from "../../protocol/refusals.ts";
 import type { TransactionStore } from "./slot.ts";

@@ -10,7 +10,6 @@ import {
   type HarnessDescription,
   harnessDescriptionSchema,
 } from "../../../src/harness/control/description.ts";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { pay } from "../../../src/harness/control/pay.ts";
 import {
   type AuthorizationSigner,
@@ -22,6 +21,7 @@ import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { createPayerSigner } from "../../../src/published/sign-as.ts";
 import { localOrganization } from "../../../src/published/test-keys.ts";
 import { type TestPayer, testPayers } from "../../../src/published/test-payers.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import { type CliProcess, repository, runCli, startCli } from "../../support/cli.ts";
 
 /*

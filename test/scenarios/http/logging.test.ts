@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { invalid } from "../../../src/protocol/catalogue.ts";
 import { UndeterminedError } from "../../../src/util/errors.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
 import { goodKey, paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 import { publish } from "../../support/publish.ts";

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
 import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
 import { signAuthorization } from "../../../src/methods/exact-eip3009/authorization.ts";
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/payload.ts";
@@ -7,6 +6,7 @@ import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
 import { createPayerSigner, signAs } from "../../../src/published/sign-as.ts";
 import type { TestPayerName } from "../../../src/published/test-payers.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import { accountOf, keyOf } from "../key-accounts.ts";
 import type { Random } from "../random.ts";
 import type { Body } from "../service.ts";
@@ -128,7 +128,9 @@ async function payOnce(payment: Payment, origin: string, isOver: () => boolean):
       return;
     }
     const { "retry-after": asked } = answer?.headers ?? {};
-    await sleep(asked === undefined ? pauseMs : Math.min(Math.max(Number(asked) * 1_000, 100), longestPauseMs));
+    await sleep(
+      asked === undefined ? pauseMs : Math.min(Math.max(Number(asked) * 1_000, 100), longestPauseMs),
+    );
     pauseMs = Math.min(2 * pauseMs, longestPauseMs);
   }
 }

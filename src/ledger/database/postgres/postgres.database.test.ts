@@ -27,7 +27,7 @@ import { closeTxNonce } from "../../tx-nonces.ts";
 import type { Database } from "../database.ts";
 import { migrate } from "../migrate.ts";
 import { openDatabase } from "../open-database.ts";
-import { inTransaction, withCommit } from "../transaction.ts";
+import { inTransaction, withCommit } from "../transactions.ts";
 
 /*
  * What is particular to Postgres: a server that goes away, connections that break, and other processes.

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { OrganizationTables } from "../../../service/organizations/organization-rows.ts";
 import { migrate } from "../migrate.ts";
 import { openDatabase } from "../open-database.ts";
-import { inSnapshot, inTransaction } from "../transaction.ts";
+import { inSnapshot, inTransaction } from "../transactions.ts";
 
 /* Reading waits for no writer. */
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { openDatabase } from "../open-database.ts";
-import { findPlainTextHost, pinSslMode } from "./connection-url.ts";
+import { findPlainTextHost, pinSslMode } from "./open-postgres.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();

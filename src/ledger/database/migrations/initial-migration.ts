@@ -1,5 +1,14 @@
 import { sql } from "kysely";
-import type { Migration } from "./migration.ts";
+import type { Database } from "../database.ts";
+
+/** One step of the schema. Once released it never changes, nor does its place among the others. */
+export type Migration = {
+  /** A number that counts up, and a word. */
+  name: string;
+  /** What it does, for the operator who runs it. */
+  summary: string;
+  up(db: Database): Promise<void>;
+};
 
 export const initial: Migration = {
   name: "0001-initial",

@@ -1,53 +1,38 @@
-import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 // Imported, not global: a test that installs fake timers must not stop its database.
 import { setTimeout as delay } from "node:timers/promises";
+import type { SqliteDatabase, SqliteStatement } from "kysely";
 import { UndeterminedError } from "../../../util/errors.ts";
-import type { StatementResult } from "../dialect.ts";
 
 /** Distinct statements kept prepared; preparing one costs more than running it. */
 const preparedStatements = 256;
 
-/** An open SQLite file that keeps its statements prepared. */
-export type SqliteConnection = {
-  readonly isInTransaction: boolean;
-  execute(sql: string, parameters?: readonly unknown[]): StatementResult;
-  close(): void;
-};
+/** An open file as Kysely's dialect uses it. Its errors say what is wrong with the file or its disk. */
+export function adaptNodeSqlite(file: DatabaseSync): SqliteDatabase {
+  const prepared = new Map<string, SqliteStatement>();
 
-/** Makes a {@link SqliteConnection} of an open database, which it owns from now on. */
-export function createSqliteConnection(database: DatabaseSync): SqliteConnection {
-  const prepared = new Map<string, { statement: StatementSync; returnsRows: boolean }>();
-
-  function prepare(sql: string) {
-    let entry = prepared.get(sql);
-    if (entry === undefined) {
-      const statement = database.prepare(sql);
-      entry = { statement, returnsRows: statement.columns().length > 0 };
-      prepared.set(sql, entry);
-      const [oldest] = prepared.keys();
-      if (prepared.size > preparedStatements && oldest !== undefined) prepared.delete(oldest);
-    }
-    return entry;
+  function prepare(sql: string): SqliteStatement {
+    const statement = file.prepare(sql);
+    return {
+      reader: statement.columns().length > 0,
+      all: (parameters) => explaining(() => statement.all(...parameters.map(toSqliteValue))),
+      run: (parameters) => explaining(() => statement.run(...parameters.map(toSqliteValue))),
+      iterate: (parameters) => statement.iterate(...parameters.map(toSqliteValue)),
+    };
   }
 
   return {
-    get isInTransaction() {
-      return database.isTransaction;
-    },
-    execute(sql, parameters = []) {
-      try {
-        const { statement, returnsRows } = prepare(sql);
-        const values = parameters.map(toSqliteValue);
-        if (returnsRows) return { rows: statement.all(...values), changes: undefined };
-        return { rows: [], changes: BigInt(statement.run(...values).changes) };
-      } catch (error) {
-        throw explainSqliteError(error);
+    prepare(sql) {
+      let statement = prepared.get(sql);
+      if (statement === undefined) {
+        statement = explaining(() => prepare(sql));
+        prepared.set(sql, statement);
+        const [oldest] = prepared.keys();
+        if (prepared.size > preparedStatements && oldest !== undefined) prepared.delete(oldest);
       }
+      return statement;
     },
-    close() {
-      prepared.clear();
-      database.close();
-    },
+    close: () => file.close(),
   };
 }
 
@@ -70,10 +55,10 @@ function toSqliteValue(value: unknown): SQLInputValue {
  *
  * @throws UndeterminedError when the lock was not given up in time.
  */
-export async function whileLocked<T>(deadline: number, work: () => T): Promise<T> {
+export async function whileLocked<T>(deadline: number, work: () => Promise<T>): Promise<T> {
   for (let attempt = 0; ; attempt++) {
     try {
-      return work();
+      return await work();
     } catch (error) {
       if (!isLocked(error)) throw error;
       if (performance.now() > deadline) {
@@ -117,9 +102,13 @@ const fileProblems: Readonly<Record<number, readonly [problem: string, advice: s
   14: ["The database file cannot be opened", "Look whether it and its folder are still there."],
 };
 
-/** An error that says what is wrong with the file; any other error as it is. */
-function explainSqliteError(error: unknown): unknown {
-  const [problem, advice] = fileProblems[sqliteErrorCode(error) ?? 0] ?? [];
-  if (problem === undefined || advice === undefined) return error;
-  return new UndeterminedError(problem, { cause: error, hints: [advice] });
+/** Runs a call of `node:sqlite`, whose error says what is wrong with the file; any other error stays as it is. */
+function explaining<T>(call: () => T): T {
+  try {
+    return call();
+  } catch (error) {
+    const [problem, advice] = fileProblems[sqliteErrorCode(error) ?? 0] ?? [];
+    if (problem === undefined || advice === undefined) throw error;
+    throw new UndeterminedError(problem, { cause: error, hints: [advice] });
+  }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readRetryAfter } from "./keep-alive-post.ts";
+import { readRetryAfter } from "./http-client.ts";
 
 const now = Date.UTC(2026, 0, 2, 3, 4, 5);
 

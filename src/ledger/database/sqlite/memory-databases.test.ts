@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import type { OrganizationTables } from "../../../service/organizations/organization-rows.ts";
 import type { Database } from "../database.ts";
 import { pendingMigrations } from "../migrate.ts";
-import { createMemoryDatabases } from "./memory.ts";
+import { createMemoryDatabases } from "./memory-databases.ts";
 
 test.each([
   ["copied", true],

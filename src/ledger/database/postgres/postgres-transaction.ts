@@ -1,15 +1,21 @@
 import type { TransactionSettings } from "kysely";
 import { KitError, UndeterminedError } from "../../../util/errors.ts";
-import type { EngineTransaction } from "../dialect.ts";
-import { UndoneError } from "../retrying.ts";
+import { UndoneError } from "../transactions.ts";
 import type { CommitMarks } from "./commits.ts";
-import { LostConnectionError, type PostgresConnections, type PostgresResult } from "./connection.ts";
+import { LostConnectionError, type PostgresConnections, type PostgresResult } from "./postgres-connection.ts";
 
 /**
- * `run` throws UndoneError when the connection was lost, or others were in the way: then nothing of it has happened.
- * `commit` throws UndoneError when nothing of it has happened, UnansweredError when the database does not say.
+ * A transaction under way. It ends with the first `commit` that resolves, or `rollback`. Statements that are run
+ * without waiting for one another's answers take place in the order of asking, and so does the commit.
  */
-export type PostgresTransaction = EngineTransaction & { rollback(): Promise<void> };
+export type PostgresTransaction = {
+  /** @throws UndoneError when the connection was lost, or others were in the way: then nothing of it has happened. */
+  run(sql: string, parameters: readonly unknown[]): Promise<PostgresResult>;
+  /** @throws UndoneError when nothing of it has happened, UnansweredError when the database does not say. */
+  commit(): Promise<void>;
+  /** Does nothing to a transaction that has ended. */
+  rollback(): Promise<void>;
+};
 
 /** Waiting for another's lock ends after this, in milliseconds, as it does on SQLite. */
 const lockTimeoutMs = 10_000;
