@@ -97,7 +97,7 @@ export function describeService(
           },
         },
         settle: {
-          summary: "Settle a payment to the organization's recipient",
+          summary: "Settle a payment, to the organization's recipient or straight to its payTo",
           ...withKey,
           parameters: [
             idempotencyKey(

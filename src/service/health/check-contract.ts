@@ -104,7 +104,11 @@ function checkLimit({ asset, limit, available }: AssetLimit): readonly Check[] {
 function checkPaused({ paused }: ContractState): readonly Check[] {
   if (paused !== true) return [];
   return [
-    warning("paused", "the contract is paused: nothing settles", "Its pauser ends that with unpause()."),
+    warning(
+      "paused",
+      "the contract is paused: nothing settles through it",
+      "Its pauser ends that with unpause().",
+    ),
   ];
 }
 

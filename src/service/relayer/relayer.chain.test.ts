@@ -58,14 +58,20 @@ async function settlementOf(
   return (await response.json()) as { state: string; failure: string | null; blockNumber: string | null };
 }
 
-describe("a transaction that is not mined", () => {
+describe.each([
+  { route: "through the contract", straight: false },
+  { route: "straight", straight: true },
+])("a transaction $route that is not mined", ({ straight }) => {
+  const payment = (validForSeconds?: number) =>
+    composition.payment("funded", validForSeconds, 1, { straight });
+
   test("because the base fee rose above its offer: it is replaced by one that pays more, and settles once", async () => {
     const before = await composition.recipientBalance();
     const transactions = await composition.operatorTransactions();
     const release = await composition.holdMining();
     const running = await composition.start({ settleWaitMs: 20_000 });
     composition.proxy.take();
-    const settling = composition.post(running, "settle", await composition.payment());
+    const settling = composition.post(running, "settle", await payment());
     await composition.untilSent();
     await request("anvil_setNextBlockBaseFeePerGas", "0x2540be400");
     await request("evm_mine");
@@ -86,7 +92,7 @@ describe("a transaction that is not mined", () => {
     const release = await composition.holdMining();
     const running = await composition.start({ settleWaitMs: 20_000 });
     composition.proxy.take();
-    const body = await composition.payment("funded", 60);
+    const body = await payment(60);
     const settling = composition.post(running, "settle", body);
     await composition.untilSent();
     await request("anvil_setNextBlockBaseFeePerGas", "0x174876e800");
@@ -102,7 +108,7 @@ describe("a transaction that is not mined", () => {
       state: "failed",
       failure: "the authorization expired before it could be mined",
     });
-    const next = await composition.post(running, "settle", await composition.payment());
+    const next = await composition.post(running, "settle", await payment());
     await stopMining();
     expect(next.body).toMatchObject({ success: true });
     expect(await composition.recipientBalance()).toBe(before + 10_000n);

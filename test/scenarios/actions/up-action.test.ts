@@ -32,6 +32,16 @@ test("the action starts `up` for the steps after it, and says where everything i
   expect(payers.funded.privateKey).toBe(outputs["payer-private-key"]);
 });
 
+test("with --plain, payments are made to a wallet", async () => {
+  const { outputs } = await runAction(file, { options: "--plain --networks base --port 0" });
+  const pid = Number(outputs.pid);
+  onTestFinished(() => {
+    if (pid > 0) process.kill(pid, "SIGTERM");
+  });
+  const { organization } = JSON.parse(outputs.description ?? "");
+  expect(outputs["pay-to"]).toBe(organization.recipient);
+});
+
 test("the action fails with what `up` says when it cannot start", async () => {
   const { failed, printed } = await runAction(file, { options: "--networks nowhere" });
   expect(failed).toBe(true);

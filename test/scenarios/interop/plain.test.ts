@@ -130,6 +130,15 @@ test("pay goes straight to the organization, or to where it is told", async () =
   expect((await balanceOf("base")) - before).toBe(10_000n);
 });
 
+test("explain finds a wallet as payTo wrong where a facilitator does not let payments go there, and here not", async () => {
+  const { origin } = new URL(description.facilitator.url);
+  const offer = (await fetch(`${shop.origin}/base`)).headers.get("payment-required");
+  const mistakes = async (...args: string[]) =>
+    (await runCli(["explain", offer ?? "", "--json", ...args])).stdout;
+  expect(await mistakes()).toContain("pay-to-not-accepted");
+  expect(await mistakes("--url", origin)).not.toContain("pay-to-not-accepted");
+});
+
 test("conformance knows where it lets payments go, and passes", async () => {
   const { origin } = new URL(description.facilitator.url);
   const args = [

@@ -280,7 +280,7 @@ describe("of the contract it says", () => {
     const outcome = await examine();
     await sendAsDeployer("0x3f4ba83a");
     expect(linesOf(outcome, "paused")).toEqual([
-      "warn paused the contract is paused: nothing settles",
+      "warn paused the contract is paused: nothing settles through it",
       "→ Its pauser ends that with unpause().",
     ]);
     expect(outcome.code).toBe(0);
