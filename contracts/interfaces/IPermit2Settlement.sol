@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
+import {Eip2612Permit} from "./IPermit2Proxies.sol";
+
 /**
  * @title Settles x402 payments that were signed for Permit2: schemes "exact" and "upto", for any ERC-20 token
  * @notice A payer signs a `PermitWitnessTransferFrom` whose spender is one of the two canonical proxies of x402. The
@@ -32,7 +34,8 @@ interface IPermit2Settlement {
     /// @param deadline Unix seconds; the last second at which the payment can settle.
     /// @param validAfter Unix seconds; the first second at which it can.
     /// @param amount What is settled: `permitted` with "exact", from 1 to `permitted` with "upto".
-    /// @param approval The payer's EIP-2612 permit for Permit2, or zeros for none.
+    /// @param approval The payer's EIP-2612 permit for Permit2, whose `value` must be `permitted`; zeros for none. Where the
+    /// token refuses it, the payment is tried all the same: somebody else may have submitted it.
     /// @param signature 65 bytes r, s, v (or 64, EIP-2098) for a plain account, anything the wallet's `isValidSignature`
     /// takes for an account with code.
     struct Permit2Payment {
@@ -42,19 +45,8 @@ interface IPermit2Settlement {
         uint256 deadline;
         uint256 validAfter;
         uint256 amount;
-        Eip2612Approval approval;
+        Eip2612Permit approval;
         bytes signature;
-    }
-
-    /// @notice An EIP-2612 permit of the token: the payer's approval of Permit2, for `value`, which must be `permitted`.
-    /// Where the token refuses it, the payment is tried all the same: somebody else may have submitted it. `v` of zero
-    /// means that there is none.
-    struct Eip2612Approval {
-        uint256 value;
-        uint256 deadline;
-        bytes32 r;
-        bytes32 s;
-        uint8 v;
     }
 
     /// @notice Payments of one batch that go to the same recipient: in one transfer, unless they are direct.
