@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-import {Eip2612Permit} from "./IPermit2Proxies.sol";
-
 /**
  * @title Settles x402 payments that were signed for Permit2: schemes "exact" and "upto", for any ERC-20 token
  * @notice A payer signs a `PermitWitnessTransferFrom` whose spender is one of the two canonical proxies of x402. The
@@ -16,17 +14,6 @@ import {Eip2612Permit} from "./IPermit2Proxies.sol";
  * bounds it further; that is why settling is for operators alone.
  */
 interface IPermit2Settlement {
-    /// @notice What the payments of one call have in common.
-    /// @param token The token of `TokenPermissions`.
-    /// @param upto Whether they were signed for the proxy of scheme "upto", with this contract as `witness.facilitator`;
-    /// otherwise for that of "exact".
-    /// @param direct Whether `witness.to` is the payee itself; otherwise it is this contract.
-    struct Permit2Terms {
-        address token;
-        bool upto;
-        bool direct;
-    }
-
     /// @notice A payment as its payer signed it, with its signature.
     /// @param payer Owner of the tokens. Not a part of what is signed.
     /// @param permitted Amount of `TokenPermissions`, in the token's smallest unit.
@@ -34,8 +21,8 @@ interface IPermit2Settlement {
     /// @param deadline Unix seconds; the last second at which the payment can settle.
     /// @param validAfter Unix seconds; the first second at which it can.
     /// @param amount What is settled: `permitted` with "exact", from 1 to `permitted` with "upto".
-    /// @param approval The payer's EIP-2612 permit for Permit2, whose `value` must be `permitted`; zeros for none. Where the
-    /// token refuses it, the payment is tried all the same: somebody else may have submitted it.
+    /// @param approval Empty, or the payer's EIP-2612 permit for Permit2: `abi.encode(Eip2612Permit)`, whose value must be
+    /// `permitted`. Where the token refuses it, the payment is tried all the same: somebody else may have submitted it.
     /// @param signature 65 bytes r, s, v (or 64, EIP-2098) for a plain account, anything the wallet's `isValidSignature`
     /// takes for an account with code.
     struct Permit2Payment {
@@ -45,12 +32,19 @@ interface IPermit2Settlement {
         uint256 deadline;
         uint256 validAfter;
         uint256 amount;
-        Eip2612Permit approval;
+        bytes approval;
         bytes signature;
     }
 
-    /// @notice Payments of one batch that go to the same recipient: in one transfer, unless they are direct.
+    /// @notice Payments that are settled together: in one transfer to the recipient, unless they go there at once.
+    /// @param token The token of `TokenPermissions`.
+    /// @param upto Whether they were signed for the proxy of scheme "upto", with this contract as `witness.facilitator`;
+    /// otherwise for that of "exact".
+    /// @param direct Whether `witness.to` is the recipient itself; otherwise it is this contract.
     struct Permit2Group {
+        address token;
+        bool upto;
+        bool direct;
         address recipient;
         Permit2Payment[] payments;
     }
@@ -73,22 +67,21 @@ interface IPermit2Settlement {
     );
 
     /**
-     * @notice Moves one payment from its payer to the recipient.
+     * @notice Moves the payments of a group: all, or none.
      * @dev For OPERATOR_ROLE, while not paused. Reverts with the reason of the proxy or of Permit2 when one of them refuses
      * (Permit2 says `TRANSFER_FROM_FAILED` for all that the token may refuse), and with {UnexpectedBalance} when another
-     * amount arrived than `amount`. The proxy gets at most PULL_GAS, so that a simulation of this call fails as a
-     * batch would.
+     * amount arrived than `amount`. The proxy gets at most PULL_GAS for each payment, so that a simulation of this call
+     * fails as a batch would.
      */
-    function settlePermit2(Permit2Terms calldata terms, Permit2Payment calldata payment, address recipient)
-        external;
+    function settlePermit2(Permit2Group calldata group) external;
 
     /**
-     * @notice Moves many payments of one token, with one transfer per recipient, or none where they are direct.
-     * @dev For OPERATOR_ROLE, while not paused. What {settlePermit2} would revert with is the reason of a
-     * {Permit2SettlementFailed}, and the others go on. Gas running out is never reported as a failed payment: it
-     * reverts the whole batch. A recipient whose payments cannot all be settled together has each tried by itself.
+     * @notice Moves the payments of many groups.
+     * @dev For OPERATOR_ROLE, while not paused. A payment that {settlePermit2} would refuse is left out and reported by
+     * {Permit2SettlementFailed}, and the others go on, also those of its group: when that cannot be settled as a whole, each
+     * of its payments is tried by itself. Gas running out is never reported as a failed payment: it reverts the whole batch.
      */
-    function settlePermit2Batch(Permit2Terms calldata terms, Permit2Group[] calldata groups) external;
+    function settlePermit2Batch(Permit2Group[] calldata groups) external;
 
     /**
      * @notice Pays out a payment of scheme "exact", signed to this contract, that somebody else submitted to the proxy.
@@ -100,6 +93,6 @@ interface IPermit2Settlement {
      * The key of {forwarded} is `keccak256(abi.encode(Permit2, payer, bytes32(nonce)))`. Nobody but this contract can submit
      * a payment of scheme "upto" whose facilitator it is.
      */
-    function forwardReceivedPermit2(address token, Permit2Payment calldata payment, address recipient)
+    function forwardReceivedWithPermit2(address token, Permit2Payment calldata payment, address recipient)
         external;
 }

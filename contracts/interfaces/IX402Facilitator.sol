@@ -84,6 +84,9 @@ interface IX402Facilitator {
     /// @notice The zero address and this contract are no recipients.
     error InvalidRecipient(address recipient);
 
+    /// @notice There is no code at the wallet's address, although its factory was called.
+    error WalletNotDeployed(address wallet, address factory);
+
     /// @notice This contract itself is no payer.
     error InvalidPayer(address payer);
 
@@ -164,6 +167,23 @@ interface IX402Facilitator {
      * leaves the token's events alone.
      */
     function transferBatch(address token, Group[] calldata groups) external;
+
+    /**
+     * @notice Deploys a payer's wallet (ERC-6492) and settles its payment, or does neither.
+     * @dev For OPERATOR_ROLE, while not paused. `settlement` is calldata of this contract: {settle}, {transferDirect} or any
+     * other call that the operator may make; it reverts with what that reverts with, and the wallet is then not
+     * deployed. So a signature that the wallet refuses leaves nothing behind. It is a plain settlement where the wallet
+     * has code already, whoever deployed it.
+     *
+     * The factory is called by an account that has no power and is used once, with at most 1,000,000 gas and no ether.
+     * Which factories are called is for the caller to decide, and nothing else of this contract depends on it.
+     */
+    function deployAndSettle(
+        address wallet,
+        address factory,
+        bytes calldata factoryData,
+        bytes calldata settlement
+    ) external;
 
     /**
      * @notice Pays out an authorization that somebody else submitted straight to the token, once.
