@@ -311,7 +311,8 @@ contract X402Facilitator is
         bytes memory settlement
     ) external onlyOperatorWhenNotPaused {
         if (wallet.code.length == 0) {
-            _requireGas(DEPLOY_GAS);
+            // What creating the account takes on top, and the 64th that it keeps of what is left.
+            _requireGas(DEPLOY_GAS + 50_000);
             new WalletDeployer(factory, DEPLOY_GAS, factoryData);
             if (wallet.code.length == 0) revert WalletNotDeployed(wallet, factory);
         }

@@ -7,8 +7,9 @@ pragma solidity 0.8.37;
  * witness names where the value goes, as with EIP-3009 one of two: this contract, which sends it on to the recipient
  * within the same call, or the payee itself.
  *
- * A payment settles if exactly its amount arrived: at the payee, and where it came through this contract, here too
- * before. Else nothing of it happens. So a token that keeps a fee of a transfer cannot be paid with.
+ * A payment settles if exactly its amount arrives where the payer signed it to go, here or at the payee; else nothing of it
+ * happens, and its nonce stays unused. So a token that keeps a fee of a transfer cannot be paid with, by either way; nor can
+ * a payer pay himself directly, or a payee that moves what it receives on within the same call.
  *
  * Scheme "upto" lets this contract (`witness.facilitator`) take any amount up to the permitted one. Nothing on chain
  * bounds it further; that is why settling is for operators alone.
@@ -80,6 +81,9 @@ interface IPermit2Settlement {
      * @dev For OPERATOR_ROLE, while not paused. A payment that {settlePermit2} would refuse is left out and reported by
      * {Permit2SettlementFailed}, and the others go on, also those of its group: when that cannot be settled as a whole, each
      * of its payments is tried by itself. Gas running out is never reported as a failed payment: it reverts the whole batch.
+     *
+     * A token whose `balanceOf`, or whose transfer to the recipient, burns all the gas it gets reverts the batch that it is in.
+     * So payments of a token that is not trusted that far belong in a batch of their own.
      */
     function settlePermit2Batch(Permit2Group[] calldata groups) external;
 
@@ -90,7 +94,9 @@ interface IPermit2Settlement {
      * the nonce may have been cancelled, settled, or used for another payment, of any token and any spender. The caller
      * must have proven off chain that it did. No event of Permit2 or the proxy names the nonce.
      *
-     * The key of {forwarded} is `keccak256(abi.encode(Permit2, payer, bytes32(nonce)))`. Nobody but this contract can submit
+     * `amount` and `approval` are not looked at: an exact payment is of `permitted`.
+     *
+     * The key of `forwarded` is `keccak256(abi.encode(Permit2, payer, bytes32(nonce)))`. Nobody but this contract can submit
      * a payment of scheme "upto" whose facilitator it is.
      */
     function forwardReceivedWithPermit2(address token, Permit2Payment calldata payment, address recipient)

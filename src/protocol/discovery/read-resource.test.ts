@@ -12,7 +12,7 @@ import { readBazaar } from "./read-bazaar.ts";
 import { readResource } from "./read-resource.ts";
 import { readServiceMetadata } from "./service-metadata.ts";
 
-const contract = "0x6194F30782daAA34547Da2290112C5d15b88C4d6";
+const contract = "0x4Cec27761f3B8447f2F12fAA61CD5D0515642420";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests put wrong things into it on purpose
 type Json = any;

@@ -123,7 +123,7 @@ const value = fc.constantFrom(
     "bazaar",
   ],
   ...["exact", "weather", "shop+report", "%20", "%zz", "x".repeat(201), "0x1"],
-  "0x6194F30782daAA34547Da2290112C5d15b88C4d6",
+  "0x4Cec27761f3B8447f2F12fAA61CD5D0515642420",
 );
 const parameter = fc.constantFrom(
   ...["type", "payTo", "scheme", "network", "extensions", "limit", "offset", "query", "cursor", "nonsense"],

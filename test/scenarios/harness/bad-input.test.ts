@@ -64,8 +64,8 @@ test("everything that is wrong with the options is said at once", async () => {
     assets.base.address: vitalik.eth is not an address: 0x and 40 hexadecimal digits (for example 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913)
     assets.polygon: is not among the networks of this harness
     assets.eth: is not one of base, base-sepolia, optimism, optimism-sepolia, polygon
-    contracts.mainnet: is not an address: 0x and 40 hexadecimal digits (for example 0x6194F30782daAA34547Da2290112C5d15b88C4d6)
-    contracts.testnet: is the address of the asset "USDC" (for example 0xD82939A9069fecC35a3EF8717756e17c15330197)"
+    contracts.mainnet: is not an address: 0x and 40 hexadecimal digits (for example 0x4Cec27761f3B8447f2F12fAA61CD5D0515642420)
+    contracts.testnet: is the address of the asset "USDC" (for example 0x543Cb3277A093645509AEEa9320a0727Ca6e7fe1)"
   `);
   expect(started()).toEqual(before);
 });
