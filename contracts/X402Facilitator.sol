@@ -646,15 +646,17 @@ contract X402Facilitator is
                 isApproved ? IUptoPermit2Proxy.settle.selector : IUptoPermit2Proxy.settleWithPermit.selector;
         }
         _requireGas(PULL_GAS);
-        // By hand, because four encoders would take 1,500 bytes of code: the four functions take the same words in the same
-        // order, and each has some that the others lack. As everywhere, what is returned is not copied.
+        // By hand, because the compiler's four encoders do not fit into the contract: the four functions take the same words in
+        // the same order, and each has some that the others lack. As everywhere, what is returned is not copied.
         assembly ("memory-safe") {
             let data := mload(0x40)
             mstore(data, selector)
             let word := add(data, 0x04)
-            let approval := mload(add(payment, 0xc0))
-            mcopy(word, add(approval, 0x20), mload(approval))
-            word := add(word, mload(approval))
+            // Five words whatever its length, which must not move the others.
+            if iszero(isApproved) {
+                mcopy(word, add(mload(add(payment, 0xc0)), 0x20), 0xa0)
+                word := add(word, 0xa0)
+            }
             mstore(word, token)
             // The permitted amount, nonce and deadline stand in a row.
             mcopy(add(word, 0x20), add(payment, 0x20), 0x60)

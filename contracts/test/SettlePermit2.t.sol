@@ -166,6 +166,34 @@ contract SettlePermit2Test is Permit2Fixture {
         }
     }
 
+    /// @dev The call of the proxy is made from the fields of the payment alone: here the approval brings along all arguments of
+    /// another payer's payment, which would be paid to this recipient.
+    function test_anApprovalCannotStandForThePaymentItself() public {
+        uint256 victimKey = 0xb0b;
+        fundAndApprove(token, vm.addr(victimKey), 10e6);
+        IPermit2Settlement.Permit2Payment memory victim =
+            adding(way(0), vm.addr(victimKey), victimKey, 10e6, 7).payments[0];
+        bytes memory permit2612 = abi.encode(victim.permitted, NOW, bytes32(0), bytes32(0), uint8(27));
+        IPermit2Settlement.Permit2Group memory group = adding(way(0), 10e6, 8);
+        group.payments[0].approval = bytes.concat(
+            permit2612,
+            abi.encode(token, victim.permitted, victim.nonce, victim.deadline),
+            abi.encode(victim.payer, facilitator, victim.validAfter, uint256(0x1a0)),
+            abi.encode(uint256(65)),
+            victim.signature,
+            new bytes(31)
+        );
+        settlePermit2(group);
+        assertEq(token.balanceOf(victim.payer), 10e6, "victim");
+        assertEq(token.balanceOf(payer), 990e6, "payer");
+    }
+
+    function test_refusesAnApprovalThatIsTooShort() public {
+        IPermit2Settlement.Permit2Group memory group = adding(way(0), 10e6, 0);
+        group.payments[0].approval = hex"00";
+        settlePermit2Fails(group, abi.encodeWithSelector(IPermit2Proxy.Permit2612AmountMismatch.selector));
+    }
+
     function test_refusesWithTheReasonOfProxyOrPermit2() public {
         for (uint256 i = 0; i < 4; ++i) {
             IPermit2Settlement.Permit2Group memory group = adding(way(i), 10e6, i);

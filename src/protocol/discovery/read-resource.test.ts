@@ -12,7 +12,7 @@ import { readBazaar } from "./read-bazaar.ts";
 import { readResource } from "./read-resource.ts";
 import { readServiceMetadata } from "./service-metadata.ts";
 
-const contract = "0x4Cec27761f3B8447f2F12fAA61CD5D0515642420";
+const contract = "0x4E782726E82e776099A7c95486A32519583f82E3";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests put wrong things into it on purpose
 type Json = any;

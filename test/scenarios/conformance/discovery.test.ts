@@ -123,7 +123,7 @@ const value = fc.constantFrom(
     "bazaar",
   ],
   ...["exact", "weather", "shop+report", "%20", "%zz", "x".repeat(201), "0x1"],
-  "0x4Cec27761f3B8447f2F12fAA61CD5D0515642420",
+  "0x4E782726E82e776099A7c95486A32519583f82E3",
 );
 const parameter = fc.constantFrom(
   ...["type", "payTo", "scheme", "network", "extensions", "limit", "offset", "query", "cursor", "nonsense"],
