@@ -17,7 +17,16 @@ import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 
 import {LastOperator} from "./LastOperator.sol";
+import {WalletDeployer} from "./WalletDeployer.sol";
 import {IAuthorizationToken} from "./interfaces/IAuthorizationToken.sol";
+import {IPermit2} from "./interfaces/IPermit2.sol";
+import {
+    ExactWitness,
+    IExactPermit2Proxy,
+    IUptoPermit2Proxy,
+    UptoWitness
+} from "./interfaces/IPermit2Proxies.sol";
+import {IPermit2Settlement} from "./interfaces/IPermit2Settlement.sol";
 import {IX402Facilitator} from "./interfaces/IX402Facilitator.sol";
 
 /// @title X402Facilitator
@@ -25,6 +34,7 @@ import {IX402Facilitator} from "./interfaces/IX402Facilitator.sol";
 /// can be carried to any address.
 contract X402Facilitator is
     IX402Facilitator,
+    IPermit2Settlement,
     LastOperator,
     AccessControlDefaultAdminRules,
     ReentrancyGuardTransient
@@ -46,6 +56,9 @@ contract X402Facilitator is
 
     /// @inheritdoc IX402Facilitator
     uint256 public constant FORWARD_GAS = 150_000;
+
+    /// @dev For the factory of a wallet.
+    uint256 private constant DEPLOY_GAS = 1_000_000;
 
     /// @inheritdoc IX402Facilitator
     uint256 public constant MAX_REASON_LENGTH = 256;
@@ -71,8 +84,37 @@ contract X402Facilitator is
         "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
     );
 
+    /// @dev These three stand at the same address on every chain.
+    IPermit2 private constant PERMIT2 = IPermit2(0x000000000022D473030F116dDEE9F6B43aC78BA3);
+    IExactPermit2Proxy private constant EXACT_PROXY =
+        IExactPermit2Proxy(0x402085c248EeA27D92E8b30b2C58ed07f9E20001);
+    IUptoPermit2Proxy private constant UPTO_PROXY =
+        IUptoPermit2Proxy(0x4020A4f3b7b90ccA423B9fabCc0CE57C6C240002);
+
+    /// @dev Of Permit2, with the witness of scheme "exact".
+    bytes32 private constant PERMIT_WITNESS_TRANSFER_FROM_TYPEHASH = keccak256(
+        "PermitWitnessTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline,Witness witness)TokenPermissions(address token,uint256 amount)Witness(address to,uint256 validAfter)"
+    );
+    bytes32 private constant TOKEN_PERMISSIONS_TYPEHASH =
+        keccak256("TokenPermissions(address token,uint256 amount)");
+    bytes32 private constant EXACT_WITNESS_TYPEHASH = keccak256("Witness(address to,uint256 validAfter)");
+
     /// @dev More would not fit the bucket's 208 bits: 1,000 whole tokens are 10^(decimals + 3) units.
     uint256 private constant MAX_DECIMALS = 59;
+
+    /// @dev A payment that somebody else submitted, and that is to be paid out.
+    /// @param nonceSpace Keeps the payers' nonces, and its EIP-712 domain is that of the signature: the token, or Permit2.
+    /// @param isUsed Whether the nonce is.
+    struct Received {
+        address nonceSpace;
+        address token;
+        address payer;
+        bytes32 authorizationNonce;
+        uint256 value;
+        bool isUsed;
+        bytes32 structHash;
+        bytes signature;
+    }
 
     /// @inheritdoc IX402Facilitator
     mapping(bytes32 key => bool) public forwarded;
@@ -218,14 +260,64 @@ contract X402Facilitator is
     {
         _requireCode(token);
         for (uint256 i = 0; i < groups.length; ++i) {
-            Payment[] memory payments = groups[i].payments;
-            for (uint256 j = 0; j < payments.length; ++j) {
-                bytes memory reason = _transferDirect(token, payments[j], groups[i].recipient);
+            Group memory group = groups[i];
+            for (uint256 j = 0; j < group.payments.length; ++j) {
+                Payment memory payment = group.payments[j];
+                bytes memory reason = _transferDirect(token, payment, group.recipient);
                 if (reason.length == 0) continue;
-                Authorization memory authorization = payments[j].authorization;
+                Authorization memory authorization = payment.authorization;
                 emit SettlementFailed(token, authorization.from, authorization.nonce, reason);
             }
         }
+    }
+
+    /// @inheritdoc IPermit2Settlement
+    function settlePermit2(Permit2Group memory group) external onlyOperatorWhenNotPaused nonReentrant {
+        _settlePermit2(group);
+    }
+
+    /// @inheritdoc IPermit2Settlement
+    function settlePermit2Batch(Permit2Group[] memory groups)
+        external
+        onlyOperatorWhenNotPaused
+        nonReentrant
+    {
+        for (uint256 i = 0; i < groups.length; ++i) {
+            Permit2Group memory group = groups[i];
+            Permit2Payment[] memory payments = group.payments;
+            (bool settled, bytes memory reason) = _trySettlePermit2(group);
+            if (settled) continue;
+            // Each by itself, so that the failure stays with what caused it.
+            group.payments = new Permit2Payment[](1);
+            for (uint256 j = 0; j < payments.length; ++j) {
+                group.payments[0] = payments[j];
+                if (payments.length > 1) (settled, reason) = _trySettlePermit2(group);
+                if (!settled) _reportFailed(group.token, payments[j], reason);
+            }
+        }
+    }
+
+    /// @dev {settlePermit2Batch} calls it from outside because only a call can be undone.
+    function settlePermit2Group(Permit2Group memory group) external {
+        if (msg.sender != address(this)) revert OnlySelf(msg.sender);
+        _settlePermit2(group);
+    }
+
+    /// @inheritdoc IX402Facilitator
+    function deployAndSettle(
+        address wallet,
+        address factory,
+        bytes memory factoryData,
+        bytes memory settlement
+    ) external onlyOperatorWhenNotPaused {
+        if (wallet.code.length == 0) {
+            // What creating the account takes on top, and the 64th that it keeps of what is left.
+            _requireGas(DEPLOY_GAS + 50_000);
+            new WalletDeployer(factory, DEPLOY_GAS, factoryData);
+            if (wallet.code.length == 0) revert WalletNotDeployed(wallet, factory);
+        }
+        // A call that its caller could make as well: it is checked and guarded there.
+        if (!LowLevelCall.delegatecallNoReturn(address(this), settlement)) LowLevelCall.bubbleRevert();
     }
 
     /// @inheritdoc IX402Facilitator
@@ -236,24 +328,46 @@ contract X402Facilitator is
         bytes memory signature,
         address recipient
     ) external onlyRole(RECOVERER_ROLE) whenNotPaused nonReentrant {
-        _requireValidRecipient(recipient);
         (address payer, bytes32 authorizationNonce) = (authorization.from, authorization.nonce);
-        bytes32 key = keccak256(abi.encode(token, payer, authorizationNonce));
-        if (forwarded[key]) revert AlreadyForwarded(token, payer, authorizationNonce);
-        if (!IAuthorizationToken(token).authorizationState(payer, authorizationNonce)) {
-            revert AuthorizationNotUsed(token, payer, authorizationNonce);
-        }
-        if (!SignatureChecker.isValidSignatureNow(payer, _digest(token, authorization), signature)) {
-            revert AuthorizationNotSigned(token, payer, authorizationNonce);
-        }
-        forwarded[key] = true;
-        uint256 value = authorization.value;
-        _countForward(token, value);
+        _forwardReceived(
+            Received({
+                nonceSpace: token,
+                token: token,
+                payer: payer,
+                authorizationNonce: authorizationNonce,
+                value: authorization.value,
+                isUsed: IAuthorizationToken(token).authorizationState(payer, authorizationNonce),
+                structHash: _structHash(authorization),
+                signature: signature
+            }),
+            recipient
+        );
+        emit Forwarded(token, payer, authorizationNonce, recipient, authorization.value);
+    }
 
-        uint256 balance = _balance(token);
-        IERC20(token).safeTransfer(recipient, value);
-        _requireBalance(token, balance - value);
-        emit Forwarded(token, payer, authorizationNonce, recipient, value);
+    /// @inheritdoc IPermit2Settlement
+    function forwardReceivedWithPermit2(address token, Permit2Payment memory payment, address recipient)
+        external
+        onlyRole(RECOVERER_ROLE)
+        whenNotPaused
+        nonReentrant
+    {
+        (address payer, uint256 nonce) = (payment.payer, payment.nonce);
+        // First, because code that ends as {settle} does would be shared with it, which costs that 11 gas.
+        emit Permit2Forwarded(token, payer, nonce, recipient, payment.permitted);
+        _forwardReceived(
+            Received({
+                nonceSpace: address(PERMIT2),
+                token: token,
+                payer: payer,
+                authorizationNonce: bytes32(nonce),
+                value: payment.permitted,
+                isUsed: PERMIT2.nonceBitmap(payer, nonce >> 8) & (1 << (nonce & 0xff)) != 0,
+                structHash: _structHash(token, payment),
+                signature: payment.signature
+            }),
+            recipient
+        );
     }
 
     /// @inheritdoc IX402Facilitator
@@ -474,6 +588,126 @@ contract X402Facilitator is
         }
     }
 
+    /// @dev Moves the payments of a group, and reverts with the reason when what arrives is something else, or cannot be sent
+    /// on. A payment that the proxy refuses is left out and reported where this contract calls itself, for a batch.
+    function _settlePermit2(Permit2Group memory group) private {
+        (address token, address recipient) = (group.token, group.recipient);
+        _requireValidRecipient(recipient);
+        address to = group.direct ? recipient : address(this);
+        uint256 initialBalance = _balanceOf(token, to);
+        uint256 balance = initialBalance;
+        for (uint256 i = 0; i < group.payments.length; ++i) {
+            Permit2Payment memory payment = group.payments[i];
+            if (!_pullWithPermit2(token, group.upto, to, payment)) {
+                bytes memory reason = _reason(token);
+                if (msg.sender != address(this)) LowLevelCall.bubbleRevert(reason);
+                _reportFailed(token, payment, reason);
+                continue;
+            }
+            uint256 expected = balance + payment.amount;
+            balance = _balanceOf(token, to);
+            if (balance != expected) revert UnexpectedBalance(token, expected, balance);
+            emit Permit2Settled(token, payment.payer, payment.nonce, recipient, payment.amount);
+        }
+        if (group.direct || balance == initialBalance) return;
+        if (!_forward(token, recipient, balance - initialBalance)) {
+            LowLevelCall.bubbleRevert(_reason(token));
+        }
+        _requireBalance(token, initialBalance);
+    }
+
+    /// @dev `false` means that this group cannot be settled as a whole, for the reason given. Running out of gas is no such
+    /// verdict, and reverts.
+    function _trySettlePermit2(Permit2Group memory group)
+        private
+        returns (bool settled, bytes memory reason)
+    {
+        bytes memory data = abi.encodeCall(this.settlePermit2Group, (group));
+        if (LowLevelCall.callNoReturn(address(this), data)) return (true, "");
+        reason = LowLevelCall.returnData();
+        // forge-lint: disable-next-line(unsafe-typecast): the selector is what the cast is to leave.
+        if (reason.length == 0 || bytes4(reason) == InsufficientGas.selector) {
+            LowLevelCall.bubbleRevert(reason);
+        }
+    }
+
+    /// @dev Has the proxy move what the payer signed. After `false`, the reason is in the return data.
+    function _pullWithPermit2(address token, bool isUpto, address to, Permit2Payment memory payment)
+        private
+        returns (bool success)
+    {
+        bool isApproved = payment.approval.length == 0;
+        address proxy = address(EXACT_PROXY);
+        bytes4 selector =
+            isApproved ? IExactPermit2Proxy.settle.selector : IExactPermit2Proxy.settleWithPermit.selector;
+        if (isUpto) {
+            proxy = address(UPTO_PROXY);
+            selector =
+                isApproved ? IUptoPermit2Proxy.settle.selector : IUptoPermit2Proxy.settleWithPermit.selector;
+        }
+        _requireGas(PULL_GAS);
+        // By hand, because the compiler's four encoders do not fit into the contract: the four functions take the same words in
+        // the same order, and each has some that the others lack. As everywhere, what is returned is not copied.
+        assembly ("memory-safe") {
+            let data := mload(0x40)
+            mstore(data, selector)
+            let word := add(data, 0x04)
+            // Five words whatever its length, which must not move the others.
+            if iszero(isApproved) {
+                mcopy(word, add(mload(add(payment, 0xc0)), 0x20), 0xa0)
+                word := add(word, 0xa0)
+            }
+            mstore(word, token)
+            // The permitted amount, nonce and deadline stand in a row.
+            mcopy(add(word, 0x20), add(payment, 0x20), 0x60)
+            word := add(word, 0x80)
+            if isUpto {
+                mstore(word, mload(add(payment, 0xa0)))
+                word := add(word, 0x20)
+            }
+            mstore(word, mload(payment))
+            mstore(add(word, 0x20), to)
+            word := add(word, 0x40)
+            if isUpto {
+                mstore(word, address())
+                word := add(word, 0x20)
+            }
+            mstore(word, mload(add(payment, 0x80)))
+            // Where the signature is, counted from the first argument; and the signature.
+            mstore(add(word, 0x20), sub(add(word, 0x3c), data))
+            let signature := mload(add(payment, 0xe0))
+            let size := add(0x20, and(add(mload(signature), 0x1f), not(0x1f)))
+            mcopy(add(word, 0x40), signature, size)
+            success := call(PULL_GAS, proxy, 0, data, sub(add(add(word, 0x40), size), data), 0, 0)
+        }
+    }
+
+    function _reportFailed(address token, Permit2Payment memory payment, bytes memory reason) private {
+        emit Permit2SettlementFailed(token, payment.payer, payment.nonce, reason);
+    }
+
+    /// @dev Pays out what a payment brought here, once.
+    function _forwardReceived(Received memory received, address recipient) private {
+        (address token, address payer) = (received.token, received.payer);
+        bytes32 authorizationNonce = received.authorizationNonce;
+        _requireValidRecipient(recipient);
+        bytes32 key = keccak256(abi.encode(received.nonceSpace, payer, authorizationNonce));
+        if (forwarded[key]) revert AlreadyForwarded(token, payer, authorizationNonce);
+        if (!received.isUsed) revert AuthorizationNotUsed(token, payer, authorizationNonce);
+        bytes32 digest = MessageHashUtils.toTypedDataHash(
+            IAuthorizationToken(received.nonceSpace).DOMAIN_SEPARATOR(), received.structHash
+        );
+        if (!SignatureChecker.isValidSignatureNow(payer, digest, received.signature)) {
+            revert AuthorizationNotSigned(token, payer, authorizationNonce);
+        }
+        forwarded[key] = true;
+        _countForward(token, received.value);
+
+        uint256 balance = _balance(token);
+        IERC20(token).safeTransfer(recipient, received.value);
+        _requireBalance(token, balance - received.value);
+    }
+
     /// @dev Takes `value` from what may be forwarded of the token now.
     function _countForward(address token, uint256 value) private {
         RateLimiter.RefillingBucket storage bucket = _forwardBuckets[token];
@@ -486,20 +720,31 @@ contract X402Facilitator is
         }
     }
 
-    /// @dev What the payer signed: the token's EIP-712 digest of the authorization, to this contract.
-    function _digest(address token, Authorization memory authorization) private view returns (bytes32) {
-        return MessageHashUtils.toTypedDataHash(
-            IAuthorizationToken(token).DOMAIN_SEPARATOR(),
-            keccak256(
-                abi.encode(
-                    TRANSFER_WITH_AUTHORIZATION_TYPEHASH,
-                    authorization.from,
-                    address(this),
-                    authorization.value,
-                    authorization.validAfter,
-                    authorization.validBefore,
-                    authorization.nonce
-                )
+    /// @dev What the payer signed, in the token's EIP-712 domain: the authorization, to this contract.
+    function _structHash(Authorization memory authorization) private view returns (bytes32) {
+        return keccak256(
+            abi.encode(
+                TRANSFER_WITH_AUTHORIZATION_TYPEHASH,
+                authorization.from,
+                address(this),
+                authorization.value,
+                authorization.validAfter,
+                authorization.validBefore,
+                authorization.nonce
+            )
+        );
+    }
+
+    /// @dev What the payer signed, in Permit2's EIP-712 domain: the exact payment, to this contract.
+    function _structHash(address token, Permit2Payment memory payment) private view returns (bytes32) {
+        return keccak256(
+            abi.encode(
+                PERMIT_WITNESS_TRANSFER_FROM_TYPEHASH,
+                keccak256(abi.encode(TOKEN_PERMISSIONS_TYPEHASH, token, payment.permitted)),
+                EXACT_PROXY,
+                payment.nonce,
+                payment.deadline,
+                keccak256(abi.encode(EXACT_WITNESS_TYPEHASH, address(this), payment.validAfter))
             )
         );
     }
@@ -544,6 +789,20 @@ contract X402Facilitator is
         assembly ("memory-safe") {
             mstore(0x00, selector)
             mstore(0x04, address())
+            success := staticcall(gas(), token, 0x00, 0x24, 0x00, 0x20)
+            success := and(success, gt(returndatasize(), 0x1f))
+            held := mload(0x00)
+        }
+        if (!success) revert TokenCallFailed(token);
+    }
+
+    /// @dev The same of any account, apart so that {settle} pays nothing for it.
+    function _balanceOf(address token, address account) private view returns (uint256 held) {
+        bool success;
+        bytes4 selector = IERC20.balanceOf.selector;
+        assembly ("memory-safe") {
+            mstore(0x00, selector)
+            mstore(0x04, account)
             success := staticcall(gas(), token, 0x00, 0x24, 0x00, 0x20)
             success := and(success, gt(returndatasize(), 0x1f))
             held := mload(0x00)

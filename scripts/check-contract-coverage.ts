@@ -11,7 +11,7 @@ async function measure(): Promise<string> {
   try {
     const report = join(directory, "lcov.info");
     // Gas is not that of a release here, and the invariants touch nothing that the other tests leave out.
-    const selection = ["--no-match-contract", "GasPerPaymentTest|FacilitatorInvariants|ThiefInvariants"];
+    const selection = ["--no-match-contract", "GasPer|Invariants"];
     // Its own, beside a run of the tests that compiles otherwise.
     const build = ["--out", join(directory, "out"), "--cache-path", join(directory, "cache")];
     const status = runForge(

@@ -19,6 +19,14 @@ const contracts = {
   Mock7702Delegate: "mock7702Delegate",
   MockFickleWallet: "mockFickleWallet",
   MockGasBurningWallet: "mockGasBurningWallet",
+  MockPermit2: "mockPermit2",
+  MockExactPermit2Proxy: "mockExactPermit2Proxy",
+  MockUptoPermit2Proxy: "mockUptoPermit2Proxy",
+  MockMulticall3: "mockMulticall3",
+  MockERC20: "mockErc20",
+  MockPermitToken: "mockPermitToken",
+  MockFeeToken: "mockFeeToken",
+  MockUSDT: "mockUsdt",
 };
 
 /** What is compiled. A fixed set: function order in the bytecode could depend on what else is compiled along. */

@@ -84,6 +84,9 @@ interface IX402Facilitator {
     /// @notice The zero address and this contract are no recipients.
     error InvalidRecipient(address recipient);
 
+    /// @notice There is no code at the wallet's address, although its factory was called.
+    error WalletNotDeployed(address wallet, address factory);
+
     /// @notice This contract itself is no payer.
     error InvalidPayer(address payer);
 
@@ -166,6 +169,23 @@ interface IX402Facilitator {
     function transferBatch(address token, Group[] calldata groups) external;
 
     /**
+     * @notice Deploys a payer's wallet (ERC-6492) and settles its payment, or does neither.
+     * @dev For OPERATOR_ROLE, while not paused. `settlement` is calldata of this contract: {settle}, {transferDirect} or any
+     * other call that the operator may make; it reverts with what that reverts with, and the wallet is then not
+     * deployed. So a signature that the wallet refuses leaves nothing behind. It is a plain settlement where the wallet
+     * has code already, whoever deployed it.
+     *
+     * The factory is called by an account that has no power and is used once, with at most 1,000,000 gas and no ether.
+     * Which factories are called is for the caller to decide, and nothing else of this contract depends on it.
+     */
+    function deployAndSettle(
+        address wallet,
+        address factory,
+        bytes calldata factoryData,
+        bytes calldata settlement
+    ) external;
+
+    /**
      * @notice Pays out an authorization that somebody else submitted straight to the token, once.
      * @dev For RECOVERER_ROLE, while not paused. The contract checks what the chain can tell it:
      *
@@ -211,7 +231,8 @@ interface IX402Facilitator {
     function executeRescue(address token, address recipient, uint256 value) external;
 
     /// @notice Whether {forwardReceived} paid this key out; the key is
-    /// `keccak256(abi.encode(token, payer, authorizationNonce))`.
+    /// `keccak256(abi.encode(token, payer, authorizationNonce))`, and of a payment by Permit2 the same with Permit2 for the
+    /// token.
     function forwarded(bytes32 key) external view returns (bool);
 
     /// @notice The most that may be forwarded of a token at once, in its smallest unit. What is forwarded comes back
@@ -238,15 +259,16 @@ interface IX402Facilitator {
     /// @notice Role that may pause and end a pause.
     function PAUSER_ROLE() external view returns (bytes32);
 
-    /// @notice Gas the token may use for one pull, which bounds what a payer's wallet can burn of a batch. USDC takes
-    /// some 70,000 for a plain account; a contract wallet has about 175,000 for its own check.
+    /// @notice Gas the token, or the proxy of Permit2, may use for one pull, which bounds what a payer's wallet can burn of a
+    /// batch. USDC takes some 70,000 for a plain account; a contract wallet has about 175,000 for its own check, and in a
+    /// payment by Permit2 with an approval about 143,000.
     function PULL_GAS() external view returns (uint256);
 
     /// @notice Gas that must be there before the transfer to a recipient is tried. More than any such transfer of a
     /// token that is settled here may take.
     function FORWARD_GAS() external view returns (uint256);
 
-    /// @notice Bytes of revert data that {SettlementFailed} and {settle} pass on. USDC's reasons take up to 132.
+    /// @notice Bytes of revert data of others that this contract passes on. USDC's reasons take up to 132.
     function MAX_REASON_LENGTH() external view returns (uint256);
 
     /// @notice Seconds in which a {forwardLimit} that is used up comes back as a whole.

@@ -7,6 +7,7 @@ import {
 } from "@openzeppelin/contracts/access/extensions/IAccessControlDefaultAdminRules.sol";
 import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
 
+import {IPermit2Settlement} from "../interfaces/IPermit2Settlement.sol";
 import {IX402Facilitator} from "../interfaces/IX402Facilitator.sol";
 import {FacilitatorTest} from "./utils/FacilitatorTest.sol";
 
@@ -101,6 +102,13 @@ contract RolesTest is FacilitatorTest {
         vm.prank(OPERATOR);
         vm.expectRevert(reason);
         facilitator.transferBatch(address(usdc), groups);
+        IPermit2Settlement.Permit2Group memory empty;
+        vm.prank(OPERATOR);
+        vm.expectRevert(reason);
+        IPermit2Settlement(address(facilitator)).settlePermit2(empty);
+        vm.prank(OPERATOR);
+        vm.expectRevert(reason);
+        IPermit2Settlement(address(facilitator)).settlePermit2Batch(new IPermit2Settlement.Permit2Group[](0));
         vm.prank(RECOVERER);
         vm.expectRevert(reason);
         facilitator.forwardReceived(address(usdc), payment.authorization, payment.signature, RECIPIENT);
@@ -198,6 +206,12 @@ contract RolesTest is FacilitatorTest {
         assertFalse(success, "took ether");
     }
 
+    /// @dev EIP-170 and EIP-3860. The test chain takes more.
+    function test_isNoLargerThanChainsTake() public view {
+        assertTrue(address(facilitator).code.length <= 24_576, "code");
+        assertTrue(vm.getCode("X402Facilitator.sol:X402Facilitator").length <= 49_152, "creation code");
+    }
+
     /// @dev As a harness does that wants the contract at a given address.
     function test_codeAndStorageCanBeCarriedToAnotherAddress() public {
         address elsewhere = address(uint160(uint256(keccak256("elsewhere"))));
@@ -240,6 +254,16 @@ contract RolesTest is FacilitatorTest {
         vm.prank(account);
         vm.expectRevert(reason);
         facilitator.transferBatch(address(usdc), new IX402Facilitator.Group[](0));
+        IPermit2Settlement.Permit2Group memory empty;
+        vm.prank(account);
+        vm.expectRevert(reason);
+        IPermit2Settlement(address(facilitator)).settlePermit2(empty);
+        vm.prank(account);
+        vm.expectRevert(reason);
+        IPermit2Settlement(address(facilitator)).settlePermit2Batch(new IPermit2Settlement.Permit2Group[](0));
+        vm.prank(account);
+        vm.expectRevert(reason);
+        facilitator.deployAndSettle(account, account, "", "");
     }
 
     function grant(address operator) private {

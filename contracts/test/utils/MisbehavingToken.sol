@@ -29,7 +29,7 @@ enum Behaviour {
     Call
 }
 
-/// @title An EIP-3009 token that trusts every signature and breaks every other rule on demand
+/// @title A token that trusts every signature and breaks every other rule on demand
 contract MisbehavingToken {
     mapping(address account => uint256) private _balances;
     mapping(address authorizer => mapping(bytes32 nonce => bool)) public authorizationState;
@@ -95,6 +95,12 @@ contract MisbehavingToken {
         }
         authorizationState[from][nonce] = true;
         _move(onPull, from, to, value);
+    }
+
+    /// @dev For Permit2. Needs no allowance.
+    function transferFrom(address from, address to, uint256 value) external returns (bool) {
+        _move(onPull, from, to, value);
+        return onPull != Behaviour.ReturnFalse;
     }
 
     function transfer(address to, uint256 value) external returns (bool) {

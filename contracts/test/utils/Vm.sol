@@ -33,6 +33,12 @@ interface Vm {
 
     function getDeployedCode(string calldata artifact) external view returns (bytes memory);
 
+    function readFile(string calldata path) external view returns (string memory);
+
+    function split(string calldata text, string calldata separator) external pure returns (string[] memory);
+
+    function parseBytes(string calldata hexadecimal) external pure returns (bytes memory);
+
     function load(address account, bytes32 slot) external view returns (bytes32);
 
     function store(address account, bytes32 slot, bytes32 value) external;

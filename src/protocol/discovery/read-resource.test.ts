@@ -11,7 +11,7 @@ import { networks } from "../networks.ts";
 import { readBazaar } from "./read-bazaar.ts";
 import { readResource, readServiceMetadata } from "./read-resource.ts";
 
-const contract = "0xd9fB23B354E777535073E40a175bE861Acea47B5";
+const contract = "0x4E782726E82e776099A7c95486A32519583f82E3";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests put wrong things into it on purpose
 type Json = any;

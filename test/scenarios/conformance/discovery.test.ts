@@ -123,7 +123,7 @@ const value = fc.constantFrom(
     "bazaar",
   ],
   ...["exact", "weather", "shop+report", "%20", "%zz", "x".repeat(201), "0x1"],
-  "0xd9fB23B354E777535073E40a175bE861Acea47B5",
+  "0x4E782726E82e776099A7c95486A32519583f82E3",
 );
 const parameter = fc.constantFrom(
   ...["type", "payTo", "scheme", "network", "extensions", "limit", "offset", "query", "cursor", "nonsense"],

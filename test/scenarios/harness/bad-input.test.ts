@@ -64,8 +64,8 @@ test("everything that is wrong with the options is said at once", async () => {
     assets.base.address: vitalik.eth is not an address: 0x and 40 hexadecimal digits (for example 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913)
     assets.polygon: is not among the networks of this harness
     assets.eth: is not one of base, base-sepolia, optimism, optimism-sepolia, polygon
-    contracts.mainnet: is not an address: 0x and 40 hexadecimal digits (for example 0xd9fB23B354E777535073E40a175bE861Acea47B5)
-    contracts.testnet: is the address of the asset "USDC" (for example 0x206ff2245f26519ae4bf3Ee832a2b99939549dA9)"
+    contracts.mainnet: is not an address: 0x and 40 hexadecimal digits (for example 0x4E782726E82e776099A7c95486A32519583f82E3)
+    contracts.testnet: is the address of the asset "USDC" (for example 0x9425c41F9A16A0a8035f120c2c734Fd4715C933f)"
   `);
   expect(started()).toEqual(before);
 });
