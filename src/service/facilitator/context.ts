@@ -54,10 +54,10 @@ export type Checked = <T extends Invalid | undefined>(check: CheckName, refusal:
 const passed = checkNames.map((check): CheckMade => ({ check, refusal: undefined }));
 const passedLists = new Map<string, readonly CheckMade[]>();
 
-/** Those from one place in {@link checkNames} to before another. */
+/** Those from one place in {@link checkNames} to before another; `payToIsOwn`, which is not always made, where it refuses. */
 function passedBetween(from: number, to: number): readonly CheckMade[] {
   const key = `${from} ${to}`;
-  const list = passedLists.get(key) ?? passed.slice(from, to);
+  const list = passedLists.get(key) ?? passed.slice(from, to).filter(({ check }) => check !== "payToIsOwn");
   passedLists.set(key, list);
   return list;
 }
