@@ -14,7 +14,7 @@ import { IdentifierReusedError, OperatorError, UndeterminedError } from "../../u
 import { refusedForCode } from "../organizations/limits.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import { poll } from "../relayer/poll.ts";
-import type { Submission } from "../relayer/relayer.ts";
+import type { Submission } from "../relayer/submission-queue.ts";
 import type { Lane } from "./context.ts";
 import type { Expense, GasBudget } from "./gas-budget.ts";
 import type { ReadPayment } from "./intake.ts";

@@ -9,7 +9,8 @@ import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { networks } from "../../protocol/networks.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import { createOutcomes } from "../relayer/outcomes.ts";
-import type { Relayer, Submission } from "../relayer/relayer.ts";
+import type { Relayer } from "../relayer/relayer.ts";
+import type { Submission } from "../relayer/submission-queue.ts";
 import type { Lane } from "./context.ts";
 import { createSettle } from "./settle.ts";
 
