@@ -2,7 +2,7 @@ import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import type { FastifyReply } from "fastify";
 import type { DeliveryFate } from "../../../observe/channels/channels.ts";
 import type { ServiceLog } from "../../../observe/log/logger.ts";
-import type { Delivery } from "../../facilitator/settle.ts";
+import type { Delivery } from "../../facilitator/settle-result.ts";
 
 /** How long the last byte of a success is held back, in milliseconds: longer than a reset takes from a near peer. */
 const holdMs = 5;
