@@ -7,20 +7,20 @@ import { waysToPay } from "../methods/on-chain/ways-to-pay.ts";
 import { noMetrics } from "../observe/metrics/metrics.ts";
 import type { NetworkHealth } from "../protocol/answers.ts";
 import { loadFastKeccak } from "../protocol/fast-keccak.ts";
-import type { Address } from "../protocol/hex.ts";
 import { addToBuiltIn, type NetworkName } from "../protocol/networks.ts";
 import { createPending } from "../util/concurrency.ts";
-import { ConfigurationError, type ConfigurationProblem } from "../util/errors.ts";
+import { ConfigurationError } from "../util/errors.ts";
 import { type Catalog, createCatalog } from "./discovery/catalog.ts";
 import type { Lane, Lanes } from "./facilitator/context.ts";
 import { createFacilitator, type Facilitator } from "./facilitator/facilitator.ts";
-import type { Check } from "./health/check.ts";
 import { usualClockTolerance } from "./health/check-endpoint.ts";
 import { checkSigner } from "./health/check-operators.ts";
 import { type Inspection, inspectNetwork } from "./health/inspect-network.ts";
-import { createHealthCheck, createSupervision } from "./health/service-health.ts";
+import { createHealthCheck, createSupervision, type Supervision } from "./health/service-health.ts";
 import { createApp } from "./http/app.ts";
 import { listen } from "./http/connections/listen.ts";
+import { renewLeasesRegularly } from "./lease-renewal.ts";
+import { createNetworkStarts, type StartOptions } from "./network-starts.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
 import type { Organizations } from "./organizations/organizations.ts";
 import { wrongPepper } from "./organizations/pepper.ts";
@@ -28,7 +28,7 @@ import { reserve } from "./organizations/recipient.ts";
 import { createRecoverer } from "./relayer/recoverer.ts";
 import { createRecovery, type RecoveryLoop } from "./relayer/recovery.ts";
 import { createRelayer } from "./relayer/relayer.ts";
-import { createOutcomes } from "./relayer/slot.ts";
+import { createOutcomes, type Outcomes } from "./relayer/slot.ts";
 import {
   createMetricSources,
   openParts,
@@ -36,11 +36,6 @@ import {
   type ServiceParts,
   usualLeaseMs,
 } from "./service-parts.ts";
-
-type StartOptions = {
-  inspect: boolean;
-  mined?: ((network: NetworkName, account: Address) => number | undefined) | undefined;
-};
 
 /** What the service knows and does, without its HTTP. */
 export type ServiceCore = {
@@ -96,8 +91,6 @@ const finishWritesMs = 10_000;
 const unrecordedDeliveries =
   "the database is away: it is not recorded that answers were delivered, so the same payments sent again may get them once more";
 
-const reconnectMs = 5_000;
-const renewAgainMs = 200;
 const fastKeccakAfterMs = 500;
 
 /** Puts the whole service together. */
@@ -158,9 +151,9 @@ export function createCore(options: ServiceOptions): ServiceCore {
 }
 
 function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore {
-  const { serviceId, ledger, chains, endpoints } = parts;
-  const { logger, apiKeyPepper, settleWaitMs, leaseMs = usualLeaseMs } = options;
-  const { database: db, signers, ways = waysToPay, clock = usualClockTolerance } = options;
+  const { serviceId, ledger } = parts;
+  const { logger, apiKeyPepper, settleWaitMs, leaseMs = usualLeaseMs, inspectEveryMs } = options;
+  const { database: db, ways = waysToPay, clock = usualClockTolerance } = options;
   const now = () => Date.now();
   const organizations = createOrganizations({
     db,
@@ -171,37 +164,16 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   const catalog = options.discovery ? createCatalog({ database: db, now, log: logger }) : undefined;
   const outcomes = createOutcomes();
   const closing = new AbortController();
-
   const { metrics = noMetrics } = options.http ?? {};
-  const networks = new Map<NetworkName, Lanes>(
-    [...chains].map(([name, [first, ...others]]) => {
-      const createLane = (chain: Chain, signer: Signer): Lane => ({
-        chain,
-        relayer: createRelayer({ chain, signer, ledger, ways, outcomes, now, log: logger }),
-        canSend: () => supervision.canSend(name, signer.address),
-        isLow: () => supervision.isLow(name, signer.address),
-      });
-      const [signer, ...otherSigners] = signers;
-      const otherLanes = otherSigners.flatMap((other, index) => {
-        const chain = others[index];
-        return chain === undefined ? [] : [createLane(chain, other)];
-      });
-      return [name, [createLane(first, signer), ...otherLanes]];
-    }),
-  );
+
+  const { networks, recoveries, supervision } = createNetworks(options, parts, outcomes);
   const lanes = [...networks.values()].flat();
-  const supervision = createSupervision({ inspect, log: logger });
-  const recoveries = new Map<NetworkName, RecoveryLoop>(
-    [...networks].map(([name, [{ chain }]]) => {
-      const collaborators = { chain, ledger, ways, outcomes, now, log: logger };
-      const recoverer = options.recoverer && createRecoverer({ ...collaborators, signer: options.recoverer });
-      return [name, createRecovery({ ...collaborators, ledger: ledger.recoveries, recoverer })];
-    }),
-  );
+  const starts = createNetworkStarts({
+    ...{ networks, recoveries, supervision, log: logger },
+    recoverer: options.recoverer?.address,
+    closing: closing.signal,
+  });
   let draining = false;
-  const started = new Set<NetworkName>();
-  /** Networks that answer, and are not served as they are. */
-  const refused = new Set<NetworkName>();
 
   /** What becomes of answers is recorded after them: the database must be there until it is. */
   const recordings = createPending();
@@ -226,123 +198,22 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   });
   const checkHealth = createHealthCheck({
     ...{ networks, database: db, organizations, clock, now, log: logger },
-    whyNotServed(name) {
-      if (draining) return "shutting down";
-      if (started.has(name)) return undefined;
-      // The details are for the operator, and are in the log.
-      return refused.has(name) ? "not what was configured; the log says more" : "not reached yet";
-    },
+    whyNotServed: (name) => (draining ? "shutting down" : starts.whyNotServed(name)),
   });
   metrics.observe(createMetricSources({ networks, ledger, health: checkHealth, usual: ways.usual }));
 
-  let renewing: Promise<void> | undefined;
-  let closed = false;
-  /** Tried again at once where it fails, which may have taken half a lease: other instances take what is not renewed. */
-  async function renewLeases(): Promise<void> {
-    for (;;) {
-      try {
-        return await ledger.leases.renewLeases();
-      } catch (error) {
-        logger.error({ err: error }, "leases could not be renewed");
-      }
-      if (closed) return;
-      await sleep(renewAgainMs);
-    }
-  }
-  const renewal = setInterval(() => {
-    // One that takes long, since the database does, is not made to take longer by the next.
-    renewing ??= renewLeases().finally(() => {
-      renewing = undefined;
-    });
-    // Beside it: where this takes longer than a lease, another instance would give the successes that are to be recorded.
-    void ledger.leases.retryWrites();
-  }, leaseMs / 6);
-  renewal.unref();
-  let reconnection: NodeJS.Timeout | undefined;
+  const endRenewal = renewLeasesRegularly(ledger.leases, { leaseMs, log: logger });
   let hashing: NodeJS.Timeout | undefined;
   let inspecting = Promise.resolve();
-  const { inspectEveryMs } = options;
+  const inspectAgain = async () => {
+    await Promise.all(starts.started().map((name) => supervision.inspect(name)));
+  };
   const repetition =
     inspectEveryMs === undefined
       ? undefined
       : setInterval(() => {
           inspecting = inspecting.then(inspectAgain);
         }, inspectEveryMs).unref();
-
-  /** Starts what is not started yet, and is tried again later where that fails. Gives what waiting does not mend. */
-  async function startOthers({ inspect, mined }: StartOptions): Promise<readonly ConfigurationProblem[]> {
-    const problems = await Promise.all(
-      [...networks]
-        .filter(([name]) => !started.has(name))
-        .map(([name, ofNetwork]) =>
-          inspect ? startOne(name, ofNetwork, mined) : takeUp(name, ofNetwork, mined),
-        ),
-    );
-    if (started.size < networks.size && !closing.signal.aborted) {
-      reconnection = setTimeout(() => void startOthers({ inspect: true }), reconnectMs).unref();
-    }
-    return problems.flat();
-  }
-
-  async function startOne(
-    name: NetworkName,
-    lanes: Lanes,
-    mined: StartOptions["mined"],
-  ): Promise<readonly ConfigurationProblem[]> {
-    const { checks, verdict } = await supervision.inspect(name);
-    if (closing.signal.aborted) return [];
-    const fatal = checks.filter((check) => check.fatal);
-    if (verdict === "refuse") refused.add(name);
-    else refused.delete(name);
-    if (verdict !== "serve") return fatal.map((check) => ({ name, problem: explainCheck(check) }));
-    return takeUp(name, lanes, mined);
-  }
-
-  async function takeUp(
-    name: NetworkName,
-    lanes: Lanes,
-    mined: StartOptions["mined"] = () => undefined,
-  ): Promise<readonly []> {
-    const { recoverer } = options;
-    try {
-      await Promise.all([
-        recoveries.get(name)?.start(recoverer && mined(name, recoverer.address)),
-        ...lanes.map(({ relayer }) => relayer.start(mined(name, relayer.operator))),
-      ]);
-      started.add(name);
-      if (reconnection !== undefined) logger.info({ network: name }, "the network is served now");
-    } catch (error) {
-      if (!closing.signal.aborted) {
-        logger.warn({ network: name, err: error }, "the network cannot be reached; trying again");
-      }
-    }
-    return [];
-  }
-
-  async function inspect(name: NetworkName): Promise<Inspection> {
-    const lanes = networks.get(name);
-    if (lanes === undefined) throw new RangeError(`${name} is not configured`);
-    const { network } = lanes[0].chain;
-    const [inspection, ofSigners] = await Promise.all([
-      inspectNetwork({
-        network,
-        endpoints: endpoints.get(name) ?? [],
-        operators: lanes.map(({ relayer }) => relayer.operator),
-        recoverer: options.recoverer?.address,
-        nextTxNonce: ledger.claims.nextTxNonce,
-        now,
-        clock,
-      }),
-      options.inspectSigners === true
-        ? Promise.all(signers.map((signer) => checkSigner(signer, network)))
-        : [],
-    ]);
-    return { ...inspection, checks: [...inspection.checks, ...ofSigners] };
-  }
-
-  async function inspectAgain(): Promise<void> {
-    await Promise.all([...started].map((name) => supervision.inspect(name)));
-  }
 
   async function settled(): Promise<void> {
     await Promise.all([recordings.settled(), catalog?.settled()]);
@@ -356,12 +227,12 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     catalog,
     checkHealth,
     settled,
-    async start(options = { inspect: true }) {
-      if (options.inspect && (await organizations.checkPepper()) === "wrong") {
+    async start(startOptions = { inspect: true }) {
+      if (startOptions.inspect && (await organizations.checkPepper()) === "wrong") {
         const { name, problem, advice } = wrongPepper;
         throw new ConfigurationError([{ name, problem: `${problem}. ${advice}` }]);
       }
-      const problems = await startOthers(options);
+      const problems = await starts.startAll(startOptions);
       if (problems.length > 0) throw new ConfigurationError(problems);
       // Not while the first payments wait for their start.
       hashing = setTimeout(() => void loadFastKeccak(), fastKeccakAfterMs).unref();
@@ -370,7 +241,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       draining = true;
     },
     async stop() {
-      clearTimeout(reconnection);
+      starts.stop();
       clearTimeout(hashing);
       clearInterval(repetition);
       closing.abort();
@@ -382,17 +253,72 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     },
     async close() {
       // Until now, as answers that were under way needed their leases.
-      clearInterval(renewal);
-      closed = true;
-      await renewing;
+      await endRenewal();
       await settled();
       for (const { chain } of lanes) chain.close();
-      for (const rpc of [...endpoints.values()].flat()) rpc.close();
+      for (const rpc of [...parts.endpoints.values()].flat()) rpc.close();
       await db.destroy();
     },
   };
 }
 
-function explainCheck({ detail, advice }: Check): string {
-  return advice === undefined ? detail : `${detail}. ${advice}`;
+/** The operators of each network, what follows their failures up, and the inspection of the networks. */
+function createNetworks(
+  options: ServiceOptions,
+  { ledger, chains, endpoints }: ServiceParts,
+  outcomes: Outcomes,
+): {
+  networks: ReadonlyMap<NetworkName, Lanes>;
+  recoveries: ReadonlyMap<NetworkName, RecoveryLoop>;
+  supervision: Supervision;
+} {
+  const { logger, signers, recoverer, ways = waysToPay, clock = usualClockTolerance } = options;
+  const now = () => Date.now();
+  const networks = new Map<NetworkName, Lanes>(
+    [...chains].map(([name, [first, ...others]]) => {
+      const createLane = (chain: Chain, signer: Signer): Lane => ({
+        chain,
+        relayer: createRelayer({ chain, signer, ledger, ways, outcomes, now, log: logger }),
+        canSend: () => supervision.canSend(name, signer.address),
+        isLow: () => supervision.isLow(name, signer.address),
+      });
+      const [signer, ...otherSigners] = signers;
+      const otherLanes = otherSigners.flatMap((other, index) => {
+        const chain = others[index];
+        return chain === undefined ? [] : [createLane(chain, other)];
+      });
+      return [name, [createLane(first, signer), ...otherLanes]];
+    }),
+  );
+  const recoveries = new Map<NetworkName, RecoveryLoop>(
+    [...networks].map(([name, [{ chain }]]) => {
+      const collaborators = { chain, ledger, ways, outcomes, now, log: logger };
+      const sender = recoverer && createRecoverer({ ...collaborators, signer: recoverer });
+      return [name, createRecovery({ ...collaborators, ledger: ledger.recoveries, recoverer: sender })];
+    }),
+  );
+
+  async function inspect(name: NetworkName): Promise<Inspection> {
+    const lanes = networks.get(name);
+    if (lanes === undefined) throw new RangeError(`${name} is not configured`);
+    const { network } = lanes[0].chain;
+    const [inspection, ofSigners] = await Promise.all([
+      inspectNetwork({
+        network,
+        endpoints: endpoints.get(name) ?? [],
+        operators: lanes.map(({ relayer }) => relayer.operator),
+        recoverer: recoverer?.address,
+        nextTxNonce: ledger.claims.nextTxNonce,
+        now,
+        clock,
+      }),
+      options.inspectSigners === true
+        ? Promise.all(signers.map((signer) => checkSigner(signer, network)))
+        : [],
+    ]);
+    return { ...inspection, checks: [...inspection.checks, ...ofSigners] };
+  }
+
+  const supervision = createSupervision({ inspect, log: logger });
+  return { networks, recoveries, supervision };
 }

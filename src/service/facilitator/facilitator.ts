@@ -10,7 +10,8 @@ import { withEitherSignal } from "../../util/with-timeout.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { type IdempotencyKey, settleIdempotently } from "./idempotent.ts";
-import { createSettle, type SettleResult } from "./settle.ts";
+import { createSettle } from "./settle.ts";
+import type { SettleResult } from "./settle-result.ts";
 import { createVerify, type Verify } from "./verify.ts";
 
 /** The service without its HTTP: what can be asked of it. */

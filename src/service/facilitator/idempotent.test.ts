@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "vitest";
 import { hashOf } from "../../../test/support/ledger/test-ledger.ts";
 import type { IdempotencyEntry, KeptAnswer, Ledger } from "../../ledger/ledger.ts";
 import { settleIdempotently } from "./idempotent.ts";
-import { repeated, type SettleResult } from "./settle.ts";
+import { alreadyDelivered, type SettleResult } from "./settle-result.ts";
 
 const transaction = hashOf("transaction");
 
@@ -27,7 +27,7 @@ function settleWithKey(): Promise<SettleResult> {
     },
     claims: { find: async () => ({ state: "settled" }) },
   } as unknown as Ledger;
-  const delivery = { ...repeated, delivered: note("delivered"), lost: note("lost") };
+  const delivery = { ...alreadyDelivered, delivered: note("delivered"), lost: note("lost") };
   const waiting = { now: Date.now, deadline: Date.now() + 1_000, signal: new AbortController().signal };
   const key = { key: "key", bodyHash: "hash" };
   const settle = async (): Promise<SettleResult> => ({ kind: "success", transaction, delivery });

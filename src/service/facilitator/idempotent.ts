@@ -6,7 +6,7 @@ import { problemDetails } from "../../protocol/problems.ts";
 import { IdempotencyMismatchError, UndeterminedError } from "../../util/errors.ts";
 import { poll } from "../relayer/poll.ts";
 import type { Waiting } from "./context.ts";
-import { repeated, type SettleResult } from "./settle.ts";
+import { alreadyDelivered, type SettleResult } from "./settle-result.ts";
 
 /** What an `Idempotency-Key` binds: the key, and a hash of the whole body. */
 export type IdempotencyKey = { key: string; bodyHash: string };
@@ -51,7 +51,7 @@ export async function settleIdempotently(
     if (settlement?.state === "submitted")
       return { kind: "pending", transaction: settlement.transactionHash };
     if (settlement?.state === "failed") return settle();
-    return { ...answer, delivery: repeated };
+    return { ...answer, delivery: alreadyDelivered };
   }
 
   const abandon = () => ledger.leases.abandonIdempotent(organizationId, key);

@@ -4,7 +4,7 @@ import type { FastifyInstance } from "fastify";
 import Fastify from "fastify";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createLogger } from "../../../observe/log/logger.ts";
-import { repeated } from "../../facilitator/settle.ts";
+import { alreadyDelivered } from "../../facilitator/settle-result.ts";
 import { followDelivery, followExchange, holdLastByte } from "./exchange.ts";
 
 let app: FastifyInstance;
@@ -27,7 +27,7 @@ beforeEach(async () => {
   app.get("/", async (request, reply) => {
     const note = (fate: string) => async () => void fates.push(fate);
     const delivery = {
-      ...repeated,
+      ...alreadyDelivered,
       isDue: async () => isDue,
       delivered: note("delivered"),
       lost: note("lost"),

@@ -4,7 +4,7 @@ import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import type { FastifyReply } from "fastify";
 import type { DeliveryFate } from "../../../observe/channels/channels.ts";
 import type { ServiceLog } from "../../../observe/log/logger.ts";
-import type { Delivery } from "../../facilitator/settle.ts";
+import type { Delivery } from "../../facilitator/settle-result.ts";
 
 /** How a request and its answer ended: the answer was written, or can no longer be. */
 export type ExchangeEnd = "written" | "cut";
