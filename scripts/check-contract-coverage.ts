@@ -10,8 +10,8 @@ async function measure(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "x402-coverage-"));
   try {
     const report = join(directory, "lcov.info");
-    // Gas is not that of a release here, and the invariants touch nothing that the other tests leave out.
-    const selection = ["--no-match-contract", "GasPer|Invariants"];
+    // Gas and size are not those of a release here, and the invariants touch nothing that the other tests leave out.
+    const selection = ["--no-match-contract", "GasPer|SizeTest|Invariants"];
     // Its own, beside a run of the tests that compiles otherwise.
     const build = ["--out", join(directory, "out"), "--cache-path", join(directory, "cache")];
     const status = runForge(

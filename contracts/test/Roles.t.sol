@@ -206,12 +206,6 @@ contract RolesTest is FacilitatorTest {
         assertFalse(success, "took ether");
     }
 
-    /// @dev EIP-170 and EIP-3860. The test chain takes more.
-    function test_isNoLargerThanChainsTake() public view {
-        assertTrue(address(facilitator).code.length <= 24_576, "code");
-        assertTrue(vm.getCode("X402Facilitator.sol:X402Facilitator").length <= 49_152, "creation code");
-    }
-
     /// @dev As a harness does that wants the contract at a given address.
     function test_codeAndStorageCanBeCarriedToAnotherAddress() public {
         address elsewhere = address(uint160(uint256(keccak256("elsewhere"))));
