@@ -45,6 +45,7 @@ export function recordedVerdict({
 
 async function makeChecks({
   request: body,
+  operation,
   chain,
   signature,
   signatureRefusal,
@@ -54,7 +55,8 @@ async function makeChecks({
   checks.push({ check: "isReadable", refusal: parsed.ok ? undefined : parsed.invalid });
   if (!parsed.ok) return checks;
   const { request } = parsed;
-  const terms = checkTerms(request, servedNetwork(chain), (check, refusal) =>
+  const checking = { method: methodOf(request.payment), operation };
+  const terms = checkTerms(request, servedNetwork(chain), checking, (check, refusal) =>
     checks.push({ check, refusal }),
   );
   if (terms !== undefined) return checks;
@@ -89,7 +91,7 @@ const stateChecks: readonly (readonly [CheckName, StateCheck])[] = [
   ["signatureHolds", checkSignature],
   [
     "windowIsOpen",
-    ({ payment }, chain) => checkValidityWindow(payment, BigInt(chain.time), servedNetwork(chain)),
+    (request, chain) => checkValidityWindow(request, BigInt(chain.time), servedNetwork(chain)),
   ],
   ["simulationSucceeds", simulate],
 ];
@@ -107,7 +109,7 @@ function simulate(
 }
 
 async function checkSignature(
-  { payment }: PaymentRequest,
+  { payment, words }: PaymentRequest,
   { asset, chainId, network, payerHasCode, walletAccepts }: CapturedChain,
 ): Promise<Invalid | undefined> {
   const { payer, signature } = payment;
@@ -115,11 +117,11 @@ async function checkSignature(
   const signer = recoverSigner(method.digester(asset, chainId)(payment), signature);
   if (signer !== undefined && sameAddress(signer, payer)) {
     // A delegated account (EIP-7702): its delegate decides.
-    return payerHasCode && walletAccepts === false ? refusals.tokenRefusesSignature(payer) : undefined;
+    return payerHasCode && walletAccepts === false ? refusals.tokenRefusesSignature(payer, words) : undefined;
   }
   if (walletAccepts === true) return undefined;
   if (payerHasCode) return refusals.walletRefuses(payer);
   if (isErc6492(signature)) return refusals.walletNotDeployed(payer, network);
   const mistake = await method.describeWrongSignature(payment, { asset, chainId }, recoverSigner);
-  return refusals.notSignedByPayer(payer, network, asset, mistake);
+  return refusals.notSignedByPayer(payer, network, words.domain(asset), mistake);
 }

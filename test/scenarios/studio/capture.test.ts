@@ -233,8 +233,8 @@ test("the file holds no key, and the command line writes and replays it without 
 test("the signature of a wallet leaves only if it is asked for, in a file that its owner alone may read", async () => {
   // Local chains have the ids and tokens of real ones.
   const payer = `0x${randomBytes(32).toString("hex")}` as const;
-  const { request, authorization } = await signPayment(harness.description, { network: "base", payer });
-  await harness.chains.base?.fund(authorization.from, 10_000n);
+  const { request, payment } = await signPayment(harness.description, { network: "base", payer });
+  await harness.chains.base?.fund(payment.payer, 10_000n);
   expect((await postPayment(harness.description, "settle", request)).body).toMatchObject({ success: true });
   const signature = /"signature":"0x([0-9a-f]{130})"/.exec(JSON.stringify(request))?.[1] ?? "none";
   const file = join(folder, "wallet.x402.json");

@@ -27,6 +27,7 @@ import { goesStraight, type SignedPayment } from "../../../protocol/signed-payme
 import { OperatorError, UndeterminedError } from "../../../util/errors.ts";
 import { membersOf } from "../../../util/json.ts";
 import type { PaymentState, SettleCall } from "../../on-chain/settling.ts";
+import { eip3009Words } from "../words.ts";
 import { authorizationCanceledTopic, authorizationUsedTopic, transferTopic } from "./events.ts";
 
 /** The state that can keep a correctly signed payment from settling. */
@@ -180,7 +181,7 @@ function explainByRevert(revert: Revert, { payment }: SettleCall): Invalid {
   const situation = revert.kind === "error" ? tokenWords.get(revert.message) : undefined;
   switch (situation) {
     case "token_refuses_signature":
-      return refusals.tokenRefusesSignature(payment.payer);
+      return refusals.tokenRefusesSignature(payment.payer, eip3009Words);
     case undefined:
       return invalid("would_revert", `Settling would revert on chain: ${describeRevert(revert)}`);
     default:
