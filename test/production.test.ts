@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import { defaultOf, variableNames } from "../src/config/variables.ts";
-import { createMetrics } from "../src/observe/metrics/create-metrics.ts";
+import { createMetrics } from "../src/observe/metrics/metrics.ts";
 import { routes } from "../src/protocol/routes.ts";
 
 /*

@@ -1,13 +1,12 @@
 import { isIP } from "node:net";
-import { readAddress as parseAddress } from "../protocol/address.ts";
-import type { CorsOrigins } from "../protocol/cors.ts";
-import type { Address, Hex } from "../protocol/hex.ts";
+import { type Address, type Hex, readAddress as parseAddress } from "../protocol/hex.ts";
 import {
   builtInNetworks,
   type Network,
   type NetworkName,
   type NetworkRegistry,
 } from "../protocol/networks.ts";
+import type { CorsOrigins } from "../protocol/routes.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
 import type { ConfigurationProblem } from "../util/errors.ts";
 

@@ -1,31 +1,22 @@
 import { type Kysely, sql } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
-import { padded, together } from "../util/together.ts";
-import { createAddAttempt } from "./add-attempt.ts";
-import { createClaim } from "./claim.ts";
-import { createConclude } from "./conclude.ts";
-import { createConcluded } from "./concluded.ts";
+import { padded, together } from "../util/concurrency.ts";
+import { createAddAttempt, createClaim, createFindIdentifier } from "./claim.ts";
+import { createConclude, createConcluded } from "./conclude.ts";
 import type { Database } from "./database/database.ts";
 import { repeatable } from "./database/retrying.ts";
 import { createGasSpending } from "./gas-spending.ts";
-import { createIdempotency } from "./idempotency.ts";
+import { createIdempotency, createUndelivered } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";
 import type { Ledger } from "./ledger.ts";
-import { createList } from "./list.ts";
-import { createOpenAttempts } from "./open-attempts.ts";
 import { createOperatorChanges } from "./operator-changes.ts";
-import { createFindIdentifier } from "./payment-identifiers.ts";
-import { createRecentSettles } from "./recent-settles.ts";
-import { createFailures } from "./recover-failures.ts";
-import { createForwards } from "./recover-forwards.ts";
-import { createRedrive } from "./redrive.ts";
-import { createReopen } from "./reopen.ts";
+import { createList, createOpenAttempts, createRecentSettles } from "./queries.ts";
+import { createFailures, createForwards } from "./recover-failures.ts";
+import { createRedrive, createReopen } from "./reopen.ts";
 import { createRetryQueue } from "./retry-queue.ts";
-import { lowerCase, toSafeInteger, toSettlement } from "./rows.ts";
+import { type LedgerTables, lowerCase, toSafeInteger, toSettlement } from "./rows.ts";
 import type { Settlement } from "./settlement.ts";
-import type { LedgerTables } from "./tables.ts";
 import { introduceSender, readNextTxNonce } from "./tx-nonces.ts";
-import { createUndelivered } from "./undelivered.ts";
 
 export type LedgerOptions = {
   /** An open and migrated database. */

@@ -3,8 +3,7 @@ import type { Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { inSnapshot } from "./database/transaction.ts";
 import type { Ledger } from "./ledger.ts";
-import { toSafeInteger } from "./rows.ts";
-import type { GasSpendingTable, LedgerTables } from "./tables.ts";
+import { type GasSpendingTable, type LedgerTables, toSafeInteger } from "./rows.ts";
 
 /*
  * What settling has cost, per organization, network and day (UTC). Kept in gwei, rounded up, as whole numbers that the

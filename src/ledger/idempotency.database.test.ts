@@ -9,7 +9,7 @@ import {
 } from "../../test/support/ledger/test-ledger.ts";
 import type { Database } from "./database/database.ts";
 import { UnansweredError } from "./database/retrying.ts";
-import type { LedgerTables } from "./tables.ts";
+import type { LedgerTables } from "./rows.ts";
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);

@@ -1,14 +1,12 @@
 import { type Kysely, type SqlBool, sql } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
-import { padded, type TogetherOptions, together } from "../util/together.ts";
+import { padded, type TogetherOptions, together } from "../util/concurrency.ts";
 import { repeatable, UnansweredError } from "./database/retrying.ts";
 import { inTransaction, urgently, withCommit } from "./database/transaction.ts";
-import { abandoning, keeping, nameOfKey } from "./idempotency.ts";
+import { abandoning, keeping, nameOfKey, type Undelivered } from "./idempotency.ts";
 import type { KeptAnswer, Ledger } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
-import { lowerCase } from "./rows.ts";
-import type { LedgerTables } from "./tables.ts";
-import type { Undelivered } from "./undelivered.ts";
+import { type LedgerTables, lowerCase } from "./rows.ts";
 
 /** Expired leases are kept for so many lease times: an instance that merely stalled may still renew them. */
 const graceLeases = 10;

@@ -1,6 +1,6 @@
-import type { Cursor } from "../protocol/cursor.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
+import type { Cursor } from "../protocol/settlement-query.ts";
 import type { Recoveries, RecoveryState } from "./recoveries.ts";
 import type { Attempt, Claim, Settlement, SettlementState, SignedAttempt } from "./settlement.ts";
 /** A payment that asks to be claimed, with the balance it was checked against. */

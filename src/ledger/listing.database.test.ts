@@ -10,12 +10,12 @@ import {
   paymentOf,
   settled,
 } from "../../test/support/ledger/test-ledger.ts";
-import { readCursor, writeCursor } from "../protocol/cursor.ts";
+import { readCursor, writeCursor } from "../protocol/settlement-query.ts";
 import type { Database } from "./database/database.ts";
 import type { Ledger, SettlementFilter } from "./ledger.ts";
-import { createList } from "./list.ts";
+import { createList } from "./queries.ts";
+import type { LedgerTables } from "./rows.ts";
 import type { Settlement } from "./settlement.ts";
-import type { LedgerTables } from "./tables.ts";
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);

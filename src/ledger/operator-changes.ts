@@ -3,8 +3,7 @@ import type { Address } from "../protocol/hex.ts";
 import { inTransaction } from "./database/transaction.ts";
 import type { Ledger } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
-import { lowerCase } from "./rows.ts";
-import type { LedgerTables } from "./tables.ts";
+import { type LedgerTables, lowerCase } from "./rows.ts";
 
 /** Makes the part of {@link Ledger} that people change by hand. */
 export function createOperatorChanges(

@@ -6,7 +6,7 @@ import type { Attempt } from "./settlement.ts";
 
 /** The step alone, without what says whose it is. */
 type Step<Message, Key extends keyof Message> = Message extends unknown
-  ? Omit<Message, "serviceId" | Key>
+  ? Omit<Message, "kind" | "at" | "serviceId" | Key>
   : never;
 
 /**
@@ -21,7 +21,10 @@ export function publishLedger(
 
   function publishStep(ids: readonly Hex[], step: () => Step<SettlementStep, "settlementId">): void {
     for (const settlementId of ids) {
-      channels.settlement.publish(() => ({ serviceId, settlementId, ...step() }));
+      channels.settlement.publish(() => ({
+        ...{ kind: "settlement", at: Date.now(), serviceId, settlementId },
+        ...step(),
+      }));
     }
   }
 
@@ -32,14 +35,17 @@ export function publishLedger(
   ): void {
     const network = names.get(chainId);
     if (network === undefined) return;
-    channels.transaction.publish(() => ({ serviceId, network, transaction, ...step() }));
+    channels.transaction.publish(() => ({
+      ...{ kind: "transaction", at: Date.now(), serviceId, network, transaction },
+      ...step(),
+    }));
   }
 
   function publishSigned(attempt: Attempt, settlementIds: () => readonly Hex[]): void {
     const { chainId, hash, kind, operator, txNonce, maxFeePerGas, maxPriorityFeePerGas } = attempt;
     publishTransaction(chainId, hash, () => ({
       step: "signed",
-      ...{ kind, operator, txNonce, maxFeePerGas, maxPriorityFeePerGas },
+      ...{ purpose: kind, operator, txNonce, maxFeePerGas, maxPriorityFeePerGas },
       settlementIds: settlementIds(),
     }));
   }

@@ -1,13 +1,12 @@
 import type { Kysely, Transaction } from "kysely";
 import type { Address } from "../protocol/hex.ts";
-import { createConcluded } from "./concluded.ts";
+import { createConcluded } from "./conclude.ts";
 import { inTransaction } from "./database/transaction.ts";
 import type { Ledger } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
-import { fromAttempt, lowerCase, toAttempt } from "./rows.ts";
+import { fromAttempt, type LedgerTables, lowerCase, toAttempt, toSettlement } from "./rows.ts";
 import type { Attempt } from "./settlement.ts";
-import type { LedgerTables } from "./tables.ts";
-import { attemptsOf } from "./tx-nonces.ts";
+import { attemptsOf, closeTxNonce, takeTxNonce } from "./tx-nonces.ts";
 
 /** What the organization reads while a settlement is undecided again. */
 const vanished =
@@ -130,4 +129,48 @@ async function openAttempts(
     .where("operator", "=", lowerCase(operator))
     .where("tx_nonce", "=", txNonce)
     .execute();
+}
+
+/** Makes {@link Ledger.redrive}. */
+export function createRedrive(db: Kysely<LedgerTables>, now: () => number): Ledger["redrive"] {
+  return ({ chainId, operator, txNonce: oldTxNonce, mined }, ids, sign) =>
+    inTransaction(db, async (transaction) => {
+      await lockOperator(transaction, { chainId, operator });
+      const inBatch = await transaction
+        .selectFrom("settlements")
+        .selectAll()
+        .where("chain_id", "=", chainId)
+        .where("operator", "=", lowerCase(operator))
+        .where("tx_nonce", "=", oldTxNonce)
+        .where("state", "=", "submitted")
+        .execute();
+      const moving = new Set(ids.map(lowerCase));
+      const rows = inBatch.filter(({ id }) => moving.has(id));
+      if (rows.length === inBatch.length) {
+        await closeTxNonce(transaction, { chainId, operator, txNonce: oldTxNonce }, mined);
+      }
+      if (rows.length === 0) return null;
+      const unfinished = rows.map(toSettlement);
+      const txNonce = await takeTxNonce(transaction, { chainId, address: operator });
+      const signed = await sign(txNonce, unfinished);
+      const attempt: Attempt = { ...signed, chainId, operator, txNonce, kind: "settle", createdAt: now() };
+      const row = fromAttempt(attempt);
+      await transaction.insertInto("attempts").values(row).execute();
+      await transaction
+        .updateTable("settlements")
+        .set({ tx_nonce: txNonce, transaction_hash: row.hash, block_number: null })
+        .where(
+          "id",
+          "in",
+          rows.map(({ id }) => id),
+        )
+        .execute();
+      const settlements = unfinished.map((settlement) => ({
+        ...settlement,
+        txNonce,
+        transactionHash: row.hash,
+        blockNumber: null,
+      }));
+      return { attempt: toAttempt(row), settlements };
+    });
 }

@@ -1,6 +1,6 @@
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import type { settlementStates } from "../protocol/settlement-states.ts";
+import type { settlementStates } from "../protocol/settlement-query.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 
 /**

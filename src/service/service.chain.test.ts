@@ -4,7 +4,7 @@ import { accountOf, keyOf } from "../../test/support/key-accounts.ts";
 import { altering } from "../../test/support/misbehaviour.ts";
 import type { Body } from "../../test/support/service.ts";
 import { type Behaviour, forwardingTo, type StubNode, startStubNode } from "../../test/support/stub-node.ts";
-import { encodeOperatorChange } from "../chain/deploy/roles.ts";
+import { encodeOperatorChange } from "../chain/deploy/contract-state.ts";
 import { createLocalSigner } from "../chain/signing/local-signer.ts";
 import { requestJson } from "../harness/control/http-json.ts";
 import type { Hex } from "../protocol/hex.ts";

@@ -2,36 +2,40 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import type { Chain } from "../chain/chain.ts";
 import type { Signer } from "../chain/signing/signer.ts";
-import { settleWaitDefaultsMs } from "../config/settle-wait.ts";
+import { settleWaitDefaultsMs } from "../config/serve-config.ts";
 import { waysToPay } from "../methods/on-chain/ways-to-pay.ts";
 import { noMetrics } from "../observe/metrics/metrics.ts";
 import type { NetworkHealth } from "../protocol/answers.ts";
 import { loadFastKeccak } from "../protocol/fast-keccak.ts";
 import type { Address } from "../protocol/hex.ts";
 import { addToBuiltIn, type NetworkName } from "../protocol/networks.ts";
+import { createPending } from "../util/concurrency.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../util/errors.ts";
-import { createPending } from "../util/pending.ts";
 import { type Catalog, createCatalog } from "./discovery/catalog.ts";
 import type { Lane, Lanes } from "./facilitator/context.ts";
 import { createFacilitator, type Facilitator } from "./facilitator/facilitator.ts";
 import type { Check } from "./health/check.ts";
 import { usualClockTolerance } from "./health/check-endpoint.ts";
-import { checkSigner } from "./health/check-signer.ts";
+import { checkSigner } from "./health/check-operators.ts";
 import { type Inspection, inspectNetwork } from "./health/inspect-network.ts";
-import { createHealthCheck } from "./health/service-health.ts";
-import { createSupervision } from "./health/supervision.ts";
+import { createHealthCheck, createSupervision } from "./health/service-health.ts";
 import { createApp } from "./http/app.ts";
 import { listen } from "./http/connections/listen.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
 import type { Organizations } from "./organizations/organizations.ts";
 import { wrongPepper } from "./organizations/pepper.ts";
 import { reserve } from "./organizations/recipient.ts";
-import { createOutcomes } from "./relayer/outcomes.ts";
 import { createRecoverer } from "./relayer/recoverer.ts";
 import { createRecovery, type RecoveryLoop } from "./relayer/recovery.ts";
 import { createRelayer } from "./relayer/relayer.ts";
-import { openParts, type ServiceOptions, type ServiceParts, usualLeaseMs } from "./service-parts.ts";
-import { createMetricSources } from "./service-sources.ts";
+import { createOutcomes } from "./relayer/slot.ts";
+import {
+  createMetricSources,
+  openParts,
+  type ServiceOptions,
+  type ServiceParts,
+  usualLeaseMs,
+} from "./service-parts.ts";
 
 type StartOptions = {
   inspect: boolean;

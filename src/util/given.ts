@@ -1,5 +1,5 @@
 import { ConfigurationError, type ConfigurationProblem } from "./errors.ts";
-import { nearest, typosBetween } from "./nearest.ts";
+import { nearest, typosBetween } from "./text.ts";
 
 /*
  * Checks the arguments of public functions. Callers may be JavaScript and pass anything: arguments that would cause a

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
 import type { Signer } from "../../src/chain/signing/signer.ts";
-import type { NetworkConfig } from "../../src/config/network-config.ts";
+import type { NetworkConfig } from "../../src/config/serve-config.ts";
 import { type JsonResponse, requestJson } from "../../src/harness/control/http-json.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";
 import type { HarnessChain } from "../../src/harness/setup/chain.ts";

@@ -1,7 +1,7 @@
 // Run with every file of tests: an observer that fails ends no payment, and must not go unnoticed in tests.
 import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, expect } from "vitest";
-import { observerFailed } from "../../src/observe/channels/channel.ts";
+import { observerFailed } from "../../src/observe/channels/channels.ts";
 
 const failures: unknown[] = [];
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { encodeFunctionData, keccak256, toHex } from "viem";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
-import type { NetworkConfig } from "../../src/config/network-config.ts";
+import type { NetworkConfig } from "../../src/config/serve-config.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";

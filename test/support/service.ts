@@ -9,8 +9,8 @@ import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import type { NetworkName } from "../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
-import { localOrganization } from "../../src/published/local-organization.ts";
 import { signAs } from "../../src/published/sign-as.ts";
+import { localOrganization } from "../../src/published/test-keys.ts";
 import type { TestPayerName } from "../../src/published/test-payers.ts";
 import { runningChain } from "./running-chain.ts";
 

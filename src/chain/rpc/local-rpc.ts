@@ -1,4 +1,4 @@
-import { createBoundedMap } from "../../util/bounded-map.ts";
+import { createBoundedMap } from "../../util/cache.ts";
 import { KitError } from "../../util/errors.ts";
 import { readBatch, writeBatch } from "./json-rpc.ts";
 import { createKeepAlivePost, type Post } from "./keep-alive-post.ts";

@@ -1,7 +1,7 @@
 import { createChain } from "../../chain/create-chain.ts";
 import { chooseEndpoint } from "../../chain/deploy/endpoints.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
-import { chainVariables, readRecoverEnvironment } from "../../config/recover-environment.ts";
+import { chainVariables, readRecoverEnvironment } from "../../config/command-environments.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import { createConfigurationReader, type Environment } from "../../config/variable-reader.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
@@ -17,7 +17,7 @@ import {
   requiredAddress,
   requireNetwork,
 } from "../kit/command.ts";
-import { actorOr, usesDatabase, withLedger } from "../kit/database.ts";
+import { actorOr, usesDatabase, withLedger } from "../kit/with-database.ts";
 
 export const operatorShow = defineCommand({
   ...usesDatabase,

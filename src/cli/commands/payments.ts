@@ -1,21 +1,19 @@
 import { readWholeNumber } from "../../config/values.ts";
-import { describeMistake } from "../../observe/explain/format-explanation.ts";
-import { adviceOn, type PaymentLine, renderPaymentLine } from "../../observe/explain/payment-line.ts";
+import { describeMistake } from "../../observe/explain/explanations.ts";
 import {
   mostListed,
-  type OperationView,
   type PaymentDetail,
   type PaymentSummary,
   type TimelineEntry,
 } from "../../observe/studio/payment-view.ts";
-import { createPaymentReader, type PaymentReader } from "../../observe/studio/read-payments.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
+import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
-import { escapeControls } from "../../util/escape-controls.ts";
 import { self } from "../../util/self-command.ts";
-import { createTurns } from "../../util/turns.ts";
-import { atUrl } from "../kit/at-url.ts";
-import { defineCommand, flag, option, textOption, tokenOption, urlOption } from "../kit/command.ts";
+import { escapeControls } from "../../util/text.ts";
+import { atUrl, defineCommand, flag, option, textOption, tokenOption, urlOption } from "../kit/command.ts";
+import { endedOf, isGood, lineOf, type PaymentLine, renderPaymentLine } from "../kit/payment-line.ts";
+import { createPaymentReader, type PaymentReader } from "../kit/read-payments.ts";
 import { findLastAsked } from "./look-up.ts";
 
 const usualLimit = 20;
@@ -58,8 +56,7 @@ export const logs = defineCommand({
         return isNew;
       });
       for (const one of unseen.toSorted((a, b) => a.at - b.at)) {
-        const isGood = ["valid", "settled"].includes(one.view.outcome);
-        write(lineOf(one, isGood ? [] : await explanationsOf(one.payment)));
+        write(lineOf(one, isGood(one) ? [] : await explanationsOf(one.payment)));
       }
     }
 
@@ -79,51 +76,6 @@ export const logs = defineCommand({
     return 0;
   },
 });
-
-/** A verify or settle that was answered, or a request that no route answers. */
-type Ended = {
-  payment: PaymentSummary;
-  operation: "verify" | "settle" | null;
-  view: OperationView;
-  /** When it was answered, unix milliseconds. */
-  at: number;
-};
-
-function endedOf(payment: PaymentSummary): readonly Ended[] {
-  const { unrouted, lastSeenAt, settle, settledAt } = payment;
-  const asked = (["verify", "settle"] as const).flatMap((operation): readonly Ended[] => {
-    const view = payment[operation];
-    if (view === null || view.outcome === "open") return [];
-    // An `up` of an earlier version does not say when it was.
-    return [{ payment, operation, view, at: view.at ?? lastSeenAt }];
-  });
-  // A success stays one, whatever is answered to the same payment later.
-  if (settledAt !== null && settle !== null && settle.outcome !== "settled") {
-    const none = { reason: null, message: null, situation: null, chainTime: null, tookMs: null };
-    const view = { ...settle, ...none, outcome: "settled", status: null, at: settledAt };
-    asked.push({ payment, operation: "settle", view, at: settledAt });
-  }
-  if (unrouted === null) return asked;
-  const { method, path, status, message } = unrouted;
-  const reason = status === 404 ? "not-found" : "method-not-allowed";
-  const none = { situation: null, chainTime: null, tookMs: null, at: null };
-  const view = { outcome: `${method} ${path}`, status, reason, message, ...none, count: 1 };
-  return [{ payment, operation: null, view, at: lastSeenAt }, ...asked];
-}
-
-function lineOf(
-  { payment, operation, view, at }: Ended,
-  explanations: PaymentDetail["explanations"],
-): PaymentLine {
-  const { id, network, payer, payerName, amount, token } = payment;
-  const { outcome, status, reason, message, tookMs } = view;
-  return {
-    time: new Date(at).toISOString(),
-    ...{ operation, id, network, payer, payerName, amount, token, outcome, status, reason, message, tookMs },
-    ...adviceOn(explanations),
-    transaction: ["settled", "pending"].includes(outcome) ? payment.transaction : null,
-  };
-}
 
 export const why = defineCommand({
   exitCodes: "0 whatever became of the payment, 1 if it was not found or nothing could be asked",

@@ -1,8 +1,7 @@
 import { InvalidValue, readBytes32, readMoment, readOneOf, readWholeNumber } from "../../config/values.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import { nonceMember } from "../../methods/nonce-member.ts";
-import { type Cursor, readCursor, writeCursor } from "../../protocol/cursor.ts";
-import { settlementStates } from "../../protocol/settlement-states.ts";
+import { type Cursor, readCursor, settlementStates, writeCursor } from "../../protocol/settlement-query.ts";
 import { KitError } from "../../util/errors.ts";
 import { renderTable } from "../../util/table.ts";
 import {
@@ -14,7 +13,7 @@ import {
   option,
   textOption,
 } from "../kit/command.ts";
-import { usesDatabase, withLedger } from "../kit/database.ts";
+import { usesDatabase, withLedger } from "../kit/with-database.ts";
 
 const usualLimit = 50;
 /** Settlements read at a time. */

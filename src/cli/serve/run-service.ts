@@ -4,13 +4,14 @@ import type { Signer } from "../../chain/signing/signer.ts";
 import { readOpenFileLimit } from "../../config/open-files.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
 import type { Database } from "../../ledger/database/database.ts";
-import { createMetrics } from "../../observe/metrics/create-metrics.ts";
 import type { Metrics } from "../../observe/metrics/metrics.ts";
-import { connectionCapacity } from "../../service/http/limits/connection-capacity.ts";
-import { createMetricsApp } from "../../service/http/metrics-app.ts";
+import { createMetrics } from "../../observe/metrics/metrics.ts";
+import type { Timeline } from "../../observe/timeline/timeline.ts";
+import { connectionCapacity } from "../../service/http/connections/open-connections.ts";
+import { createMetricsApp } from "../../service/http/internal-app.ts";
 import { createService, type Service } from "../../service/service.ts";
-import { closeWithTimeout } from "../../util/close-with-timeout.ts";
 import { KitError } from "../../util/errors.ts";
+import { closeWithTimeout } from "../../util/with-timeout.ts";
 
 export type ServeOptions = {
   config: ServeConfig;
@@ -20,6 +21,8 @@ export type ServeOptions = {
   logger: Logger;
   /** Names the service on the channels. */
   serviceId: string;
+  /** Its payments, which are kept from the first call on. */
+  openTimeline(): Timeline;
 };
 
 /** Verifies at a time take one request to a node each; 2,500 are more than a second of work. */
@@ -130,10 +133,10 @@ function composeService(
 }
 
 /** Where operators look at payments, when that is configured. */
-async function createAdminServer({ config, serviceId, logger }: ServeOptions) {
+async function createAdminServer({ config, openTimeline, logger }: ServeOptions) {
   if (config.admin === undefined) return undefined;
   const { createAdmin } = await import("../../service/admin/create-admin.ts");
-  return createAdmin(config, config.admin, { serviceId, logger });
+  return createAdmin(config, config.admin, { timeline: openTimeline(), logger });
 }
 
 /** `prefix` is how the names of the variables begin that say where. */

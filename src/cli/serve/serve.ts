@@ -2,8 +2,12 @@ import { randomUUID } from "node:crypto";
 import { readEnvironment } from "../../config/environment.ts";
 import { warnOfOpenFiles } from "../../config/open-files.ts";
 import { variablesOf } from "../../config/variables.ts";
+import type { Timeline } from "../../observe/timeline/timeline.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 import { defineCommand, flag, networkFileOption } from "../kit/command.ts";
+
+/** How much is remembered of payments, where operators or traces look at them. */
+const timelineBounds = { payments: 2_000, bytes: 20_000_000, entries: 500 };
 
 export const serve = defineCommand({
   usesEnvFile: true,
@@ -23,21 +27,28 @@ export const serve = defineCommand({
       { checkSignatureRecovery },
       { runService },
       { openTracing },
+      { createTimeline },
     ] = await Promise.all([
       import("../../observe/log/logger.ts"),
-      import("../../service/health/keys.ts"),
+      import("../../service/health/check-configuration.ts"),
       import("../../chain/signing/create-signers.ts"),
-      import("../../service/health/database.ts"),
-      import("../../service/health/disk-space.ts"),
-      import("../../service/health/signature-recovery.ts"),
+      import("../../service/health/check-database.ts"),
+      import("../../service/health/check-configuration.ts"),
+      import("../../service/health/check-configuration.ts"),
       import("./run-service.ts"),
       import("../../observe/tracing/open-tracing.ts"),
+      import("../../observe/timeline/timeline.ts"),
     ]);
     const refused = findRefusedKeys(config);
     if (refused.length > 0) throw new ConfigurationError(refused);
 
     const serviceId = randomUUID();
-    const tracing = await openTracing(serviceId);
+    let timeline: Timeline | undefined;
+    const openTimeline = () => {
+      timeline ??= createTimeline(serviceId, { bounds: timelineBounds });
+      return timeline;
+    };
+    const tracing = await openTracing(openTimeline);
     const logger = createLogger(config.logLevel, undefined, tracing?.logFields);
     const warnings = [...terminal.warnings, ...config.warnings, ...warnOfOpenFiles(config.maxSettles)];
     for (const { name, problem } of warnings) logger.warn({ variable: name }, problem);
@@ -54,9 +65,10 @@ export const serve = defineCommand({
     const database = await openReady(config.databaseUrl, migrate ? onMigrated : undefined);
     if (tracing !== undefined) logger.info("tracing: an OpenTelemetry SDK is registered");
     try {
-      await runService(interrupted, { config, signers, database, logger, serviceId });
+      await runService(interrupted, { config, signers, database, logger, serviceId, openTimeline });
     } finally {
       tracing?.close();
+      timeline?.close();
     }
     return 0;
   },

@@ -5,12 +5,12 @@ import { payOnEveryNetwork } from "../../harness/control/sample-payments.ts";
 import type { RunningHarness } from "../../harness/run/running-harness.ts";
 import { startHarness } from "../../harness/run/start-harness.ts";
 import { openStateFile } from "../../harness/run/state-file.ts";
-import { renderPaymentLine } from "../../observe/explain/payment-line.ts";
 import { isWarning, renderLogLine } from "../../observe/log/log-lines.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand } from "../kit/command.ts";
-import { requireWritable } from "../kit/output-file.ts";
+import { requireWritable } from "../kit/files.ts";
+import { renderPaymentLine } from "../kit/payment-line.ts";
 import { resolveForks } from "./fork-requests.ts";
 import { checkUp, resolveContracts, upOptions } from "./up-options.ts";
 import { describeAsEnv, describeUp } from "./up-report.ts";
@@ -94,14 +94,18 @@ export const up = defineCommand({
         print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
       }
       if (!values.quiet && (!isForMachines || values["log-format"] !== undefined)) {
-        const { followPayments } = await import("../../observe/studio/follow-payments.ts");
-        const { hasOwnClock } = harness;
+        const { followPayments } = await import("./follow-payments.ts");
+        const { hasOwnClock, timeline } = harness;
         const tokens = Object.fromEntries(
           Object.entries(harness.description.networks).map(([name, { asset }]) => [name, [asset]]),
         );
-        followPayments({ contracts: facilitatorContracts, networks, tokens, hasOwnClock }, (line) =>
-          print(values["log-format"] === "json" ? JSON.stringify(line) : renderPaymentLine(line)),
-        );
+        const context = { contracts: facilitatorContracts, networks, tokens, hasOwnClock };
+        const isJson = values["log-format"] === "json";
+        if (timeline !== undefined) {
+          followPayments(timeline, context, (line) =>
+            print(isJson ? JSON.stringify(line) : renderPaymentLine(line)),
+          );
+        }
       }
       if (values["ready-line"] !== undefined) print(values["ready-line"]);
       await ended;

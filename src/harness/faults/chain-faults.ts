@@ -2,9 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import { isWord, readQuantity } from "../../chain/rpc/read-hex.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
+import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
-import { createTurns } from "../../util/turns.ts";
 import type { HarnessChain } from "../setup/chain.ts";
 import type { ChainFaultSpec } from "./fault-spec.ts";
 

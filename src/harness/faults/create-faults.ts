@@ -6,7 +6,7 @@ import { harnessAccounts } from "../../published/accounts.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 import { notRunning } from "../control/description.ts";
 import type { HarnessChain } from "../setup/chain.ts";
-import { breakAnswers } from "./break-answers.ts";
+import { breakAnswers } from "./break-exchange.ts";
 import { type ChainFaults, createChainFaults, hitMethods } from "./chain-faults.ts";
 import { type ConnectionFaults, createConnectionFaults } from "./connection-faults.ts";
 import type { FaultBoard, FaultReport } from "./fault-board.ts";
@@ -39,11 +39,14 @@ export function createFaults(options: {
   let lastId = 0;
 
   function publishHit(
-    { network, kind }: FaultSpec,
+    { network, kind: fault }: FaultSpec,
     faultId: string,
     hit: Pick<FaultHit, "methods" | "calls">,
   ): void {
-    channels.fault.publish(() => ({ serviceId, network, faultId, kind, ...hit }));
+    channels.fault.publish(() => ({
+      ...{ kind: "fault", at: Date.now(), serviceId, network, faultId, fault },
+      ...hit,
+    }));
   }
 
   /** Sets a fault of a connection, which specs of chains are not. */

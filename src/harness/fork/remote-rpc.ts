@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { readBatch, writeBatch } from "../../chain/rpc/json-rpc.ts";
+import { createRedactor, readBatch, writeBatch } from "../../chain/rpc/json-rpc.ts";
 import { createKeepAlivePost, HttpFailure } from "../../chain/rpc/keep-alive-post.ts";
-import { createRedactor } from "../../chain/rpc/redact.ts";
 import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";

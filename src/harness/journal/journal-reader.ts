@@ -1,10 +1,19 @@
+import { describeMistake } from "../../observe/explain/explanations.ts";
 import type { PaymentSummary } from "../../observe/studio/payment-view.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import { formatAmount } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
 import { aText, requireArgument } from "../../util/given.ts";
-import { describeOtherRequests, describePayment } from "./describe-payment.ts";
+import { escapeControls } from "../../util/text.ts";
 import type { JournalStore } from "./journal.ts";
-import type { OtherRequest, PaymentJournal } from "./payment-journal.ts";
+import type {
+  JournalRequest,
+  JournalRpcCall,
+  JournalTransaction,
+  OpenRequest,
+  OtherRequest,
+  PaymentJournal,
+} from "./payment-journal.ts";
 
 /** Reads a journal, of this process or of another. */
 export type JournalReader = {
@@ -81,9 +90,112 @@ export function createJournal(reader: JournalReader): Journal {
       const ids = await reader.payments();
       const others = await reader.otherRequests();
       // One after the other: an explanation may ask the chain, which does not answer many at a time.
-      const stories: string[] = [];
-      for (const each of ids) stories.push(describePayment(await payment(each)));
-      return [...stories, ...(others.length === 0 ? [] : [describeOtherRequests(others)])].join("\n\n");
+      const texts: string[] = [];
+      for (const each of ids) texts.push(describePayment(await payment(each)));
+      return [...texts, ...(others.length === 0 ? [] : [describeOtherRequests(others)])].join("\n\n");
     },
   };
+}
+
+/** Calls of one batch share a line. */
+type Line = { at: number; text: string };
+
+/**
+ * The timeline of a payment as text: a line for every request, batch of JSON-RPC calls and transaction, with the time
+ * since the first one, and at the end the requests that are still open, and why the payment was refused.
+ */
+export function describePayment(journal: PaymentJournal): string {
+  const { id, network, payer, asset, value, token, explanations, requests, open, rpcCalls, transactions } =
+    journal;
+  const lines: Line[] = [
+    ...requests.flatMap(describeRequest),
+    ...open.map(({ operation, at }) => ({ at, text: `POST /v1/${operation}` })),
+    ...describeCalls(rpcCalls),
+    ...transactions.flatMap(describeTransaction),
+  ].toSorted((a, b) => a.at - b.at);
+  const from = lines[0]?.at ?? 0;
+  return (
+    [
+      `payment ${id}`,
+      token === null
+        ? `  of ${value} units of ${asset} by ${payer} on ${network}`
+        : `  of ${formatAmount(value, token)} (${value} units of ${asset}) by ${payer} on ${network}`,
+      ...lines.map(({ at, text }) => `  ${`+${Math.round(at - from)} ms`.padStart(10)}  ${text}`),
+      ...open.map((request) => `  ${"open".padStart(10)}  ${describeOpen(request)}`),
+      ...transactions
+        .filter(({ mined }) => mined === undefined)
+        .map(({ hash }) => `  ${"open".padStart(10)}  transaction ${hash} is not mined`),
+      ...explanations.flatMap((explanation) => {
+        const [title, ...facts] = describeMistake(explanation, "    ");
+        return [`  why: ${title}`, ...facts];
+      }),
+    ]
+      // A node's errors and a client's texts, which tests print.
+      .map(escapeControls)
+      .join("\n")
+  );
+}
+
+function describeOpen({ operation, checks }: OpenRequest): string {
+  const last = checks.at(-1);
+  const checked = last === undefined ? "no check was made" : `the last check was ${last.check}`;
+  return `POST /v1/${operation} has no answer; ${checked}`;
+}
+
+/** Requests without a readable payment, as text. */
+export function describeOtherRequests(requests: readonly OtherRequest[]): string {
+  const lines = requests.flatMap(({ asked, status, reason, message, received }) => {
+    const answer = [status ?? "no answer arrived", reason].filter(Boolean).join(" ");
+    const line = `  ${asked} → ${answer}${message === undefined ? "" : `: ${message}`}`;
+    return received === undefined ? [line] : [line, `    received: ${shortenText(received)}`];
+  });
+  return ["requests without a payment that could be read", ...lines].map(escapeControls).join("\n");
+}
+
+/** One line of a text. */
+function shortenText(text: string): string {
+  const line = text.replace(/\s+/g, " ");
+  return line.length > 300 ? `${line.slice(0, 300)}…` : line;
+}
+
+function describeRequest(request: JournalRequest): Line[] {
+  const { operation, at, tookMs, status, outcome, reason, message, transaction, checks } = request;
+  const failed = checks.find(({ passed }) => !passed);
+  const passed = new Set(checks.filter((check) => check.passed).map(({ check }) => check)).size;
+  const tally = failed === undefined ? `${passed} checks passed` : `${failed.check} refused it`;
+  const answer = [status ?? "no answer arrived", outcome, reason, transaction].filter(Boolean).join(" ");
+  return [
+    { at, text: `POST /v1/${operation}` },
+    {
+      at: at + tookMs,
+      text: `POST /v1/${operation} → ${answer} in ${tookMs.toFixed(1)} ms; ${tally}${message === undefined ? "" : `: ${message}`}`,
+    },
+  ];
+}
+
+function describeCalls(calls: readonly JournalRpcCall[]): Line[] {
+  const batches = Map.groupBy(calls, ({ at, tookMs }) => `${at} ${tookMs}`);
+  return [...batches.values()].map((batch) => {
+    const [{ at, tookMs } = { at: 0, tookMs: 0 }] = batch;
+    const calls = batch.map(({ method, answer, faults }) => {
+      const fault = faults.length === 0 ? "" : ` [fault: ${faults.join(", ")}]`;
+      if (answer.error !== undefined) return `${method} → ${JSON.stringify(answer.error)}${fault}`;
+      return `${method}${answer.result === undefined ? " → no answer" : ""}${fault}`;
+    });
+    return { at, text: `  ${calls.join(", ")} (${tookMs.toFixed(1)} ms)` };
+  });
+}
+
+function describeTransaction({ hash, txNonce, sentAt, payments, mined }: JournalTransaction): Line[] {
+  const others = payments > 1 ? `, with ${payments - 1} other payments` : "";
+  const end =
+    mined === undefined
+      ? []
+      : [
+          {
+            at: mined.at,
+            text: `  transaction ${hash} mined in block ${mined.blockNumber}: ${mined.succeeded ? "succeeded" : "reverted"}`,
+          },
+        ];
+  return [{ at: sentAt, text: `  transaction ${hash} sent, txNonce ${txNonce}${others}` }, ...end];
 }

@@ -4,7 +4,7 @@ import { strangerAddress } from "../../fixtures/cases/payment-spec.ts";
 import { encodeSubmission } from "../../methods/exact-eip3009/on-chain/token-calls.ts";
 import type { Harness } from "../api/harness-api.ts";
 import { connectHarness, createHarness } from "../index.ts";
-import { describePayment } from "./describe-payment.ts";
+import { describePayment } from "./journal-reader.ts";
 
 let harness: Harness<"base">;
 

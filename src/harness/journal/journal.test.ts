@@ -1,36 +1,39 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
-import { channels } from "../../observe/channels/channels.ts";
-import { createPaymentStore } from "../../observe/studio/payment-store.ts";
-import { describePayment } from "./describe-payment.ts";
+import { publish } from "../../../test/support/publish.ts";
+import { createTimeline } from "../../observe/timeline/timeline.ts";
 import { createJournalStore } from "./journal.ts";
+import { describePayment } from "./journal-reader.ts";
 
 const serviceId = "the service";
 
 test("a call that was made for a request stands after it, also where the end of the request was noted late", () => {
-  let now = 1_000;
-  const store = createPaymentStore(serviceId, undefined, () => now);
-  onTestFinished(() => store.close());
-  const journal = createJournalStore(store);
+  vi.useFakeTimers({ toFake: ["Date"], now: 1_000 });
+  const timeline = createTimeline(serviceId);
+  onTestFinished(() => {
+    timeline.close();
+    vi.useRealTimers();
+  });
+  const journal = createJournalStore(timeline);
   const payment = examplePayment({ payTo: "0x00000000000000000000000000000000000000F0", resource: "" });
   const { settlementId } = payment;
   const request = { serviceId, requestId: "a request", operation: "verify", settlementId, payment } as const;
 
-  channels.request.publish(() => request);
+  publish("request", request);
   const params = [{ data: payment.payment.nonce.toLowerCase() }];
   journal.onExchange({
     ...{ at: 1_001, tookMs: 2 },
     calls: [{ method: "eth_call", params, answer: { result: "0x", error: undefined }, faults: [] }],
   });
-  now = 1_020;
-  channels.payment.publish(() => ({ ...request, status: 200, result: { outcome: "valid" }, tookMs: 5 }));
+  vi.setSystemTime(1_020);
+  publish("answer", { ...request, status: 200, result: { outcome: "valid" }, tookMs: 5 });
 
-  const told = journal.payment(settlementId);
-  expect(told?.requests).toMatchObject([{ at: 1_000, tookMs: 5 }]);
+  const found = journal.payment(settlementId);
+  expect(found?.requests).toMatchObject([{ at: 1_000, tookMs: 5 }]);
   const lines =
-    told === undefined
+    found === undefined
       ? []
-      : describePayment({ ...told, explanations: [] })
+      : describePayment({ ...found, explanations: [] })
           .split("\n")
           .slice(2);
   expect(lines.map((line) => line.replace(/^ *\+\d+ ms */, ""))).toEqual([

@@ -1,22 +1,21 @@
 import { nonceMember } from "../../methods/nonce-member.ts";
-import { checksOf } from "../../observe/channels/channels.ts";
-import { createRequestIds, isAbout, marksOf } from "../../observe/studio/payment-message.ts";
-import type { PaymentStore } from "../../observe/studio/payment-store.ts";
-import type { StoredPayment } from "../../observe/studio/stored-payment.ts";
+import { isAbout } from "../../observe/timeline/match-calls.ts";
+import type { PaymentRecord } from "../../observe/timeline/record.ts";
+import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { type KnownTokens, unitsOfPayment } from "../../protocol/known-token.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
+import { type KnownTokens, unitsOfPayment } from "../../protocol/token-units.ts";
 import type { ProxiedExchange } from "../faults/fault-proxy.ts";
-import { findTransactions } from "./find-transactions.ts";
 import type {
   JournalRequest,
   JournalRpcCall,
+  JournalTransaction,
   OpenRequest,
   OtherRequest,
   PaymentJournal,
 } from "./payment-journal.ts";
 
-/** What a service did, kept in memory. */
+/** What a service did: the timeline, with the answers of the nodes. */
 export type JournalStore = {
   /** Records an exchange over the proxy between the service and a node. */
   onExchange(exchange: ProxiedExchange): void;
@@ -31,7 +30,7 @@ export type JournalStore = {
 };
 
 /** How many JSON-RPC calls are kept, so that a harness that runs for days does not fill the memory. */
-const kept = 20_000;
+const mostCalls = 20_000;
 
 type Call = JournalRpcCall & {
   /** The parameters as lower-case JSON, once they were looked for. */
@@ -39,63 +38,54 @@ type Call = JournalRpcCall & {
 };
 
 /**
- * Makes a journal from the store of payments and from the exchanges with the nodes, which are matched with payments
- * by content: see {@link marksOf}.
+ * Makes a journal of a timeline and of the exchanges with the nodes, which are matched with payments by content: see
+ * {@link isAbout}.
  *
  * @param tokens besides the networks' own
  */
-export function createJournalStore(store: PaymentStore, tokens?: KnownTokens): JournalStore {
+export function createJournalStore(timeline: Timeline, tokens?: KnownTokens): JournalStore {
   let calls: Call[] = [];
+
+  function callsOf(record: PaymentRecord): JournalRpcCall[] {
+    const hashes = new Set<unknown>(
+      record.entries.flatMap((entry) => (entry.kind === "transaction" ? entry.transaction : [])),
+    );
+    return calls
+      .filter((call) => hashes.has(call.params[0]) || isAbout(record, textOf(call)))
+      .map(({ text: _, ...call }) => call);
+  }
 
   return {
     onExchange({ at, tookMs, calls: ofExchange }) {
       for (const { method, params, answer, faults } of ofExchange) {
         const { result, error } = answer;
         calls.push({
-          at,
-          tookMs,
-          method,
-          params: [...params],
-          answer: { result, error },
-          faults: [...faults],
+          ...{ at, tookMs, method, params: [...params] },
+          ...{ answer: { result, error }, faults: [...faults] },
         });
       }
-      if (calls.length > 2 * kept) calls = calls.slice(-kept);
+      if (calls.length > 2 * mostCalls) calls = calls.slice(-mostCalls);
     },
 
     payment(id) {
-      const payment = store.find(id.toLowerCase());
-      const request = payment?.request;
-      if (payment === undefined || request === undefined) return undefined;
-      const marks = marksOf(payment);
-      const ofPayment = calls.filter((call) => isAbout(marks, textOf(call)));
-      const all = [...store.payments()].map(marksOf);
-      const transactions = findTransactions(
-        ofPayment,
-        calls,
-        (raw) => all.filter((each) => isAbout(each, raw.toLowerCase())).length,
-      );
-      const hashes = new Set(transactions.map(({ hash }) => hash));
-      const rpcCalls = calls
-        .filter(
-          (call) =>
-            ofPayment.includes(call) || (typeof call.params[0] === "string" && hashes.has(call.params[0])),
-        )
-        .map(({ text: _, ...call }) => call);
-      const { ended, open } = requestsOf(payment);
-      const requests = ended.toSorted((a, b) => a.at - b.at);
-      return { ...termsOf(request, tokens), requests, open, rpcCalls, transactions };
+      const record = timeline.find(id.toLowerCase());
+      if (record?.request === undefined) return undefined;
+      return {
+        ...termsOf(record.request, tokens),
+        ...requestsOf(record),
+        rpcCalls: callsOf(record),
+        transactions: transactionsOf(record),
+      };
     },
 
     payments: () =>
-      [...store.payments()]
-        .flatMap(({ settlementId: id, times: [begunAt = 0] }) => (id === undefined ? [] : { id, begunAt }))
-        .sort((a, b) => a.begunAt - b.begunAt)
-        .map(({ id }) => id),
+      [...timeline.records()]
+        .sort((a, b) => a.firstSeenAt - b.firstSeenAt)
+        .flatMap(({ request }) => request?.settlementId ?? []),
 
     otherRequests: () =>
-      [...store.payments()]
-        .flatMap((payment) => (payment.settlementId === undefined ? otherRequestsOf(payment) : []))
+      [...timeline.records()]
+        .flatMap((record) => (record.request === undefined ? otherRequestsOf(record) : []))
         .sort((a, b) => a.at - b.at),
 
     clear() {
@@ -112,7 +102,7 @@ function textOf(call: Call): string {
 function termsOf(
   request: PaymentRequest,
   tokens: KnownTokens | undefined,
-): Omit<PaymentJournal, "requests" | "open" | "rpcCalls" | "transactions" | "explanations"> {
+): Pick<PaymentJournal, "id" | "network" | "payer" | "asset" | "value" | "token" | typeof nonceMember> {
   const { settlementId, knownNetwork, requirements, payment } = request;
   return {
     id: settlementId,
@@ -126,54 +116,65 @@ function termsOf(
 }
 
 /** The requests of a payment that have ended, and those that have not, with the checks that were made for each. */
-function requestsOf({ messages, times }: StoredPayment): { ended: JournalRequest[]; open: OpenRequest[] } {
-  const requestIds = createRequestIds();
-  const checks = new Map<string | null, JournalRequest["checks"]>();
-  const ended: JournalRequest[] = [];
-  const open = new Map<string, Omit<OpenRequest, "checks">>();
-  for (const [index, message] of messages.entries()) {
-    const at = Math.floor(times[index] ?? 0);
-    const id = requestIds.of(message);
-    if ("checks" in message) {
-      const made = checksOf(message).map(({ check, refusal, ...one }) => ({
-        ...{ at: Math.floor(one.at), check },
-        passed: refusal === undefined,
-      }));
-      checks.set(id, made);
-    } else if ("result" in message) {
-      const { operation, requestId, status = null, tookMs, result } = message;
-      // Its message comes when it has been read, and the one of its end may come later than the end.
-      const begunAt = Math.min(open.get(requestId)?.at ?? at, at - tookMs);
+function requestsOf({ entries }: PaymentRecord): { requests: JournalRequest[]; open: OpenRequest[] } {
+  const requests: JournalRequest[] = [];
+  const open = new Map<string | null, OpenRequest>();
+  for (const entry of entries) {
+    if (entry.kind === "request") {
+      const { operation, requestId, at } = entry;
+      open.set(requestId, { operation, requestId, at, checks: [] });
+    } else if (entry.kind === "checks") {
+      for (const { check, refusal } of entry.checks) {
+        open.get(entry.requestId)?.checks.push({ at: entry.at, check, passed: refusal === undefined });
+      }
+    } else if (entry.kind === "answer") {
+      const { operation, requestId, status = null, tookMs, result, at } = entry;
+      const begun = open.get(requestId);
       open.delete(requestId);
-      ended.push({
-        ...{ operation, requestId, status, tookMs, ...result },
-        at: begunAt,
-        checks: checks.get(requestId) ?? [],
-      });
-    } else if ("operation" in message) {
-      const { operation, requestId } = message;
-      open.set(requestId, { operation, requestId, at });
+      // Its message comes when it has been read, and the one of its end may come later than the end.
+      const begunAt = Math.min(begun?.at ?? at, at - tookMs);
+      const checks = begun?.checks ?? [];
+      requests.push({ operation, requestId, status, tookMs, ...result, at: begunAt, checks });
     }
   }
-  const withChecks = [...open.values()].map((one) => ({ ...one, checks: checks.get(one.requestId) ?? [] }));
-  return { ended, open: withChecks };
+  return { requests: requests.sort((a, b) => a.at - b.at), open: [...open.values()] };
 }
 
-function otherRequestsOf({ messages, times }: StoredPayment): OtherRequest[] {
-  return messages.flatMap((message, index): OtherRequest[] => {
-    const at = Math.floor(times[index] ?? 0);
-    if ("path" in message) {
-      const { requestId, method, path, status, message: text } = message;
-      return [{ at, requestId, asked: `${method} ${path}`, status, message: text }];
+/** The transactions that were sent for a payment, each once, in their order. */
+function transactionsOf({ entries }: PaymentRecord): JournalTransaction[] {
+  const found = new Map<Hex, JournalTransaction>();
+  let payments = 0;
+  for (const entry of entries) {
+    if (entry.kind !== "transaction") continue;
+    const { step, transaction: hash, at } = entry;
+    if (step === "signed" && entry.purpose !== "noop") {
+      // One that replaces another says nothing of its payments.
+      payments = entry.settlementIds.length || payments;
+      found.set(hash, { hash, txNonce: entry.txNonce, sentAt: 0, payments });
     }
-    if (!("result" in message)) return [];
-    const { requestId, operation, status = null, result, tookMs, received } = message;
-    const { reason, message: text } = result;
+    const transaction = found.get(hash);
+    if (transaction === undefined) continue;
+    if (step === "broadcast") transaction.sentAt ||= at;
+    if (step !== "receipt") continue;
+    transaction.mined ??= { at, blockNumber: `${entry.blockNumber}`, succeeded: entry.succeeded };
+  }
+  return [...found.values()].filter(({ sentAt }) => sentAt > 0);
+}
+
+function otherRequestsOf({ entries }: PaymentRecord): OtherRequest[] {
+  return entries.flatMap((entry): OtherRequest[] => {
+    if (entry.kind === "unrouted") {
+      const { at, requestId, method, path, status, message } = entry;
+      return [{ at, requestId, asked: `${method} ${path}`, status, message }];
+    }
+    if (entry.kind !== "answer") return [];
+    const { at, requestId, operation, status = null, result, tookMs, received } = entry;
+    const { reason, message } = result;
     return [
       {
         ...{ at: at - tookMs, requestId, asked: `POST /v1/${operation}`, status },
         ...(reason !== undefined && { reason }),
-        ...(text !== undefined && { message: text }),
+        ...(message !== undefined && { message }),
         ...(received !== undefined && { received: received.text }),
       },
     ];

@@ -74,7 +74,7 @@ export const paymentJournalSchema = z.object({
   payer: z.string(),
   asset: z.string(),
   value: z.string(),
-  /** What amounts are told in; null where the token is not known. */
+  /** What amounts are counted in; null where the token is not known. */
   token: tokenSchema.nullable().default(null),
   [nonceMember]: z.string(),
   requests: z.array(journalRequest),

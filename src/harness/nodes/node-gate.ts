@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect, createServer } from "node:net";
 import type { Duplex } from "node:stream";
-import { describeRefusal, foreign, type Listening } from "../../service/http/local-server/refuse-foreign.ts";
+import { describeRefusal, foreign, type Listening } from "../../service/http/local-server.ts";
 import { KitError } from "../../util/errors.ts";
 import { http } from "../../util/node-http.ts";
 import { relay } from "./relay.ts";

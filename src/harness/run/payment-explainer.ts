@@ -1,9 +1,8 @@
 import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
-import type { PaymentLog } from "../../observe/studio/payment-log.ts";
-import type { PaymentStore } from "../../observe/studio/payment-store.ts";
+import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { Address } from "../../protocol/hex.ts";
-import type { KnownTokens } from "../../protocol/known-token.ts";
 import type { NetworkRegistry, NetworkTier } from "../../protocol/networks.ts";
+import type { KnownTokens } from "../../protocol/token-units.ts";
 import { noJournal, type PaymentReader } from "../journal/journal-reader.ts";
 import type { Chains } from "../setup/chains.ts";
 
@@ -13,13 +12,12 @@ export type PaymentExplainer = PaymentReader & {
   chain: PaymentChain;
   /** Forgets what the chains said, which have begun anew. */
   forget(): void;
-  close(): void;
 };
 
 /** Makes an explainer; what it needs for that is loaded with the first question, and delays no start. */
 export function createPaymentExplainer(
   chains: Chains["chains"],
-  store: PaymentStore | undefined,
+  timeline: Timeline | undefined,
   context: {
     contracts: Readonly<Record<NetworkTier, Address>>;
     networks: NetworkRegistry | undefined;
@@ -28,7 +26,6 @@ export function createPaymentExplainer(
   },
 ): PaymentExplainer {
   let loaded: Promise<PaymentChain> | undefined;
-  let log: PaymentLog | undefined;
 
   function asked(): Promise<PaymentChain> {
     loaded ??= import("../control/payment-chain.ts").then(({ createPaymentChain }) =>
@@ -37,29 +34,29 @@ export function createPaymentExplainer(
     return loaded;
   }
 
-  async function readLog(): Promise<PaymentLog> {
-    if (store === undefined) throw noJournal();
-    const { createPaymentLog } = await import("../../observe/studio/payment-log.ts");
-    log ??= createPaymentLog(store, context);
-    return log;
+  function known(): Timeline {
+    if (timeline === undefined) throw noJournal();
+    return timeline;
   }
 
   const chain: PaymentChain = {
-    transaction: async (payment) => (await asked()).transaction(payment),
-    authorizationUse: async (payment) => (await asked()).authorizationUse(payment),
+    transaction: async (record) => (await asked()).transaction(record),
+    authorizationUse: async (record) => (await asked()).authorizationUse(record),
   };
 
   return {
     chain,
-    list: async () => (await readLog()).list(),
+    async list() {
+      const { newestSummaries } = await import("../../observe/timeline/summary.ts");
+      return newestSummaries(known(), context);
+    },
     async explain(id) {
       const { describePayment } = await import("../../observe/studio/payment-detail.ts");
-      const payment = (await readLog()).find(id.toLowerCase());
-      return payment === undefined ? [] : (await describePayment(payment, context, chain)).explanations;
+      const record = known().find(id.toLowerCase());
+      return record === undefined ? [] : (await describePayment(record, context, chain)).explanations;
     },
     forget() {
       loaded = undefined;
     },
-    close: () => log?.close(),
   };
 }

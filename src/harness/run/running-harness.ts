@@ -1,4 +1,5 @@
 import type { FastifyInstance } from "fastify";
+import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { Organizations } from "../../service/organizations/organizations.ts";
 import type { KitError } from "../../util/errors.ts";
 import type { ControlledHarness } from "../control/controlled-harness.ts";
@@ -20,6 +21,8 @@ export type RunningHarness = AsyncDisposable &
     readonly description: HarnessDescription;
     readonly app: FastifyInstance;
     readonly organizations: Organizations;
+    /** What became of payments; undefined without journal and studio. */
+    readonly timeline: Timeline | undefined;
     /** Whether the chains have another time than this machine: with a seed, or since their time was moved. */
     hasOwnClock(): boolean;
     /** The pids of everything that was started. */

@@ -1,34 +1,29 @@
 import type { FastifyInstance } from "fastify";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
 import { readOpenFileLimit } from "../../config/open-files.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import { addRows, readRows } from "../../ledger/database/copy-rows.ts";
 import type { Database } from "../../ledger/database/database.ts";
 import { createMemoryDatabases } from "../../ledger/database/sqlite/memory.ts";
 import { dropLeases } from "../../ledger/leases.ts";
-import type { LedgerTables } from "../../ledger/tables.ts";
-import type { Resend } from "../../observe/studio/again-routes.ts";
-import { createBlockTimes } from "../../observe/studio/block-times.ts";
-import { createPaymentStore } from "../../observe/studio/payment-store.ts";
+import type { LedgerTables } from "../../ledger/rows.ts";
+import type { Resend } from "../../observe/studio/payment-routes.ts";
+import { createTimeline, type Timeline } from "../../observe/timeline/timeline.ts";
 import { openTracing } from "../../observe/tracing/open-tracing.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { localOrganization } from "../../published/local-organization.ts";
+import { localOrganization } from "../../published/test-keys.ts";
 import { createApp } from "../../service/http/app.ts";
 import { listen } from "../../service/http/connections/listen.ts";
-import { localConnectionCapacity } from "../../service/http/limits/connection-capacity.ts";
-import { refuseForeign } from "../../service/http/local-server/refuse-foreign.ts";
-import { explainListenError } from "../../service/http/local-server/require-free.ts";
+import { localConnectionCapacity } from "../../service/http/connections/open-connections.ts";
+import { explainListenError, refuseForeign } from "../../service/http/local-server.ts";
 import { createOrganizations } from "../../service/organizations/create-organizations.ts";
 import { reserve } from "../../service/organizations/recipient.ts";
 import { createCore } from "../../service/service.ts";
 import type { ServiceOptions } from "../../service/service-parts.ts";
 import { KitError } from "../../util/errors.ts";
-import { apiExampleOf } from "../control/api-example.ts";
-import { closeRoute } from "../control/close-route.ts";
-import { controlRoutes } from "../control/control.ts";
-import { curlOf } from "../control/curl.ts";
-import type { HarnessDescription } from "../control/description.ts";
+import { apiExampleOf, closeRoute, controlRoutes } from "../control/control.ts";
+import { curlOf, type HarnessDescription } from "../control/description.ts";
 import { startFaults } from "../faults/create-faults.ts";
 import { createJournalStore } from "../journal/journal.ts";
 import type { HarnessChain } from "../setup/chain.ts";
@@ -138,23 +133,28 @@ export async function serveHarness(
     for (const { node } of chains) {
       node.fork?.onFailure(({ message, hints }) => logger.error({ hints }, message));
     }
-    const store = options.journal || studio ? createPaymentStore(serviceId) : undefined;
+    let opened: Timeline | undefined;
+    const openTimeline = () => {
+      opened ??= createTimeline(serviceId, {
+        readTime: studio && ((network) => started.chains[network]?.now()),
+      });
+      return opened;
+    };
+    const timeline = options.journal || studio ? openTimeline() : undefined;
     const context = {
       contracts,
       networks: knownNetworks,
       tokens: Object.fromEntries(chains.map(({ network, asset }) => [network.name, [asset]])),
       hasOwnClock: () => hasOwnClock(options) || chains.some((chain) => chain.hasMovedTime()),
     };
-    const journal = store && options.journal ? createJournalStore(store, context.tokens) : undefined;
+    const journal = timeline && options.journal ? createJournalStore(timeline, context.tokens) : undefined;
     const startedFaults = await startFaults(chains, { serviceId, onExchange: journal?.onExchange });
     parts.push(startedFaults);
-    if (store !== undefined) parts.push({ afterReset: store.clear, close: store.close });
+    parts.push({ afterReset: () => opened?.clear(), close: () => opened?.close() });
     if (journal !== undefined) parts.push({ afterReset: journal.clear });
-    const blockTimes = studio && createBlockTimes(serviceId, (network) => started.chains[network]?.now());
-    if (blockTimes !== undefined) parts.push({ afterReset: blockTimes.clear, close: blockTimes.close });
-    const explainer = createPaymentExplainer(started.chains, store, context);
-    parts.push({ afterReset: explainer.forget, close: explainer.close });
-    parts.push(...(await traceService(serviceId)));
+    const explainer = createPaymentExplainer(started.chains, timeline, context);
+    parts.push({ afterReset: explainer.forget });
+    parts.push(...(await traceService(openTimeline)));
     const networks = chains.map((chain) => configure(chain, startedFaults.serviceRpcUrl(chain)));
     const { operator, recoverer } = harnessAccounts;
     const fixed = {
@@ -179,6 +179,7 @@ export async function serveHarness(
       onFailure: started.onFailure,
       faults: startedFaults.faults,
       journal,
+      timeline,
       payments: explainer,
       hasOwnClock: context.hasOwnClock,
       forkFailures: () => chains.flatMap(({ node }) => node.fork?.failures() ?? []),
@@ -217,19 +218,21 @@ export async function serveHarness(
           pay: async (spec) => (await import("../control/pay.ts")).pay(describe(), spec),
         }),
       );
-      if (store === undefined || blockTimes === undefined || studio === undefined) return;
-      const { headAt, timeAt } = blockTimes;
+      if (timeline === undefined || studio === undefined) return;
       const resend: Resend = {
         send: async (operation, body) =>
           (await import("../control/pay.ts")).postPayment(describe(), operation, body),
-        capture: async (payment, keepSignature) =>
-          (await import("../control/capture-of.ts")).captureOf(payment, started.chains, {
-            ...{ contracts, keepSignature, headAt },
+        capture: async (record, keepSignature) =>
+          (await import("../control/capture-of.ts")).captureOf(record, started.chains, {
+            contracts,
+            keepSignature,
           }),
         describeCurl: (operation, body) => curlOf(describe(), operation, body),
       };
-      const chain = { ...explainer.chain, timeAt };
-      await local.register(async (scope) => studio.serveStudio(scope, { store, resend, chain, ...context }));
+      const { chain } = explainer;
+      await local.register(async (scope) =>
+        studio.serveStudio(scope, { timeline, resend, chain, ...context }),
+      );
     });
     await starting;
     const origin = await listen(app, { host, port }).catch((error: unknown) => {
@@ -245,14 +248,14 @@ export async function serveHarness(
 }
 
 /** Makes spans of what the service does, where an SDK is registered; anew at a reset, when txNonces begin again. */
-async function traceService(serviceId: string): Promise<readonly HarnessPart[]> {
-  let tracing = await openTracing(serviceId);
+async function traceService(timeline: () => Timeline): Promise<readonly HarnessPart[]> {
+  let tracing = await openTracing(timeline);
   if (tracing === undefined) return [];
   return [
     {
       async afterReset() {
         tracing?.close();
-        tracing = await openTracing(serviceId);
+        tracing = await openTracing(timeline);
       },
       close: () => tracing?.close(),
     },

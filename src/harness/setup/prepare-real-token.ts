@@ -7,7 +7,7 @@ import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
-import { changesTracer, readStorageChanges } from "../nodes/storage-changes.ts";
+import { changesTracer, readStorageChanges } from "./place-contract.ts";
 import { payerBalances } from "./test-accounts.ts";
 
 const decimalsSelector = selector("decimals()");

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { privateKeyToAddress } from "viem/accounts";
 import { z } from "zod";
-import { readHeadTime } from "../../chain/rpc/head-time.ts";
+import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc, type LocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import { isBegun } from "../../fixtures/engine/answer.ts";

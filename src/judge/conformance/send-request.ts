@@ -1,8 +1,7 @@
 import https from "node:https";
 import type { FixtureAnswer, FixtureRequest } from "../../fixtures/engine/answer.ts";
 import { KitError } from "../../util/errors.ts";
-import { joinHeaders } from "../../util/join-headers.ts";
-import { isObject, parseJson } from "../../util/json.ts";
+import { isObject, joinHeaders, parseJson } from "../../util/json.ts";
 import { http } from "../../util/node-http.ts";
 
 /** How an API key is sent: as it is, after “Bearer ”, or not at all. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { KitError } from "../../util/errors.ts";
-import { joinHeaders } from "../../util/join-headers.ts";
+import { joinHeaders } from "../../util/json.ts";
 import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
 import { http } from "../../util/node-http.ts";
 

@@ -14,9 +14,8 @@ import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
 import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
 import type { X402Version } from "../../protocol/requests.ts";
-import { createPayerSigner } from "../../published/payer-signer.ts";
-import { joinHeaders } from "../../util/join-headers.ts";
-import { parseJson } from "../../util/json.ts";
+import { createPayerSigner } from "../../published/sign-as.ts";
+import { joinHeaders, parseJson } from "../../util/json.ts";
 import { http } from "../../util/node-http.ts";
 import { type CasePayer, decodeHeader, encodeHeader } from "../scene/offers.ts";
 

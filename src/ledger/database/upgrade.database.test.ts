@@ -11,8 +11,8 @@ import {
   paymentOf,
   settled,
 } from "../../../test/support/ledger/test-ledger.ts";
-import { createKeyHmac } from "../../service/organizations/api-key.ts";
 import { createOrganizations } from "../../service/organizations/create-organizations.ts";
+import { createKeyHmac } from "../../service/organizations/key-issuing.ts";
 import type { SettlementFilter } from "../ledger.ts";
 import type { Database } from "./database.ts";
 import { migrate, pendingMigrations } from "./migrate.ts";

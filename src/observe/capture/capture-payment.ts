@@ -1,4 +1,4 @@
-import { quantity } from "../../chain/rpc/read-hex.ts";
+import { quantity, readQuantity } from "../../chain/rpc/read-hex.ts";
 import { encodeIsValidSignature, isValidSignatureSelector } from "../../chain/views.ts";
 import {
   askPayerState,
@@ -9,14 +9,17 @@ import {
 import { methodOf } from "../../methods/methods.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { isErc6492 } from "../../protocol/signature.ts";
+import { isErc6492 } from "../../protocol/signed-payment.ts";
 import { KitError } from "../../util/errors.ts";
-import { kitVersion } from "../../util/kit-version.ts";
+import { membersOf } from "../../util/json.ts";
+import { kitVersion } from "../../util/self-command.ts";
 import type { ExplainContext } from "../explain/explain-input.ts";
-import { shownBody } from "../studio/payment-body.ts";
-import type { LoggedPayment } from "../studio/payment-log.ts";
+import { shownBody } from "../studio/payment-detail.ts";
+import { linesOf } from "../timeline/lines.ts";
+import { newestJudged, type PaymentRecord } from "../timeline/record.ts";
+import { summaryOf } from "../timeline/summary.ts";
 import type { Capture, CapturedChain } from "./capture-format.ts";
-import type { ReadableChain } from "./payment-use.ts";
+import type { ReadableChain } from "./chain-questions.ts";
 
 /** Replaces a signature that is left out of a capture. */
 const cutSignature: Hex = `0x${"00".repeat(65)}`;
@@ -29,56 +32,51 @@ const cutSignature: Hex = `0x${"00".repeat(65)}`;
  * @throws {KitError} when the chain does not have that state any more
  */
 export async function capturePayment(
-  { summary, body, timeline }: LoggedPayment,
+  record: PaymentRecord,
   request: PaymentRequest,
   {
     chain,
     contracts,
     signature,
-    headAt,
   }: {
     chain: ReadableChain;
     contracts: ExplainContext["contracts"];
     signature: Capture["signature"];
-    /** The number of the block that was the newest to the service at a time, in unix milliseconds, where that is known. */
-    headAt?: ((at: number) => bigint | undefined) | undefined;
   },
 ): Promise<Capture> {
+  const summary = summaryOf(record);
   const { transaction, ledger } = summary;
-  const operation = summary.settle === null ? "verify" : "settle";
   const view = summary.settle ?? summary.verify;
-  const asked = timeline.findLast(({ kind, title }) => kind === "request" && title.endsWith(operation));
-  // Another verify may have been judged since.
-  const place = timeline.findLastIndex(
-    ({ kind, requestId }) => kind === "check" && requestId === asked?.requestId,
-  );
-  const judged = timeline[place];
-  const isAfterwards = timeline
-    .slice(0, Math.max(place, 0))
-    .some(({ kind, title }) => kind === "ledger" && title === "settled");
-  const checked = timeline.findLast(({ kind, title }) => kind === "check" && title === "signatureHolds");
+  const { operation, checks: judged } = newestJudged(record);
+  const { entries } = record;
+  const isAfterwards =
+    judged !== undefined &&
+    entries
+      .slice(0, entries.indexOf(judged))
+      .some((entry) => entry.kind === "settlement" && entry.step === "settled");
+  const signatureCheck = entries
+    .flatMap((entry) => (entry.kind === "checks" ? entry.checks : []))
+    .findLast(({ check }) => check === "signatureHolds");
   const context = { contracts, tokens: { [chain.network.name]: [chain.asset] } };
   return {
     x402Capture: 1,
     kit: kitVersion(),
     capturedAt: new Date().toISOString(),
     operation,
-    request: shownBody({ request, body }, context, signature === "kept" ? (text) => text : withoutSecret),
+    request: shownBody(record, request, context, signature === "kept" ? (text) => text : withoutSecret),
     signature,
-    signatureRefusal:
-      checked === undefined || checked.ok
-        ? null
-        : { reason: String(checked.details.reason), message: String(checked.details.message) },
+    signatureRefusal: signatureCheck?.refusal
+      ? { reason: signatureCheck.refusal.reason, message: signatureCheck.refusal.message }
+      : null,
     outcome: view?.outcome ?? "open",
     reason: view?.reason ?? null,
     message: view?.message ?? null,
     ledger,
     transaction,
     chain: await readCapturedChain(chain, request, {
-      ...{ transaction, isAfterwards, askedAt: asked?.at ?? summary.lastSeenAt },
-      head: judged && headAt?.(judged.at),
+      ...{ transaction, isAfterwards, head: judged?.block?.number },
     }),
-    timeline,
+    timeline: linesOf(record).timeline,
   };
 }
 
@@ -87,86 +85,62 @@ function withoutSecret(signature: Hex): Hex {
   return isErc6492(signature) ? `${cutSignature}${signature.slice(-64)}` : cutSignature;
 }
 
-/** The limit of blocks to read in search of the newest one before a time. */
-const mostReads = 200;
-
-type Block = { number: number; time: number };
-
 /**
  * Reads the state of the chain that decided a payment: at the block that was the newest then. Where that is not known, it is
- * the one before that of the payment's transaction, or the newest one at the time of the request.
+ * the one before that of the payment's transaction, or the newest one now.
  *
- * @param askedAt unix milliseconds
  * @throws {KitError} when the node does not have the state of that block any more
  */
 async function readCapturedChain(
   chain: ReadableChain,
   request: PaymentRequest,
-  asked: {
+  {
+    transaction,
+    isAfterwards,
+    head,
+  }: {
     transaction: string | null;
     /** Whether the payment was judged once more when its transaction was mined. */
-    isAfterwards?: boolean;
-    askedAt: number;
-    head?: bigint | undefined;
+    isAfterwards: boolean;
+    /** The block that was the newest to the service. */
+    head: bigint | undefined;
   },
 ): Promise<CapturedChain> {
-  const { network, facilitatorContract, asset, blockTimeMs, statesKept, ask } = chain;
-  const { transaction, isAfterwards = false, askedAt, head } = asked;
+  const { network, facilitatorContract, asset, statesKept, ask } = chain;
 
   /** The state at a block, worked out from a later one where the node has forgotten it. */
-  async function stateAt(wanted: bigint): Promise<CapturedState | undefined> {
-    const read = await readState(chain, request, wanted);
+  async function stateAt(number: bigint): Promise<CapturedState | undefined> {
+    const read = await readState(chain, request, number);
     const newest = read === undefined && statesKept !== undefined ? await block("latest") : undefined;
     if (newest === undefined || statesKept === undefined) return read;
     // Blocks go on being mined meanwhile.
-    const oldest = BigInt(newest.number) - BigInt(Math.floor(statesKept / 2));
-    const at = oldest > wanted ? oldest : wanted;
+    const oldest = newest.number - BigInt(Math.floor(statesKept / 2));
+    const at = oldest > number ? oldest : number;
     const state = await readState(chain, request, at);
-    return state && rewindState(chain, request, { to: wanted, at, state });
+    return state && rewindState(chain, request, { to: number, at, state });
   }
 
-  async function block(which: string): Promise<Block | undefined> {
-    const { result } = await ask("eth_getBlockByNumber", which, false);
-    const read = (member: string): unknown => Reflect.get(Object(result), member);
-    const [number, timestamp] = [read("number"), read("timestamp")];
-    if (typeof number !== "string" || typeof timestamp !== "string") return undefined;
-    return { number: Number(BigInt(number)), time: Number(BigInt(timestamp)) };
+  async function block(tag: string): Promise<{ number: bigint; time: number } | undefined> {
+    const { result } = await ask("eth_getBlockByNumber", tag, false);
+    const { number, timestamp } = membersOf(result);
+    const read = [readQuantity(number), readQuantity(timestamp)] as const;
+    return read[0] === undefined || read[1] === undefined
+      ? undefined
+      : { number: read[0], time: Number(read[1]) };
   }
 
-  async function minedIn(hash: string): Promise<number | undefined> {
+  async function minedIn(hash: string): Promise<bigint | undefined> {
     const { result } = await ask("eth_getTransactionReceipt", hash);
-    const number: unknown = Reflect.get(Object(result), "blockNumber");
-    return typeof number === "string" ? Number(BigInt(number)) : undefined;
-  }
-
-  /** The newest block that is not after a time in unix seconds. Estimates its number by the block time. */
-  async function newestAt(time: number): Promise<Block | undefined> {
-    let candidate = await block("latest");
-    let reads = 1;
-    while (candidate !== undefined && candidate.time > time && candidate.number > 0 && reads++ < mostReads) {
-      const back = Math.max(1, Math.floor((candidate.time - time) / (blockTimeMs / 1_000)));
-      candidate = await block(toQuantity(candidate.number - back));
-    }
-    for (;;) {
-      const next =
-        candidate && reads++ < mostReads ? await block(toQuantity(candidate.number + 1)) : undefined;
-      if (next === undefined || next.time > time) return candidate;
-      candidate = next;
-    }
+    return readQuantity(membersOf(result).blockNumber);
   }
 
   const mined = transaction === null ? undefined : await minedIn(transaction);
-  const wanted =
-    isAfterwards && mined !== undefined
-      ? Math.max(mined, Number(head ?? 0n))
-      : head !== undefined
-        ? Number(head)
-        : mined === undefined
-          ? undefined
-          : mined - 1;
-  const at = await (wanted === undefined ? newestAt(Math.floor(askedAt / 1_000)) : block(toQuantity(wanted)));
+  const before = head ?? (mined === undefined || mined === 0n ? undefined : mined - 1n);
+  const isMinedLater = isAfterwards && mined !== undefined && mined > (head ?? 0n);
+  const decided = isMinedLater ? mined : before;
+  const at = await block(decided === undefined ? "latest" : quantity(decided));
   if (at === undefined) throw new KitError(`No node of ${network.name} has the block of the payment`);
-  const state = await stateAt(BigInt(at.number));
+  const state = await stateAt(at.number);
   if (state === undefined) {
     throw new KitError(`The state of block ${at.number} of ${network.name} is gone`, {
       hints: [
@@ -176,12 +150,10 @@ async function readCapturedChain(
   }
   return {
     ...{ network: network.name, chainId: network.chainId, facilitatorContract, asset },
-    ...{ blockNumber: at.number, time: at.time },
+    ...{ blockNumber: Number(at.number), time: at.time },
     ...state,
   };
 }
-
-const toQuantity = (number: number) => `0x${Math.max(0, number).toString(16)}`;
 
 /** What a payment is judged by, of the state of a chain at a block. */
 export type CapturedState = Pick<

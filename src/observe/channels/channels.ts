@@ -1,10 +1,10 @@
+import { channel as nodeChannel } from "node:diagnostics_channel";
 import type { Invalid, Situation } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { maskSecrets } from "../../util/mask-secrets.ts";
-import { type Channel, defineChannel } from "./channel.ts";
+import { maskSecrets, showValue } from "../../util/text.ts";
 
 /** Which service of this process a message is from: a process may run several. */
 export type FromService = { readonly serviceId: string };
@@ -20,7 +20,7 @@ export type RequestRead = FromService & {
   /** The id of the request in answers and logs. */
   readonly requestId: string;
   /** Undefined where the request came another way than by the service's own HTTP. */
-  readonly headers?: TraceHeaders;
+  readonly headers?: TraceHeaders | undefined;
   readonly operation: Operation;
   readonly settlementId: Hex;
   readonly payment: PaymentRequest;
@@ -36,18 +36,12 @@ export type CheckMade = {
   readonly refusal: Invalid | undefined;
 };
 
-/**
- * The checks of one request, published with the first of them. `checks` and `times` grow while more are made: a message
- * for each would cost observers more than all other messages together. `checksOf` takes them apart.
- */
-export type ChecksBegun = FromService & {
+/** Checks of one request, in their order, between which nothing was waited for. */
+export type ChecksMade = FromService & {
   readonly settlementId: Hex;
-  /** The object of {@link RequestRead}, which tells concurrent repeats apart. */
+  /** The object of {@link RequestRead}, by which concurrent repeats differ. */
   readonly payment: PaymentRequest;
-  /** In their order; those between which nothing was waited for are one list. */
-  readonly checks: readonly (readonly CheckMade[])[];
-  /** When each list of them was made, by `publicationTime`. */
-  readonly times: readonly number[];
+  readonly checks: readonly CheckMade[];
 };
 
 /**
@@ -96,7 +90,7 @@ export type ReceivedBody = {
 export type RequestEnded = FromService & {
   readonly requestId: string;
   /** As in {@link RequestRead}. */
-  readonly headers?: TraceHeaders;
+  readonly headers?: TraceHeaders | undefined;
   readonly operation: Operation;
   /** Undefined when the body is not a well-formed payment. */
   readonly payment: PaymentRequest | undefined;
@@ -159,9 +153,9 @@ export type TransactionStep = FromService & {
   readonly transaction: Hex;
 } & (
     | {
-        /** Signed and stored, and not sent yet. `kind` is that of `Attempt`. */
+        /** Signed and stored, and not sent yet. `purpose` is the `kind` of its `Attempt`. */
         readonly step: "signed";
-        readonly kind: "settle" | "noop" | "forward";
+        readonly purpose: "settle" | "noop" | "forward";
         readonly operator: Address;
         readonly txNonce: number;
         /** What it settles or pays out; empty where an earlier transaction of the txNonce said so. */
@@ -212,7 +206,8 @@ export type BlockSeen = FromService & {
 export type FaultHit = FromService & {
   readonly network: NetworkName;
   readonly faultId: string;
-  readonly kind: string;
+  /** Its kind. */
+  readonly fault: string;
   /** The methods of the JSON-RPC calls that it hit; empty for a fault of the chain itself when it is set. */
   readonly methods: readonly string[];
   /**
@@ -222,22 +217,33 @@ export type FaultHit = FromService & {
   readonly calls: readonly { readonly params: readonly unknown[]; readonly isHit: boolean }[];
 };
 
+/** What is published on each channel, besides its kind and its time. */
+export type Contents = {
+  request: RequestRead;
+  checks: ChecksMade;
+  answer: RequestEnded;
+  unrouted: RequestUnrouted;
+  delivery: DeliveryEnded;
+  settlement: SettlementStep;
+  transaction: TransactionStep;
+  rpc: RpcRequested;
+  block: BlockSeen;
+  fault: FaultHit;
+};
+
+/** A message, which is complete when it is published. */
+export type Message<Kind extends keyof Contents> = Contents[Kind] & {
+  /** Its channel; by which messages are distinguished. */
+  readonly kind: Kind;
+  /** When it is published, unix milliseconds. */
+  readonly at: number;
+};
+
 /** Everything that can be observed of a service, by channel; docs/ARCHITECTURE.md describes when each is published. */
-export const channels: {
-  readonly request: Channel<RequestRead>;
-  readonly checks: Channel<ChecksBegun>;
-  readonly payment: Channel<RequestEnded>;
-  readonly unrouted: Channel<RequestUnrouted>;
-  readonly delivery: Channel<DeliveryEnded>;
-  readonly settlement: Channel<SettlementStep>;
-  readonly transaction: Channel<TransactionStep>;
-  readonly rpc: Channel<RpcRequested>;
-  readonly block: Channel<BlockSeen>;
-  readonly fault: Channel<FaultHit>;
-} = {
+export const channels: { readonly [Kind in keyof Contents]: Channel<Message<Kind>> } = {
   request: defineChannel("request"),
   checks: defineChannel("checks"),
-  payment: defineChannel("payment"),
+  answer: defineChannel("answer"),
   unrouted: defineChannel("unrouted"),
   delivery: defineChannel("delivery"),
   settlement: defineChannel("settlement"),
@@ -246,14 +252,6 @@ export const channels: {
   block: defineChannel("block"),
   fault: defineChannel("fault"),
 };
-
-/** The checks of a request one by one, each with the time at which it was made, in unix milliseconds. */
-export function checksOf({
-  checks,
-  times,
-}: Pick<ChecksBegun, "checks" | "times">): (CheckMade & { readonly at: number })[] {
-  return checks.flatMap((list, place) => list.map((made) => ({ ...made, at: times[place] ?? 0 })));
-}
 
 /** Characters of a body that are kept: a payment has about a thousand. */
 export const mostReceived = 4_096;
@@ -268,4 +266,80 @@ export function describeReceived(
   // A copy: a slice would keep all of the body in memory.
   const text = Buffer.from(masked).toString();
   return { text, bytes, isWhole: isShort && isWhole, contentType };
+}
+
+/** A named `node:diagnostics_channel` with one type of message. */
+export type Channel<Message> = {
+  readonly name: string;
+  /**
+   * Publishes to all subscribers, at once. `describe` is called only when there are any. Neither it nor a listener can
+   * make this throw.
+   */
+  publish(describe: () => Message): void;
+  /** Whether there are subscribers, for what would have to be collected before it is published. */
+  isHeard(): boolean;
+  /**
+   * Calls the listener with every message, inside the call that publishes it: it must be quick. What it throws becomes a
+   * warning of the process; see {@link warnOfObserver}.
+   *
+   * @returns what ends the subscription
+   */
+  subscribe(listener: (message: Message) => void): () => void;
+};
+
+/** The channel `x402-facilitator-kit:NAME`. Only the module that defines it publishes on it. */
+export function defineChannel<Message>(name: string): Channel<Message> {
+  const fullName = `x402-facilitator-kit:${name}`;
+  const channel = nodeChannel(fullName);
+  return {
+    name: fullName,
+    publish(describe) {
+      if (!channel.hasSubscribers) return;
+      try {
+        channel.publish(describe());
+      } catch (error) {
+        warnOfObserver(`No message could be made for ${fullName}`, error);
+      }
+    },
+    isHeard: () => channel.hasSubscribers,
+    subscribe(listener) {
+      const onMessage = (message: unknown) => {
+        // Node would make it an uncaught exception, and who only looks on must not end a payment, or the process.
+        try {
+          // Published only above, where the type of the message is checked.
+          listener(message as Message);
+        } catch (error) {
+          warnOfObserver(`A listener of ${fullName} failed`, error);
+        }
+      };
+      channel.subscribe(onMessage);
+      return () => channel.unsubscribe(onMessage);
+    },
+  };
+}
+
+/** The `code` of the warnings of the process that say that an observer failed. */
+export const observerFailed = "X402_OBSERVER_FAILED";
+
+/** Between two warnings of the same text: what fails for one payment may fail for all. */
+const quietMs = 60_000;
+
+const warnedAt = new Map<string, number>();
+
+/**
+ * Warns, with the stack, that something failed which only looks on at payments: nothing that is decided about them depends
+ * on it, so all else goes on. Tests fail for it, in `test/support/observers-setup.ts`.
+ *
+ * @param what the same text for the same observer; it is a warning at most once a minute
+ */
+export function warnOfObserver(what: string, error: unknown): void {
+  const now = performance.now();
+  const before = warnedAt.get(what);
+  if (before !== undefined && now - before < quietMs) return;
+  warnedAt.set(what, now);
+  const detail = error instanceof Error ? (error.stack ?? error.message) : showValue(error);
+  process.emitWarning(`${what}; payments are not affected by it. Please report it.`, {
+    code: observerFailed,
+    detail,
+  });
 }

@@ -8,7 +8,7 @@ import type { X402Version } from "../../protocol/requests.ts";
 import { describeOne, formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { parseUint256 } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
-import { showValue } from "../../util/show-value.ts";
+import { showValue } from "../../util/text.ts";
 import { isRecord } from "./read-input.ts";
 
 /** Whole tokens that no single payment is likely to ask for. */
@@ -152,9 +152,9 @@ export function explainRefusedAnswer(answer: AnswerMembers): Finding {
   const { errorReason, errorMessage, situation } = answer;
   const given = errorReason ?? answer.invalidReason;
   const message = errorMessage ?? answer.invalidMessage;
-  const told = typeof message === "string" && message !== "" ? message : undefined;
+  const sentence = typeof message === "string" && message !== "" ? message : undefined;
   const at = "success" in answer || errorReason !== undefined ? "errorReason" : "invalidReason";
-  const got = told === undefined ? showValue(given) : `${showValue(given)}: ${told}`;
+  const got = sentence === undefined ? showValue(given) : `${showValue(given)}: ${sentence}`;
   // Of the reasons that are known, those that refuse nothing.
   const isUndetermined =
     typeof given === "string" && Object.hasOwn(reasonTexts, given) && !Object.hasOwn(reasons, given);

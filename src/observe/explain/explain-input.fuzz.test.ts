@@ -3,10 +3,12 @@ import { exampleBody } from "../../../test/support/example-payment.ts";
 import { hostileValues, replacedEverywhere } from "../../../test/support/hostile-values.ts";
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
-import { explain } from "./explain-input.ts";
-import { explainRefusal } from "./explain-refusal.ts";
-import { formatExplanation } from "./format-explanation.ts";
-import { adviceOn } from "./payment-line.ts";
+import { type Explanation, explain } from "./explain-input.ts";
+import { explainRefusal, explanationOf, formatExplanations } from "./explanations.ts";
+
+/** An explanation as text for a terminal. */
+const formatExplanation = ({ findings, ...about }: Explanation) =>
+  formatExplanations(findings.map(explanationOf), about);
 
 const contract = "0x00000000000000000000000000000000000000F0";
 const contracts = { mainnet: contract, testnet: contract } as const;
@@ -34,7 +36,7 @@ test.each(inputs)("%s is explained whatever stands in it", (_, input) => {
       expect(formatExplanation(explanation)).not.toBe("");
       expect(JSON.stringify(explanation)).toContain("findings");
       const refused = { reason: "invalid_payload", message: "no", request: undefined, received: text, at: 0 };
-      expect(adviceOn(explainRefusal(refused, { contracts })).fix).not.toBeNull();
+      expect(explainRefusal(refused, { contracts })[0]?.fix).toBeTypeOf("string");
     }
   }
 });

@@ -13,8 +13,12 @@ import { type BuiltInNetworkName, networks } from "../../protocol/networks.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { testPayers } from "../../published/test-payers.ts";
-import { explain } from "./explain-input.ts";
-import { formatExplanation } from "./format-explanation.ts";
+import { type Explanation, explain } from "./explain-input.ts";
+import { explanationOf, formatExplanations } from "./explanations.ts";
+
+/** An explanation as text for a terminal. */
+const formatExplanation = ({ findings, ...about }: Explanation) =>
+  formatExplanations(findings.map(explanationOf), about);
 
 const contracts = {
   mainnet: "0x4020000000000000000000000000000000000001",

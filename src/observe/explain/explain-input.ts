@@ -1,7 +1,6 @@
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { sameAddress } from "../../protocol/hex.ts";
-import { type KnownTokens, knownToken } from "../../protocol/known-token.ts";
 import { type Finding, finding, sortByRank } from "../../protocol/mistakes.ts";
 import {
   type Asset,
@@ -13,9 +12,16 @@ import {
 } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
 import { adviceOnPower, expiryMarginSeconds, powerOfTenBetween } from "../../protocol/refusals.ts";
-import { formatAmount, parseAmount, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
+import {
+  formatAmount,
+  type KnownTokens,
+  knownToken,
+  parseAmount,
+  type TokenUnits,
+  unitsOf,
+} from "../../protocol/token-units.ts";
 import { isBytes32, parseUint256 } from "../../protocol/wire-values.ts";
-import { showValue } from "../../util/show-value.ts";
+import { showValue } from "../../util/text.ts";
 import {
   type AnswerMembers,
   amountMemberOf,
@@ -92,7 +98,7 @@ export function explain(text: string, context: ExplainContext): Explanation {
 }
 
 /**
- * The version beside a payment, which decides nothing here. Only told of what can be read: a refusal of anything else
+ * The version beside a payment, which decides nothing here. Only said of what can be read: a refusal of anything else
  * has another cause.
  */
 function explainOuterVersion(
@@ -128,12 +134,8 @@ function explainRequest(payload: unknown, requirements: unknown, context: Explai
     findings.push(finding("missing-member", "paymentRequirements", { expected: "an object" }));
   }
   if (paid.network !== undefined && asked?.network !== undefined && paid.network !== asked.network) {
-    findings.push(
-      finding("networks-differ", `${asked.at}.network`, {
-        got: asked.network.name,
-        expected: paid.network.name,
-      }),
-    );
+    const facts = { got: asked.network.name, expected: paid.network.name };
+    findings.push(finding("networks-differ", `${asked.at}.network`, facts));
   }
   const network = paid.network ?? asked?.network;
   if (asked !== undefined) findings.push(...explainTerms(asked, network, context));
@@ -154,21 +156,12 @@ function readVersion(payload: Record<string, unknown>, findings: Finding[]): Ver
   const looksLike: Version = isRecord(payload.accepted) ? 2 : 1;
   const version = payload.x402Version;
   if (version !== 1 && version !== 2) {
-    findings.push(
-      finding("missing-member", "paymentPayload.x402Version", {
-        got: showValue(version),
-        expected: "1 or 2",
-      }),
-    );
+    findings.push(missing("paymentPayload.x402Version", version, "1 or 2"));
     return looksLike;
   }
   if (version !== looksLike) {
-    findings.push(
-      finding("wrong-version", "paymentPayload.x402Version", {
-        got: showValue(version),
-        expected: `${looksLike}, going by its members`,
-      }),
-    );
+    const facts = { got: showValue(version), expected: `${looksLike}, going by its members` };
+    findings.push(finding("wrong-version", "paymentPayload.x402Version", facts));
   }
   return looksLike;
 }
@@ -184,9 +177,7 @@ function readSide(
   const network = readNetwork(`${at}.network`, value.network, version, findings, networks);
   const isShort = version === 1 && at === "paymentRequirements" && value.amount !== undefined;
   if (value.scheme !== "exact" && !(isShort && value.scheme === undefined)) {
-    findings.push(
-      finding("missing-member", `${at}.scheme`, { got: showValue(value.scheme), expected: '"exact"' }),
-    );
+    findings.push(missing(`${at}.scheme`, value.scheme, '"exact"'));
   }
   return { at, value, network, isShort };
 }
@@ -222,9 +213,8 @@ function explainTerms(
   const units = unitsAsked({ value, network }, context);
   findings.push(...explainNumber(`${at}.${amountName}`, value[amountName], units));
   if (value[amountName] === "0") {
-    findings.push(
-      finding("amount-zero", `${at}.${amountName}`, { got: '"0"', expected: "more than nothing" }),
-    );
+    const facts = { got: '"0"', expected: "more than nothing" };
+    findings.push(finding("amount-zero", `${at}.${amountName}`, facts));
   }
   if (network === undefined) return findings;
 
@@ -233,12 +223,8 @@ function explainTerms(
   const taken = configured.length > 0 ? configured : [network.usdc];
   const { asset } = value;
   if (!isAddress(asset)) {
-    findings.push(
-      finding("missing-member", `${at}.asset`, {
-        got: showValue(asset),
-        expected: `the token's address, ${taken.map((token) => token.address).join(" or ")}`,
-      }),
-    );
+    const addresses = taken.map((token) => token.address).join(" or ");
+    findings.push(missing(`${at}.asset`, asset, `the token's address, ${addresses}`));
   } else if (!taken.some(({ address }) => sameAddress(address, asset))) {
     const home = networks.all.find((one) => sameAddress(one.usdc.address, asset));
     const or = configured.length > 0 ? "" : ", or an asset that the facilitator was configured for";
@@ -266,7 +252,7 @@ function explainContract(
   { contracts }: ExplainContext,
 ): Finding[] {
   const expected = `${contracts[tier]} (the facilitator contract on ${name})`;
-  if (!isAddress(value)) return [finding("missing-member", at, { got: showValue(value), expected })];
+  if (!isAddress(value)) return [missing(at, value, expected)];
   if (sameAddress(value, contracts[tier])) return [];
   const otherTier = sameAddress(value, contracts[tier === "mainnet" ? "testnet" : "mainnet"]);
   return [finding(otherTier ? "other-tier" : mistake, at, { got: value, expected })];
@@ -279,22 +265,9 @@ function explainAuthorization(
   context: ExplainContext,
 ): Finding[] {
   const at = "paymentPayload.payload";
-  if (!isRecord(payload))
-    return [
-      finding("missing-member", at, {
-        got: showValue(payload),
-        expected: "an object with signature and authorization",
-      }),
-    ];
-  const { authorization } = payload;
-  if (!isRecord(authorization)) {
-    return [
-      finding("missing-member", `${at}.authorization`, {
-        got: showValue(authorization),
-        expected: "an object",
-      }),
-    ];
-  }
+  if (!isRecord(payload)) return [missing(at, payload, "an object with signature and authorization")];
+  const { authorization, signature } = payload;
+  if (!isRecord(authorization)) return [missing(`${at}.authorization`, authorization, "an object")];
   const findings: Finding[] = [];
   const units = unitsAsked(asked ?? { value: {}, network }, context);
   const number = (name: string, unitsOfIt?: TokenUnits) => {
@@ -306,46 +279,24 @@ function explainAuthorization(
   const validAfter = number("validAfter");
   const validBefore = number("validBefore");
   if (!isAddress(authorization.from)) {
-    findings.push(
-      finding("missing-member", "authorization.from", {
-        got: showValue(authorization.from),
-        expected: "the payer's address",
-      }),
-    );
+    findings.push(missing("authorization.from", authorization.from, "the payer's address"));
   }
   if (!isBytes32(authorization.nonce)) {
-    findings.push(
-      finding("missing-member", "authorization.nonce", {
-        got: showValue(authorization.nonce),
-        expected: "32 bytes: 0x and 64 hexadecimal digits",
-      }),
-    );
+    const expected = "32 bytes: 0x and 64 hexadecimal digits";
+    findings.push(missing("authorization.nonce", authorization.nonce, expected));
   }
   if (network !== undefined) {
-    findings.push(
-      ...explainContract(
-        "signed-for-another-recipient",
-        "authorization.to",
-        authorization.to,
-        network,
-        context,
-      ),
-    );
+    const mistake = "signed-for-another-recipient";
+    findings.push(...explainContract(mistake, "authorization.to", authorization.to, network, context));
   }
   if (value !== undefined && asked !== undefined) {
     findings.push(...explainAmounts(value, asked, units));
   }
   findings.push(...explainTimes(validAfter, validBefore, context));
   if (context.signatureHeld !== true) {
-    findings.push(
-      ...explainSignature({
-        authorization,
-        signature: payload.signature,
-        network,
-        required: asked?.value,
-        tokens: context.tokens,
-      }),
-    );
+    const { tokens } = context;
+    const required = asked?.value;
+    findings.push(...explainSignature({ authorization, signature, network, required, tokens }));
   }
   return findings;
 }
@@ -380,12 +331,8 @@ function explainAmounts(value: bigint, { at, value: terms }: Side, units: TokenU
   };
   const power = powerOfTenBetween(value, required);
   if (power === undefined) return [finding("amount-differs", "authorization.value", facts)];
-  return [
-    finding("amount-off-by-decimals", "authorization.value", {
-      ...facts,
-      fix: adviceOnPower(power, units),
-    }),
-  ];
+  const fix = adviceOnPower(power, units);
+  return [finding("amount-off-by-decimals", "authorization.value", { ...facts, fix })];
 }
 
 function explainTimes(
@@ -396,39 +343,21 @@ function explainTimes(
   const findings: Finding[] = [];
   const inMilliseconds = (time: bigint | undefined) =>
     time !== undefined && time > 100_000_000_000n && time < 100_000_000_000_000n;
-  for (const [name, time] of [
-    ["validAfter", validAfter],
-    ["validBefore", validBefore],
-  ] as const) {
-    if (time !== undefined && inMilliseconds(time)) {
-      findings.push(
-        finding("times-in-milliseconds", `authorization.${name}`, {
-          got: `${time}`,
-          expected: `${time / 1000n}`,
-        }),
-      );
-    }
+  for (const [name, time] of Object.entries({ validAfter, validBefore })) {
+    if (time === undefined || !inMilliseconds(time)) continue;
+    const facts = { got: `${time}`, expected: `${time / 1000n}` };
+    findings.push(finding("times-in-milliseconds", `authorization.${name}`, facts));
   }
   if (now === undefined) return findings;
   if (validAfter !== undefined && !inMilliseconds(validAfter) && validAfter >= now) {
-    findings.push(
-      finding("not-valid-yet", "authorization.validAfter", {
-        got: `${validAfter}, ${validAfter - now} s ahead of ${clock ?? "the clock"}`,
-        expected: `below ${now}`,
-      }),
-    );
+    const got = `${validAfter}, ${validAfter - now} s ahead of ${clock ?? "the clock"}`;
+    findings.push(finding("not-valid-yet", "authorization.validAfter", { got, expected: `below ${now}` }));
   }
   if (validBefore !== undefined && validBefore < now + expiryMarginSeconds) {
-    const got =
-      validBefore < now
-        ? `${validBefore}, ${now - validBefore} s ago`
-        : `${validBefore}, in ${validBefore - now} s`;
-    findings.push(
-      finding("expired", "authorization.validBefore", {
-        got: clock === undefined ? got : `${got} by ${clock}`,
-        expected: `at least ${now + expiryMarginSeconds}`,
-      }),
-    );
+    const distance = validBefore < now ? `${now - validBefore} s ago` : `in ${validBefore - now} s`;
+    const got = `${validBefore}, ${distance}${clock === undefined ? "" : ` by ${clock}`}`;
+    const expected = `at least ${now + expiryMarginSeconds}`;
+    findings.push(finding("expired", "authorization.validBefore", { got, expected }));
   }
   return findings;
 }
@@ -439,9 +368,8 @@ function explainNumber(at: string, value: unknown, units: TokenUnits | undefined
   if (typeof value === "string" && /^[1-9]\d{77,}$/.test(value)) {
     return [finding("number-too-large", at, { got: showValue(value), expected: "below 2^256" })];
   }
-  const facts = { got: showValue(value), expected: "a string of decimal digits" };
-  const missing = finding("missing-member", at, facts);
-  if (units === undefined) return [missing];
+  const unreadable = missing(at, value, "a string of decimal digits");
+  if (units === undefined) return [unreadable];
   const { symbol, decimals } = units;
   const text = typeof value === "string" && value.length < 100 ? value : "";
   const [, digits = "", unit = ""] = /^\$?(\d*\.?\d+)\s*(\D.*)?$/.exec(text) ?? [];
@@ -451,17 +379,16 @@ function explainNumber(at: string, value: unknown, units: TokenUnits | undefined
     ["", "usd", "usdc", "$", symbol.toLowerCase()].includes(unit.toLowerCase()) &&
     /[^\d\s]/.test(text)
   ) {
-    return [finding("amount-in-dollars", at, { got: facts.got, expected: `"${inTokens}"` })];
+    return [finding("amount-in-dollars", at, { got: showValue(value), expected: `"${inTokens}"` })];
   }
-  return [missing];
+  return [unreadable];
 }
 
 /** Checks the offers of a 402, as far as possible before anything is signed. */
 function explainChallenge(accepts: readonly unknown[], version: Version, context: ExplainContext): Finding[] {
   const each = accepts.map((entry, index) => {
     const at = `accepts[${index}]`;
-    if (!isRecord(entry))
-      return [finding("missing-member", at, { got: showValue(entry), expected: "an object" })];
+    if (!isRecord(entry)) return [missing(at, entry, "an object")];
     const findings: Finding[] = [];
     const side = readSide(at, entry, version, findings, context);
     const token = tokenAsked(side, context);
@@ -483,8 +410,7 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
   if (fields.success === true) {
     const { transaction, network } = fields;
     if (!isBytes32(transaction)) {
-      const facts = { got: showValue(transaction), expected: "the hash of the transaction that paid" };
-      return { findings: [finding("missing-member", "transaction", facts)] };
+      return { findings: [missing("transaction", transaction, "the hash of the transaction that paid")] };
     }
     const where = typeof network === "string" ? ` on ${network}` : "";
     return {
@@ -499,6 +425,11 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
     };
   }
   return { findings: [explainRefusedAnswer(fields)] };
+}
+
+/** A member that is not there, or not what it is to be. */
+function missing(at: string, value: unknown, expected: string): Finding {
+  return finding("missing-member", at, { got: showValue(value), expected });
 }
 
 function isAddress(value: unknown): value is Address {

@@ -1,4 +1,4 @@
-import { recoverSigner } from "../../chain/signing/recover.ts";
+import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import {
   type Authorization,
   authorizationHash,
@@ -9,12 +9,12 @@ import { exactPayloadSchema } from "../../methods/exact-eip3009/payload-schema.t
 import { formatDomain, separatorOf } from "../../methods/exact-eip3009/signature-mistakes.ts";
 import type { SignedDomain } from "../../methods/method.ts";
 import { type Hex, sameAddress } from "../../protocol/hex.ts";
-import { type KnownTokens, knownToken } from "../../protocol/known-token.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import { builtInNetworks, type Network } from "../../protocol/networks.ts";
 import { address, signature as signatureSchema, uint256String } from "../../protocol/primitives.ts";
-import { isErc6492, readEcdsaSignature } from "../../protocol/signature.ts";
-import { showValue } from "../../util/show-value.ts";
+import { isErc6492, readEcdsaSignature } from "../../protocol/signed-payment.ts";
+import { type KnownTokens, knownToken } from "../../protocol/token-units.ts";
+import { showValue } from "../../util/text.ts";
 
 const authorizationSchema = exactPayloadSchema.shape.authorization;
 
@@ -34,24 +34,16 @@ export function explainSignature(given: {
   const at = "paymentPayload.payload.signature";
   const signature = signatureSchema.safeParse(given.signature);
   if (!signature.success) {
-    return [
-      finding("malformed-signature", at, {
-        got: showValue(given.signature),
-        expected: "65 bytes as hexadecimal after 0x",
-      }),
-    ];
+    const facts = { got: showValue(given.signature), expected: "65 bytes as hexadecimal after 0x" };
+    return [finding("malformed-signature", at, facts)];
   }
   if (isErc6492(signature.data)) return [finding("undeployed-wallet", at)];
   if (readEcdsaSignature(signature.data) === undefined) {
     const length = signature.data.length / 2 - 1;
     // Contract wallets often have longer signatures, which only the wallet can check.
     if (length > 65) return [];
-    return [
-      finding("malformed-signature", at, {
-        got: `${length} bytes`,
-        expected: "65 bytes with s in the lower half and v 27 or 28",
-      }),
-    ];
+    const expected = "65 bytes with s in the lower half and v 27 or 28";
+    return [finding("malformed-signature", at, { got: `${length} bytes`, expected })];
   }
   const parsed = authorizationSchema.safeParse(given.authorization);
   if (!parsed.success || network === undefined) return [];
@@ -72,21 +64,14 @@ export function explainSignature(given: {
   if (isPayers(right, received)) return [finding("signed-receive", at)];
   for (const domain of otherDomains(network, right)) {
     if (!isPayers(domain, signed)) continue;
-    return [
-      finding("signed-with-another-domain", at, {
-        got: `signed for ${formatDomain(domain)}${homeOf(domain, right)}`,
-        expected: formatDomain(right),
-      }),
-    ];
+    const got = `signed for ${formatDomain(domain)}${homeOf(domain, right)}`;
+    return [finding("signed-with-another-domain", at, { got, expected: formatDomain(right) })];
   }
   for (const { changed, message } of otherValues(authorization, required)) {
     if (!isPayers(right, authorizationHash(message))) continue;
-    return [
-      finding("signed-other-values", `authorization.${changed}`, {
-        got: `${authorization[changed]}`,
-        expected: `${message[changed]}, which is what the payer signed`,
-      }),
-    ];
+    const expected = `${message[changed]}, which is what the payer signed`;
+    const facts = { got: `${authorization[changed]}`, expected };
+    return [finding("signed-other-values", `authorization.${changed}`, facts)];
   }
   return [
     finding("signed-by-another-key", at, {
@@ -119,17 +104,13 @@ function otherValues(
   const { value, validAfter, validBefore } = authorization;
   const values = [...(amount.success ? [amount.data] : []), value * 1_000_000n, value / 1_000_000n];
   const times = (time: bigint) => [0n, time * 1_000n, time / 1_000n];
+  const variants = <Name extends Changed>(changed: Name, signed: readonly Authorization[Name][]) =>
+    signed.map((one) => ({ changed, message: { ...authorization, [changed]: one } }));
   return [
-    ...(payTo.success ? [{ changed: "to" as const, message: { ...authorization, to: payTo.data } }] : []),
-    ...values.map((other) => ({ changed: "value" as const, message: { ...authorization, value: other } })),
-    ...times(validAfter).map((time) => ({
-      changed: "validAfter" as const,
-      message: { ...authorization, validAfter: time },
-    })),
-    ...times(validBefore).map((time) => ({
-      changed: "validBefore" as const,
-      message: { ...authorization, validBefore: time },
-    })),
+    ...variants("to", payTo.success ? [payTo.data] : []),
+    ...variants("value", values),
+    ...variants("validAfter", times(validAfter)),
+    ...variants("validBefore", times(validBefore)),
   ];
 }
 

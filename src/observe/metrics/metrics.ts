@@ -1,8 +1,9 @@
-import type { Address } from "../../protocol/hex.ts";
+import type { Registry } from "prom-client";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { DeliveryFate, PaymentOutcome } from "../channels/channels.ts";
+import { type MetricSources, observeSources } from "./sources.ts";
 
-export type PaymentRecord = {
+export type EndedPayment = {
   operation: "verify" | "settle";
   outcome: PaymentOutcome;
   /** Why it is not good, or not answered: one of the invalid reasons, or the name of a problem. */
@@ -24,62 +25,9 @@ export type RpcExchange = {
   error: string | undefined;
 };
 
-/** What one operator of this process has under way on one network. */
-export type LaneLoad = {
-  network: NetworkName;
-  operator: Address;
-  /** Transactions that no block is known to hold. */
-  transactions: number;
-  /** Payments that wait for their turn, unsigned. */
-  queued: number;
-  /** Transactions that a block held which has vanished from the chain, and that are not mined again yet. */
-  vanished: number;
-  /** Transactions in blocks that too few RPC endpoints confirm. */
-  unconfirmed: number;
-  /** Whether its operator has its role, gas money, and its signer, by the last inspection. */
-  canSend: boolean;
-  isLow: boolean;
-};
-
-/** Settlements of one network whose outcome is not known, in the whole ledger. */
-export type PendingSettlements = {
-  network: NetworkName;
-  count: number;
-  /** Unix milliseconds at which the oldest was claimed; null when there is none. */
-  oldestClaimedAt: number | null;
-};
-
-export type OperatorFunds = {
-  network: NetworkName;
-  operator: Address;
-  /** In wei. */
-  balance: bigint;
-  /** What one settlement may cost now, in wei. */
-  transactionCost: bigint;
-};
-
-/** Payments of one network that were submitted directly to the token, in the whole ledger, by how far their forwards are. */
-export type DirectSubmissions = {
-  network: NetworkName;
-  state: "queued" | "sent" | "forwarded";
-  count: number;
-};
-
-/** What is looked up when the metrics are read. */
-export type MetricSources = {
-  /** Read by every scrape: must cost nothing. */
-  lanes(): readonly LaneLoad[];
-  pending(): Promise<readonly PendingSettlements[]>;
-  directSubmissions(): Promise<readonly DirectSubmissions[]>;
-  funds(): Promise<readonly OperatorFunds[]>;
-  health(): Promise<Readonly<Record<string, { ready: boolean }>>>;
-  /** Requests that are being answered, by operation. Read by every scrape. */
-  underWay(): Readonly<Record<"verify" | "settle", number>>;
-};
-
 /** Where the parts of the service count. Nothing here throws or waits. */
 export type Metrics = {
-  payment(record: PaymentRecord): void;
+  payment(record: EndedPayment): void;
   /** `route` as it was registered, never as it was asked for; undefined when there is none. */
   http(route: string | undefined, status: number): void;
   delivery(fate: DeliveryFate): void;
@@ -102,3 +50,133 @@ export const noMetrics: Metrics = {
   rpc: () => ({ exchanged: nothing }),
   observe: nothing,
 };
+
+/** Seconds. Verify is a request to a node; settle waits for a block, as long as it is configured to. */
+const verifyBuckets = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const settleBuckets = [0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 13, 21, 34, 55, 90];
+const rpcBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/**
+ * Metrics for Prometheus. `metrics` goes to the parts of the service, `register` to what serves them; see
+ * `createMetricsApp`.
+ *
+ * prom-client is loaded here and not at the top: it takes 0.3 s, which only a service with metrics should spend.
+ */
+export async function createMetrics(
+  options: { now?: () => number } = {},
+): Promise<{ metrics: Metrics; register: Registry }> {
+  const { now = () => Date.now() } = options;
+  const client = await import("prom-client");
+  const { collectDefaultMetrics, Counter, Histogram, Registry } = client;
+  const register = new Registry();
+  const registers = [register];
+  collectDefaultMetrics({ register });
+
+  const counter = <Label extends string>(name: string, help: string, labelNames: Label[]) =>
+    new Counter({ name, help, labelNames, registers });
+  const histogram = <Label extends string>(
+    name: string,
+    help: string,
+    labelNames: Label[],
+    buckets: number[],
+  ) => new Histogram({ name, help, labelNames, buckets, registers });
+
+  const payments = counter("x402_requests_total", "Verify and settle requests that have ended", [
+    "operation",
+    "outcome",
+    "reason",
+    "version",
+    "network",
+  ]);
+  const durations = {
+    verify: histogram(
+      "x402_verify_duration_seconds",
+      "From the first byte of a verify to the last of its answer",
+      ["outcome", "network"],
+      verifyBuckets,
+    ),
+    settle: histogram(
+      "x402_settle_duration_seconds",
+      "From the first byte of a settle to the last of its answer",
+      ["outcome", "network"],
+      settleBuckets,
+    ),
+  };
+  const answers = counter(
+    "x402_http_responses_total",
+    "HTTP requests that have ended, by route; 499 where the caller left before the answer",
+    ["route", "status"],
+  );
+  const deliveries = counter(
+    "x402_deliveries_total",
+    "Successes on their way to the caller: delivered, or lost before the answer was written",
+    ["fate"],
+  );
+  const rpcRequests = counter("x402_rpc_requests_total", "HTTP requests to JSON-RPC endpoints", [
+    "network",
+    "endpoint",
+    "provider",
+    "purpose",
+  ]);
+  const rpcErrors = counter(
+    "x402_rpc_errors_total",
+    "HTTP requests to JSON-RPC endpoints without an answer that could be used",
+    ["network", "endpoint", "provider", "error"],
+  );
+  const rpcDuration = histogram(
+    "x402_rpc_duration_seconds",
+    "Answers of JSON-RPC endpoints, and their absence",
+    ["network", "endpoint", "provider"],
+    rpcBuckets,
+  );
+  const observe = observeSources({ client, register, now });
+
+  const reasons = capLabels(64);
+  const endpoints = capLabels(16);
+  const words = capLabels(32);
+
+  const metrics: Metrics = {
+    payment({ operation, outcome, reason, x402Version, network = "none", seconds }) {
+      payments.inc({
+        operation,
+        outcome,
+        reason: reason === undefined ? "none" : reasons(reason),
+        version: x402Version ?? "none",
+        network,
+      });
+      durations[operation].observe({ outcome, network }, seconds);
+    },
+    http(route = "none", status) {
+      answers.inc({ route, status });
+    },
+    delivery(fate) {
+      deliveries.inc({ fate });
+    },
+    rpc: (network, providers) => ({
+      exchanged({ endpoint, purpose, durationMs, error }) {
+        const provider = providers[Number(endpoint) - 1] ?? "none";
+        const labels = { network, endpoint: endpoints(endpoint), provider };
+        rpcRequests.inc({ ...labels, purpose: words(purpose) });
+        rpcDuration.observe(labels, durationMs / 1_000);
+        if (error !== undefined) rpcErrors.inc({ ...labels, error: words(error) });
+      },
+    }),
+    observe,
+  };
+  return { metrics, register };
+}
+
+/**
+ * Makes a function that lets the first `count` different values through and gives "other" for all that come later.
+ * Every value of a label is a series that is kept for ever: if a set is larger than expected, the metrics get less exact
+ * instead of filling the memory.
+ */
+function capLabels(count: number): (value: string) => string {
+  const known = new Set<string>();
+  return (value) => {
+    if (known.has(value)) return value;
+    if (known.size >= count) return "other";
+    known.add(value);
+    return value;
+  };
+}

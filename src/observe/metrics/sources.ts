@@ -1,7 +1,61 @@
 import type * as promClient from "prom-client";
-import { memoizeFor } from "../../util/memoize-for.ts";
+import type { Address } from "../../protocol/hex.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import { memoizeFor } from "../../util/cache.ts";
 import { withTimeout } from "../../util/with-timeout.ts";
-import type { LaneLoad, MetricSources, Metrics, OperatorFunds } from "./metrics.ts";
+
+/** What one operator of this process has under way on one network. */
+export type LaneLoad = {
+  network: NetworkName;
+  operator: Address;
+  /** Transactions that no block is known to hold. */
+  transactions: number;
+  /** Payments that wait for their turn, unsigned. */
+  queued: number;
+  /** Transactions that a block held which has vanished from the chain, and that are not mined again yet. */
+  vanished: number;
+  /** Transactions in blocks that too few RPC endpoints confirm. */
+  unconfirmed: number;
+  /** Whether its operator has its role, gas money, and its signer, by the last inspection. */
+  canSend: boolean;
+  isLow: boolean;
+};
+
+/** Settlements of one network whose outcome is not known, in the whole ledger. */
+export type PendingSettlements = {
+  network: NetworkName;
+  count: number;
+  /** Unix milliseconds at which the oldest was claimed; null when there is none. */
+  oldestClaimedAt: number | null;
+};
+
+export type OperatorFunds = {
+  network: NetworkName;
+  operator: Address;
+  /** In wei. */
+  balance: bigint;
+  /** What one settlement may cost now, in wei. */
+  transactionCost: bigint;
+};
+
+/** Payments of one network that were submitted directly to the token, in the whole ledger, by how far their forwards are. */
+export type DirectSubmissions = {
+  network: NetworkName;
+  state: "queued" | "sent" | "forwarded";
+  count: number;
+};
+
+/** What is looked up when the metrics are read. */
+export type MetricSources = {
+  /** Read by every scrape: must cost nothing. */
+  lanes(): readonly LaneLoad[];
+  pending(): Promise<readonly PendingSettlements[]>;
+  directSubmissions(): Promise<readonly DirectSubmissions[]>;
+  funds(): Promise<readonly OperatorFunds[]>;
+  health(): Promise<Readonly<Record<string, { ready: boolean }>>>;
+  /** Requests that are being answered, by operation. Read by every scrape. */
+  underWay(): Readonly<Record<"verify" | "settle", number>>;
+};
 
 /** How old the answer of a source may be, in milliseconds; funds cost requests to a provider. */
 const maxAgeMs = { pending: 5_000, directSubmissions: 5_000, funds: 30_000, health: 5_000 };
@@ -9,11 +63,79 @@ const maxAgeMs = { pending: 5_000, directSubmissions: 5_000, funds: 30_000, heal
 /** Prometheus gives a scrape 10 s: one source that hangs must not delay the others. */
 const timeoutMs = 3_000;
 
-/** One value of a gauge. */
-type Sample = {
-  labels: { network?: string; operator?: string; operation?: string; state?: string };
-  value: number;
-};
+/** A gauge: its name, its help, and its value for one item of its source. */
+type Measure<Item> = readonly [name: string, help: string, value: (item: Item) => number];
+
+const ofRequests: readonly Measure<{ count: number }>[] = [
+  ["x402_requests_in_flight", "Verify and settle requests that are being answered", ({ count }) => count],
+];
+
+const ofLanes: readonly Measure<LaneLoad>[] = [
+  [
+    "x402_transactions_in_flight",
+    "Transactions of this process that no block is known to hold",
+    ({ transactions }) => transactions,
+  ],
+  [
+    "x402_queued_payments",
+    "Payments of this process that wait unsigned for their turn",
+    ({ queued }) => queued,
+  ],
+  [
+    "x402_vanished_transactions",
+    "Transactions of this process that a block held which has vanished from the chain, and that are not mined again",
+    ({ vanished }) => vanished,
+  ],
+  [
+    "x402_unconfirmed_transactions",
+    "Transactions of this process in blocks that fewer than two RPC endpoints have shown for half a minute, or that two say different things of",
+    ({ unconfirmed }) => unconfirmed,
+  ],
+  [
+    "x402_operator_can_send",
+    "1 for an operator that can settle, 0 for one without its role, gas money or signer",
+    ({ canSend }) => Number(canSend),
+  ],
+  [
+    "x402_operator_gas_money_low",
+    "1 for an operator that can pay for fewer settlements than GAS_HORIZON_PAYMENTS, at the last inspection",
+    ({ isLow }) => Number(isLow),
+  ],
+];
+
+const ofPending = (now: () => number): readonly Measure<PendingSettlements>[] => [
+  ["x402_settlements_in_flight", "Settlements in the ledger without an outcome", ({ count }) => count],
+  [
+    "x402_oldest_pending_settlement_seconds",
+    "Age of the oldest settlement in the ledger without an outcome; 0 when there is none",
+    ({ oldestClaimedAt }) => (oldestClaimedAt === null ? 0 : Math.max(0, now() - oldestClaimedAt) / 1_000),
+  ],
+];
+
+const ofDirectSubmissions: readonly Measure<DirectSubmissions>[] = [
+  [
+    "x402_direct_submissions",
+    "Payments in the ledger that somebody submitted directly to the token: queued, sent (the forward is signed) or forwarded",
+    ({ count }) => count,
+  ],
+];
+
+const ofFunds: readonly Measure<OperatorFunds>[] = [
+  ["x402_operator_balance_wei", "Gas money of an operator", ({ balance }) => Number(balance)],
+  [
+    "x402_operator_balance_transactions",
+    "Settlements that an operator can pay for at what one may cost now",
+    ({ balance, transactionCost }) => (transactionCost > 0n ? Number(balance / transactionCost) : 0),
+  ],
+];
+
+const ofHealth: readonly Measure<{ ready: boolean }>[] = [
+  [
+    "x402_network_ready",
+    "1 for a network that can be asked, 0 for one that cannot",
+    ({ ready }) => Number(ready),
+  ],
+];
 
 /**
  * Makes the gauges that are looked up when the metrics are read. A source that fails gives no values, instead of old
@@ -23,7 +145,7 @@ export function observeSources(options: {
   client: Pick<typeof promClient, "Counter" | "Gauge">;
   register: promClient.Registry;
   now: () => number;
-}): Metrics["observe"] {
+}): (added: Partial<MetricSources>) => void {
   const { client, register, now } = options;
   const sources: Partial<MetricSources> = {};
   const failures = new client.Counter({
@@ -33,12 +155,9 @@ export function observeSources(options: {
     registers: [register],
   });
 
-  function lookUp<T>(
-    name: keyof typeof maxAgeMs,
-    ask: () => Promise<T> | undefined,
-  ): () => Promise<T | undefined> {
+  function lookUp<T>(name: keyof typeof maxAgeMs, ask: () => Promise<T> | undefined) {
     return memoizeFor(
-      async () => {
+      async (): Promise<T | undefined> => {
         try {
           const asked = ask();
           return asked && (await withTimeout(asked, timeoutMs));
@@ -51,118 +170,50 @@ export function observeSources(options: {
     );
   }
 
-  function gauge<Item>(
-    name: string,
-    help: string,
+  /** Gauges with a value for each item of a source, which has their labels. */
+  function gauges<Item extends Record<Label, string>, Label extends string>(
+    labelNames: readonly Label[],
+    measures: readonly Measure<Item>[],
     read: () => readonly Item[] | undefined | Promise<readonly Item[] | undefined>,
-    sample: (item: Item) => Sample,
-    labelNames: readonly (keyof Sample["labels"])[] = ["network"],
   ): void {
-    new client.Gauge({
-      name,
-      help,
-      labelNames: [...labelNames],
-      registers: [register],
-      async collect() {
-        const items = await read();
-        this.reset();
-        for (const { labels, value } of items?.map(sample) ?? []) this.set(labels, value);
-      },
-    });
+    for (const [name, help, measure] of measures) {
+      new client.Gauge<string>({
+        ...{ name, help, labelNames, registers: [register] },
+        async collect() {
+          const items = (await read()) ?? [];
+          this.reset();
+          for (const item of items) {
+            const labels = Object.fromEntries(labelNames.map((label) => [label, item[label]]));
+            this.set(labels, measure(item));
+          }
+        },
+      });
+    }
   }
 
-  const pending = lookUp("pending", () => sources.pending?.());
-  const directSubmissions = lookUp("directSubmissions", () => sources.directSubmissions?.());
-  const funds = lookUp("funds", () => sources.funds?.());
   const health = lookUp("health", () => sources.health?.());
-  const perOperator = ["network", "operator"] as const;
-  const ofLanes = (name: string, help: string, measure: (lane: LaneLoad) => number) =>
-    gauge(
-      name,
-      help,
-      () => sources.lanes?.(),
-      (lane) => ({ labels: { network: lane.network, operator: lane.operator }, value: measure(lane) }),
-      perOperator,
-    );
-  const ofFunds = (name: string, help: string, measure: (funds: OperatorFunds) => number) =>
-    gauge(
-      name,
-      help,
-      funds,
-      (one) => ({ labels: { network: one.network, operator: one.operator }, value: measure(one) }),
-      perOperator,
-    );
-
-  gauge(
-    "x402_requests_in_flight",
-    "Verify and settle requests that are being answered",
-    () => Object.entries(sources.underWay?.() ?? {}),
-    ([operation, value]) => ({ labels: { operation }, value }),
-    ["operation"],
+  const byOperator = ["network", "operator"] as const;
+  gauges(["operation"], ofRequests, () =>
+    Object.entries(sources.underWay?.() ?? {}).map(([operation, count]) => ({ operation, count })),
   );
-  ofLanes(
-    "x402_transactions_in_flight",
-    "Transactions of this process that no block is known to hold",
-    ({ transactions }) => transactions,
+  gauges(byOperator, ofLanes, () => sources.lanes?.());
+  gauges(
+    ["network"],
+    ofPending(now),
+    lookUp("pending", () => sources.pending?.()),
   );
-  ofLanes(
-    "x402_queued_payments",
-    "Payments of this process that wait unsigned for their turn",
-    ({ queued }) => queued,
-  );
-  ofLanes(
-    "x402_vanished_transactions",
-    "Transactions of this process that a block held which has vanished from the chain, and that are not mined again",
-    ({ vanished }) => vanished,
-  );
-  ofLanes(
-    "x402_unconfirmed_transactions",
-    "Transactions of this process in blocks that fewer than two RPC endpoints have shown for half a minute, or that two say different things of",
-    ({ unconfirmed }) => unconfirmed,
-  );
-  ofLanes(
-    "x402_operator_can_send",
-    "1 for an operator that can settle, 0 for one without its role, gas money or signer",
-    ({ canSend }) => Number(canSend),
-  );
-  ofLanes(
-    "x402_operator_gas_money_low",
-    "1 for an operator that can pay for fewer settlements than GAS_HORIZON_PAYMENTS, at the last inspection",
-    ({ isLow }) => Number(isLow),
-  );
-  gauge(
-    "x402_settlements_in_flight",
-    "Settlements in the ledger without an outcome",
-    pending,
-    ({ network, count }) => ({ labels: { network }, value: count }),
-  );
-  gauge(
-    "x402_oldest_pending_settlement_seconds",
-    "Age of the oldest settlement in the ledger without an outcome; 0 when there is none",
-    pending,
-    ({ network, oldestClaimedAt }) => ({
-      labels: { network },
-      value: oldestClaimedAt === null ? 0 : Math.max(0, now() - oldestClaimedAt) / 1_000,
-    }),
-  );
-  gauge(
-    "x402_direct_submissions",
-    "Payments in the ledger that somebody submitted directly to the token: queued, sent (the forward is signed) or forwarded",
-    directSubmissions,
-    ({ network, state, count }) => ({ labels: { network, state }, value: count }),
+  gauges(
     ["network", "state"],
+    ofDirectSubmissions,
+    lookUp("directSubmissions", () => sources.directSubmissions?.()),
   );
-  ofFunds("x402_operator_balance_wei", "Gas money of an operator", ({ balance }) => Number(balance));
-  ofFunds(
-    "x402_operator_balance_transactions",
-    "Settlements that an operator can pay for at what one may cost now",
-    ({ balance, transactionCost }) => (transactionCost > 0n ? Number(balance / transactionCost) : 0),
+  gauges(
+    byOperator,
+    ofFunds,
+    lookUp("funds", () => sources.funds?.()),
   );
-  gauge(
-    "x402_network_ready",
-    "1 for a network that can be asked, 0 for one that cannot",
-    async () => Object.entries((await health()) ?? {}),
-    ([network, { ready }]) => ({ labels: { network }, value: Number(ready) }),
+  gauges(["network"], ofHealth, async () =>
+    Object.entries((await health()) ?? {}).map(([network, { ready }]) => ({ network, ready })),
   );
 
   return (added) => {

@@ -23,7 +23,7 @@ export type FaultDescription = {
   fields: readonly FaultField[];
 };
 
-/** What is told of all faults: `GET /harness/faults/kinds`. */
+/** What is said of all faults: `GET /harness/faults/kinds`. */
 export type FaultForm = {
   kinds: readonly FaultDescription[];
   /** What `method` may be for faults of requests to the facilitator. */

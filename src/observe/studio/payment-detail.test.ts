@@ -1,12 +1,12 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
+import { publish } from "../../../test/support/publish.ts";
 import { authorizationOf } from "../../methods/exact-eip3009/payload.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import { refusals } from "../../protocol/refusals.ts";
-import { channels, type RequestResult, type SettlementStep } from "../channels/channels.ts";
+import type { RequestResult, SettlementStep } from "../channels/channels.ts";
+import { createTimeline } from "../timeline/timeline.ts";
 import { describePayment } from "./payment-detail.ts";
-import { createPaymentLog } from "./payment-log.ts";
-import { createPaymentStore } from "./payment-store.ts";
 
 const serviceId = "the service";
 const contract = "0x00000000000000000000000000000000000000F0";
@@ -24,16 +24,16 @@ const { settlementId } = payment;
 
 /** A payment whose settle had a result, and then steps in the ledger; its authorization was used on the token. */
 async function describe(result: RequestResult, steps: readonly SettlementStep[]) {
-  const store = createPaymentStore(serviceId);
-  onTestFinished(() => store.close());
+  const timeline = createTimeline(serviceId);
+  onTestFinished(() => timeline.close());
   const about = { serviceId, requestId: "1", operation: "settle", settlementId, payment } as const;
-  channels.request.publish(() => about);
-  channels.payment.publish(() => ({ ...about, status: 200, result, tookMs: 3 }));
-  for (const step of steps) channels.settlement.publish(() => step);
-  const logged = createPaymentLog(store).find(settlementId);
-  if (logged === undefined) throw new Error("the payment is not in the log");
+  publish("request", about);
+  publish("answer", { ...about, status: 200, result, tookMs: 3 });
+  for (const step of steps) publish("settlement", step);
+  const record = timeline.find(settlementId);
+  if (record === undefined) throw new Error("the timeline has no such payment");
   const authorizationUse = vi.fn(async () => use);
-  const { explanations } = await describePayment(logged, { contracts }, { authorizationUse });
+  const { explanations } = await describePayment(record, { contracts }, { authorizationUse });
   return { explanations, asked: authorizationUse.mock.calls.length };
 }
 
@@ -86,18 +86,19 @@ test.each<{ which: string; result: RequestResult; steps: readonly SettlementStep
 });
 
 test("the chain's clock is compared with this machine's by the time of the refusal, however long ago that was", async () => {
-  const store = createPaymentStore(serviceId);
-  onTestFinished(() => store.close());
+  const timeline = createTimeline(serviceId);
+  onTestFinished(() => timeline.close());
   const { validBefore } = authorizationOf(payment.payment);
   const { reason, message, situation, chainTime } = refusals.tooLate(validBefore, validBefore + 5n);
   const about = { serviceId, requestId: "1", operation: "settle", settlementId, payment } as const;
   const result = { outcome: "invalid", reason, message, situation, chainTime } as const;
-  channels.payment.publish(() => ({ ...about, status: 200, result, tookMs: 3 }));
-  const logged = createPaymentLog(store).find(settlementId);
-  if (logged?.summary.settle == null) throw new Error("the payment is not in the log");
-  const at = Number(validBefore + 5n) * 1_000;
-  const settle = { ...logged.summary.settle, at };
-  const since = { ...logged.summary, settle, lastSeenAt: at + 600_000 };
-  const { explanations } = await describePayment({ ...logged, summary: since }, { contracts }, undefined);
+  vi.useFakeTimers({ toFake: ["Date"], now: Number(validBefore + 5n) * 1_000 });
+  onTestFinished(() => void vi.useRealTimers());
+  publish("answer", { ...about, status: 200, result, tookMs: 3 });
+  vi.setSystemTime(Number(validBefore + 605n) * 1_000);
+  publish("delivery", { serviceId, requestId: "1", settlementId, fate: "delivered" });
+  const record = timeline.find(settlementId);
+  if (record === undefined) throw new Error("the timeline has no such payment");
+  const { explanations } = await describePayment(record, { contracts }, undefined);
   expect(explanations).toMatchObject([{ mistake: "expired", got: `${validBefore}, 5 s ago` }]);
 });

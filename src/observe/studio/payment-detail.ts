@@ -1,14 +1,21 @@
 import { methods } from "../../methods/methods.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
+import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
+import { parseJson } from "../../util/json.ts";
+import { maskSecrets } from "../../util/text.ts";
+import type { ExplainContext } from "../explain/explain-input.ts";
 import {
   explainLostAnswer,
   explainRefusal,
   type RefusalContext,
   type RefusalExplanation,
-} from "../explain/explain-refusal.ts";
-import { shownBody } from "./payment-body.ts";
-import type { LoggedPayment } from "./payment-log.ts";
+  requestBodyOf,
+} from "../explain/explanations.ts";
+import { isRecord } from "../explain/read-input.ts";
+import { linesOf } from "../timeline/lines.ts";
+import { chainTimeOf, type PaymentRecord, receivedIn } from "../timeline/record.ts";
+import { summaryOf } from "../timeline/summary.ts";
 import type { OperationView, PaymentDetail, PaymentSummary, TransactionView } from "./payment-view.ts";
 import { explainReceived, explainUse, receivedView, settledHere, usedReason } from "./refusal-details.ts";
 
@@ -17,69 +24,45 @@ import { explainReceived, explainUse, receivedView, settledHere, usedReason } fr
  * authorization was used elsewhere.
  */
 export async function describePayment(
-  payment: LoggedPayment,
+  record: PaymentRecord,
   context: RefusalContext,
-  chain: Pick<PaymentChain, "authorizationUse" | "timeAt"> | undefined,
+  chain: Pick<PaymentChain, "authorizationUse"> | undefined,
 ): Promise<PaymentDetail> {
-  const use = mayBeUsedElsewhere(payment) ? await chain?.authorizationUse(payment) : undefined;
-  const { request } = payment;
+  const { request } = record;
+  const summary = summaryOf(record, context);
+  const { timeline, omitted } = linesOf(record);
+  const use = mayBeUsedElsewhere(summary, timeline) ? await chain?.authorizationUse(record) : undefined;
   const method = methods.find(({ name }) => name === request?.payment.method);
-  const signedMembers = request && (await method?.describe(request.payment));
-  return detailOf(payment, context, { use, chainTime: chainTimeOf(payment, chain), signedMembers });
-}
-
-/** The chain's time when the newest settle, or else verify, was judged: as it was compared with, or as blocks were seen. */
-function chainTimeOf(
-  { summary, timeline }: LoggedPayment,
-  chain: Pick<PaymentChain, "timeAt"> | undefined,
-): bigint | undefined {
-  const { settle, verify, network, firstSeenAt } = summary;
-  const { chainTime = null } = settle ?? verify ?? {};
-  if (chainTime !== null) return BigInt(chainTime);
-  if (network === null) return undefined;
-  const operation = settle === null ? "verify" : "settle";
-  const asked = timeline.findLast(({ kind, title }) => kind === "request" && title.endsWith(operation));
-  const judged = timeline.findLast(
-    ({ kind, requestId }) => kind === "check" && requestId === asked?.requestId,
-  );
-  return chain?.timeAt?.(network, (judged ?? asked)?.at ?? firstSeenAt);
-}
-
-/**
- * All that is known of a payment, with what is wrong with it.
- *
- * @param known what was signed, and what the chain said: how its authorization was used before, where
- * {@link mayBeUsedElsewhere}, and its time
- */
-function detailOf(
-  payment: LoggedPayment,
-  context: RefusalContext,
-  {
-    use,
-    chainTime,
-    signedMembers,
-  }: {
-    use: PaymentUse | undefined;
-    chainTime: bigint | undefined;
-    signedMembers: PaymentDetail["signedMembers"] | undefined;
-  },
-): PaymentDetail {
-  const { summary, request, body, received, answers, timeline, omitted } = payment;
+  const signedMembers = (request && (await method?.describe(request.payment))) ?? [];
+  const received = receivedIn(record);
+  const chainTime = (summary.settle ?? summary.verify)?.chainTime ?? chainTimeOf(record);
   return {
     ...summary,
-    signed: signedMembers
-      ? Object.fromEntries(signedMembers.map(({ label, value }) => [label, value]))
-      : null,
-    signedMembers: signedMembers ?? [],
+    signed:
+      method === undefined
+        ? null
+        : Object.fromEntries(signedMembers.map(({ label, value }) => [label, value])),
+    signedMembers,
     required: request === undefined ? null : termsOf(request),
     chainTime: chainTime === undefined ? null : `${chainTime}`,
-    body: request === undefined ? null : shownBody({ request, body }, context, withoutSignature),
+    body: request === undefined ? null : shownBody(record, request, context, withoutSignature),
     received: received === undefined ? null : receivedView(received),
-    answers,
-    timeline: timeline.toSorted((a, b) => a.at - b.at),
+    answers: newestAnswers(record),
+    timeline,
     omitted,
-    explanations: explanationsOf(payment, context, use),
+    explanations: explainRecord(record, context, use),
   };
+}
+
+/** The newest answer to each operation. */
+function newestAnswers({ entries }: PaymentRecord): PaymentDetail["answers"] {
+  const newest = new Map<string, PaymentDetail["answers"][number]>();
+  for (const entry of entries) {
+    if (entry.kind !== "answer") continue;
+    const { operation, status, answer: body } = entry;
+    if (status !== undefined && body !== undefined) newest.set(operation, { operation, status, body });
+  }
+  return [...newest.values()];
 }
 
 function withoutSignature(signature: string): string {
@@ -100,10 +83,10 @@ const refusalsOfUsed: ReadonlySet<string | null> = new Set([
 const stepsOfFailed: ReadonlySet<string | null> = new Set(["failed", "recoveryQueued", "recoveryPostponed"]);
 
 /**
- * Whether a payment was refused and nothing that was seen here tells that its authorization is unused: it may have been
+ * Whether a payment was refused and nothing that was seen here says that its authorization is unused: it may have been
  * used straight on the token, or before this process began. That also makes settles fail that were answered as pending.
  */
-function mayBeUsedElsewhere({ summary, timeline }: Pick<LoggedPayment, "summary" | "timeline">): boolean {
+function mayBeUsedElsewhere(summary: PaymentSummary, timeline: PaymentDetail["timeline"]): boolean {
   const refused = refusedOperation(summary);
   if (refused === undefined || settledHere(timeline) !== undefined) return false;
   return refusalsOfUsed.has(refused.reason) || stepsOfFailed.has(summary.ledger);
@@ -121,12 +104,19 @@ function isAbandoned({ outcome, reason }: OperationView): boolean {
   return outcome === "abandoned" && reason === null;
 }
 
-/** Why the newest of its refusals was one. */
-function explanationsOf(
-  { summary, request, body, received, timeline }: LoggedPayment,
+/**
+ * Why the newest of a payment's refusals was one.
+ *
+ * @param use how its authorization was used elsewhere, where that is known
+ */
+export function explainRecord(
+  record: PaymentRecord,
   context: RefusalContext,
-  use: PaymentUse | undefined,
+  use?: PaymentUse,
 ): RefusalExplanation[] {
+  const { request, body } = record;
+  const summary = summaryOf(record, context);
+  const received = receivedIn(record);
   const { unrouted } = summary;
   if (unrouted !== null) {
     const reason = unrouted.status === 404 ? "not-found" : "method-not-allowed";
@@ -147,7 +137,7 @@ function explanationsOf(
   const explanations = explainRefusal({ ...answered, request, body }, context);
   if (reason !== usedReason && use === undefined) return explanations;
   const own = explanations.find(({ mistake }) => mistake === usedReason);
-  const before = explainUse(settledHere(timeline) ?? use, summary.token, own);
+  const before = explainUse(settledHere(linesOf(record).timeline) ?? use, summary.token, own);
   if (before === undefined) return explanations;
   return [before, ...explanations.filter(({ mistake }) => mistake !== usedReason)];
 }
@@ -159,9 +149,51 @@ export type PaymentChain = {
    *
    * @throws {KitError} when there is none, or the node does not know it
    */
-  transaction(payment: LoggedPayment): Promise<TransactionView>;
+  transaction(record: PaymentRecord): Promise<TransactionView>;
   /** How its authorization was used; undefined where that could not be found out soon. Never throws. */
-  authorizationUse(payment: Pick<LoggedPayment, "request" | "summary">): Promise<PaymentUse | undefined>;
-  /** The chain's time, unix seconds, at a time in unix milliseconds, where blocks and their times are remembered. */
-  timeAt?(network: string, at: number): bigint | undefined;
+  authorizationUse(record: PaymentRecord): Promise<PaymentUse | undefined>;
 };
+
+type BodyContext = Pick<ExplainContext, "contracts" | "tokens">;
+
+/** The body of the newest request of a payment: as it came, or else made of what was read of it. */
+export function bodyOf(
+  { body }: Pick<PaymentRecord, "body">,
+  request: PaymentRequest,
+  context: BodyContext,
+): Record<string, unknown> {
+  const came = body === undefined ? undefined : parseJson(body);
+  return isRecord(came) ? came : requestBodyOf(request, context);
+}
+
+/** The same for people to see: with another text in place of the signature, and with what else may be a secret masked. */
+export function shownBody(
+  record: Pick<PaymentRecord, "body">,
+  request: PaymentRequest,
+  context: BodyContext,
+  cut: (signature: Hex) => string,
+): Record<string, unknown> {
+  const { signature } = request.payment;
+  const isSignature = (text: string) => text.toLowerCase() === signature.toLowerCase();
+  return mask(bodyOf(record, request, context), (text) => (isSignature(text) ? cut(signature) : undefined));
+}
+
+function mask(
+  members: Record<string, unknown>,
+  cut: (text: string) => string | undefined,
+): Record<string, unknown> {
+  const masked = (value: unknown, name: string): unknown => {
+    if (typeof value === "string") return cut(value) ?? maskMember(name, value);
+    if (Array.isArray(value)) return value.map((one) => masked(one, name));
+    return isRecord(value) ? mask(value, cut) : value;
+  };
+  return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, masked(value, name)]));
+}
+
+/** Whether a text may be a secret depends on the name of its member, too. */
+function maskMember(name: string, text: string): string {
+  const before = `"${name}":"`;
+  // Masking reads JSON, in which a quotation mark would end the text.
+  const masked = maskSecrets(`${before}${text.replaceAll('"', "'")}"`).slice(before.length, -1);
+  return masked.includes("•") ? masked : text;
+}

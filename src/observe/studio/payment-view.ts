@@ -67,7 +67,7 @@ export const paymentSummarySchema = z.object({
   token: tokenSchema
     .nullable()
     .default(null)
-    .meta({ description: "What amounts are told in; null where the token is not known" }),
+    .meta({ description: "What amounts are counted in; null where the token is not known" }),
   x402Version: z.union([z.literal(1), z.literal(2)]).nullable(),
   verify: operationViewSchema.nullable(),
   settle: operationViewSchema.nullable(),
@@ -90,7 +90,7 @@ export const paymentSummarySchema = z.object({
 
 export type PaymentSummary = z.infer<typeof paymentSummarySchema>;
 
-/** One line of a payment's story. */
+/** One line of what happened to a payment. */
 export const timelineEntrySchema = z.object({
   at: z.number(),
   kind: z.enum(["request", "check", "answer", "ledger", "transaction", "rpc", "fault", "delivery"]),

@@ -10,7 +10,7 @@ import {
   type RefusalContext,
   type RefusalExplanation,
   type RefusedRequest,
-} from "../explain/explain-refusal.ts";
+} from "../explain/explanations.ts";
 import type { PaymentSummary, ReceivedView, TimelineEntry } from "./payment-view.ts";
 
 /** The reason that payments are refused for whose authorization was used. */
@@ -24,7 +24,7 @@ export type SettledHere = {
   readonly organization: string | undefined;
 };
 
-/** How a payment was settled by the service that tells this timeline; undefined if it was not. */
+/** How a payment was settled by the service whose timeline this is; undefined if it was not. */
 export function settledHere(timeline: readonly TimelineEntry[]): SettledHere | undefined {
   const isPaid = ({ kind, title }: TimelineEntry) =>
     kind === "ledger" && (title === "settled" || title === "recovered");

@@ -3,12 +3,10 @@ import { extname } from "node:path";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { self } from "../../util/self-command.ts";
-import type { RefusalContext } from "../explain/explain-refusal.ts";
-import { againRoutes, type Resend } from "./again-routes.ts";
+import type { RefusalContext } from "../explain/explanations.ts";
+import type { Timeline } from "../timeline/timeline.ts";
 import type { PaymentChain } from "./payment-detail.ts";
-import { createPaymentLog, type PaymentLog } from "./payment-log.ts";
-import { paymentRoutes } from "./payment-routes.ts";
-import type { PaymentStore } from "./payment-store.ts";
+import { againRoutes, paymentRoutes, type Resend } from "./payment-routes.ts";
 import {
   paymentAnswerSchema,
   paymentListSchema,
@@ -16,44 +14,23 @@ import {
   transactionViewSchema,
 } from "./payment-view.ts";
 
-/** Serves what a store knows of payments, and the page that shows it, beside the service. */
-export function serveStudio(
-  app: FastifyInstance,
-  {
-    store,
-    resend,
-    chain,
-    ...context
-  }: { store: PaymentStore; resend?: Resend; chain?: PaymentChain } & RefusalContext,
-): void {
-  const log = createPaymentLog(store, context);
-  app.register(async (scope) => studioRoutes(scope, { log, context, resend, chain }));
-  app.addHook("onClose", async () => log.close());
-}
-
-export type StudioOptions = {
-  log: PaymentLog;
-  context: RefusalContext;
-  /** Where payments may be sent again; read only without. */
-  resend?: Resend | undefined;
-  /** Where the chains of payments can be asked. */
-  chain?: PaymentChain | undefined;
-};
+/** Where payments may be sent again, and their chains be asked; without, they are only shown. */
+type Actions = { resend?: Resend; chain?: PaymentChain };
 
 /**
- * `GET /payments`, `GET /payments/{id}`, `GET /events` and the page `GET /studio`: what a local service did about each
- * payment, without signatures or keys. With `resend`, `POST /payments/{id}/again` sends a payment once more, and
+ * `GET /payments`, `GET /payments/{id}`, `GET /events` and the page `GET /studio`, beside a local service: what it did about
+ * each payment, without signatures or keys. With `resend`, `POST /payments/{id}/again` sends a payment once more, and
  * `POST /payments/{id}/curl` writes it as a command; the caller keeps foreign pages from both.
  */
-async function studioRoutes(
+export function serveStudio(
   app: FastifyInstance,
-  { log, context, resend, chain }: StudioOptions,
-): Promise<void> {
-  paymentRoutes(app, { log, context, chain });
-
-  if (resend !== undefined) againRoutes(app, { log, context, resend });
-
-  pageRoutes(app, builtPage);
+  { timeline, resend, chain, ...context }: { timeline: Timeline } & Actions & RefusalContext,
+): void {
+  app.register(async (scope) => {
+    paymentRoutes(scope, { timeline, context, chain });
+    if (resend !== undefined) againRoutes(scope, { timeline, context, resend });
+    pageRoutes(scope, builtPage);
+  });
 }
 
 /** The page and its files, as `npm run build` leaves them. */
@@ -87,7 +64,7 @@ const usualCommand = '<meta name="command" content="npx x402-kit"';
 /**
  * `GET /studio`, and `GET /` which leads there: the page and its files, from the folder that they were built into.
  *
- * @param command how the command is called here, for what the page tells to type
+ * @param command how the command is called here, for what the page says to type
  */
 export function pageRoutes(app: FastifyInstance, folder: URL, command = self): void {
   app.get("/", async (_, reply) => reply.redirect("/studio"));
@@ -96,31 +73,21 @@ export function pageRoutes(app: FastifyInstance, folder: URL, command = self): v
       const name = request.params["*"] ?? "";
       const file = name === "" ? "index.html" : name;
       const type = mediaTypes[extname(file)];
-      const content =
-        type === undefined || !pageFile.test(file) ? undefined : await readPage(new URL(file, folder));
-      if (content === undefined && file === "index.html") {
-        return reply.code(503).header("content-type", type).send(notBuilt);
+      const isPage = file === "index.html";
+      const isFile = type !== undefined && pageFile.test(file);
+      const content = isFile ? await readFile(new URL(file, folder)).catch(() => undefined) : undefined;
+      if (content === undefined) {
+        return isPage
+          ? reply.code(503).header("content-type", type).send(notBuilt)
+          : reply.code(404).send({ error: "There is no such file; the page is at /studio" });
       }
-      if (content === undefined)
-        return reply.code(404).send({ error: "There is no such file; the page is at /studio" });
+      const here = usualCommand.replace("npx x402-kit", command);
       return reply
         .header("content-type", type)
         .header("content-security-policy", pagePolicy)
-        .header("cache-control", file === "index.html" ? "no-cache" : "public, max-age=31536000, immutable")
-        .send(file === "index.html" ? withCommand(content, command) : content);
+        .header("cache-control", isPage ? "no-cache" : "public, max-age=31536000, immutable")
+        .send(isPage ? content.toString().replace(usualCommand, here) : content);
     });
-  }
-}
-
-function withCommand(page: Buffer, command: string): string {
-  return page.toString().replace(usualCommand, usualCommand.replace("npx x402-kit", command));
-}
-
-async function readPage(file: URL): Promise<Buffer | undefined> {
-  try {
-    return await readFile(file);
-  } catch {
-    return undefined;
   }
 }
 
@@ -177,7 +144,7 @@ export function describeStudioApi(): { paths: object; schemas: object } {
           operationId: "followPayments",
           summary: "Every change of a payment, as Server-Sent Events",
           description:
-            "Events `payment` hold a PaymentSummary as JSON. `reset` says that all that was told before is forgotten. A reader that comes back with `Last-Event-ID` gets what it missed, once.",
+            "Events `payment` hold a PaymentSummary as JSON. `reset` says that all that was known before is forgotten. A reader that comes back with `Last-Event-ID` gets what it missed, once.",
           parameters: [{ name: "Last-Event-ID", in: "header", schema: { type: "string" } }],
           responses: {
             "200": {

@@ -2,26 +2,26 @@ import * as api from "@opentelemetry/api";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
+import { publish } from "../../../test/support/publish.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import {
-  channels,
-  type RequestRead,
-  type SettlementStep,
-  type TransactionStep,
-} from "../channels/channels.ts";
+import type { RequestRead, SettlementStep, TransactionStep } from "../channels/channels.ts";
+import { createTimeline, type Timeline } from "../timeline/timeline.ts";
 import { createTracing, type Tracing } from "./create-tracing.ts";
 
 const serviceId = "traced";
 const exporter = new InMemorySpanExporter();
+let timeline: Timeline;
 let tracing: Tracing;
 beforeEach(() => {
   api.trace.setGlobalTracerProvider(
     new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] }),
   );
-  tracing = createTracing(api, serviceId);
+  timeline = createTimeline(serviceId);
+  tracing = createTracing(api, timeline);
 });
 afterEach(() => {
   tracing.close();
+  timeline.close();
   exporter.reset();
   api.trace.disable();
 });
@@ -35,19 +35,19 @@ const paymentWith = (digit: string) => examplePayment({ nonce: hash(digit) });
 function read(requestId: string, digit: string, message: Partial<RequestRead> = {}) {
   const payment = paymentWith(digit);
   const { settlementId } = payment;
-  channels.request.publish(() => ({
+  publish("request", {
     ...{ serviceId, requestId, operation: "settle", payment, settlementId },
     ...message,
-  }));
+  });
   return payment;
 }
 
 function settle(step: SettlementStep): void {
-  channels.settlement.publish(() => step);
+  publish("settlement", step);
 }
 
 function transact(step: TransactionStep): void {
-  channels.transaction.publish(() => step);
+  publish("transaction", step);
 }
 
 function claim(settlementId: Hex): void {
@@ -56,25 +56,25 @@ function claim(settlementId: Hex): void {
 
 function sign(transaction: Hex, settlementIds: readonly Hex[]): void {
   transact({
-    ...{ serviceId, network: "base", transaction, step: "signed", kind: "settle", settlementIds },
+    ...{ serviceId, network: "base", transaction, step: "signed", purpose: "settle", settlementIds },
     ...{ operator: address("4"), txNonce: 7, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n },
   });
 }
 
 function end(payment: RequestRead["payment"], requestId: string): void {
-  channels.payment.publish(() => ({
+  publish("answer", {
     ...{ serviceId, requestId, operation: "settle", payment, settlementId: payment.settlementId },
     ...{ status: 200, result: { outcome: "settled" }, tookMs: 5 },
-  }));
+  });
 }
 
 /** One HTTP request that asks this method for each of these payments or transactions. */
 function callRpc(method: string, ...subjects: readonly Hex[]): void {
-  channels.rpc.publish(() => ({
+  publish("rpc", {
     ...{ serviceId, network: "base", endpoint: "1", purpose: "read", durationMs: 0, error: undefined },
     methods: [...subjects.map(() => method), "eth_getBalance"],
     about: new Map(subjects.map((subject) => [subject, [method]])),
-  }));
+  });
 }
 
 const named = (name: string) => exporter.getFinishedSpans().filter((span) => span.name === name);
@@ -217,7 +217,7 @@ test("an SDK that throws harms no payment", () => {
   };
   tracing = createTracing(
     { ...api, trace: Object.assign(Object.create(api.trace), { getTracer: () => tracer }) },
-    serviceId,
+    timeline,
   );
   expect(() => read("request", "a")).not.toThrow();
 });

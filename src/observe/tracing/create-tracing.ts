@@ -1,10 +1,10 @@
 import type * as OpenTelemetry from "@opentelemetry/api";
 import type { Hex } from "../../protocol/hex.ts";
 import { bytes32 } from "../../protocol/primitives.ts";
-import type { Channel } from "../channels/channel.ts";
-import { channels, type FromService } from "../channels/channels.ts";
+import type { Entry, PaymentRecord } from "../timeline/record.ts";
+import type { Timeline } from "../timeline/timeline.ts";
 import { createRequestSpans } from "./request-spans.ts";
-import { createRpcSpans, createSettlementSpans, createTransactionSpans } from "./settlement-spans.ts";
+import { createSettlementSpans, createTransactionSpans, traceRpc } from "./settlement-spans.ts";
 import { createTraceContext } from "./trace-context.ts";
 
 /** Makes the spans of a service until it is closed. */
@@ -15,44 +15,46 @@ export type Tracing = {
   close(): void;
 };
 
-/** Makes spans from the channel messages of the service with this id. */
-export function createTracing(api: typeof OpenTelemetry, serviceId: string): Tracing {
-  const context = createTraceContext(api, serviceId);
+/** Makes spans of what stands in a timeline, from now on. */
+export function createTracing(api: typeof OpenTelemetry, timeline: Pick<Timeline, "onEntry">): Tracing {
+  const context = createTraceContext(api);
   const settlements = createSettlementSpans(context);
   const requests = createRequestSpans(context, (id) => settlements.find(id) !== undefined);
   const transactions = createTransactionSpans(context, settlements.find);
-  const rpc = createRpcSpans(
-    context,
-    (subject, startedAt) =>
-      transactions.find(subject) ?? requests.checking(subject, startedAt) ?? settlements.find(subject),
-  );
 
-  /** An exception in an SDK must not become an uncaught exception of the service. */
-  function subscribe<Message extends FromService>(
-    channel: Channel<Message>,
-    listener: (message: Message) => void,
-  ): () => void {
-    return channel.subscribe((message) => {
-      if (message.serviceId !== serviceId) return;
-      try {
-        listener(message);
-      } catch (error) {
-        api.diag.error("x402-facilitator-kit could not make a span", error);
+  function trace(entry: Entry, [record]: readonly PaymentRecord[]): void {
+    switch (entry.kind) {
+      case "request":
+        if (record !== undefined) requests.read(entry, record);
+        return;
+      case "answer":
+        if (record !== undefined) requests.ended(entry, record);
+        return;
+      case "settlement":
+        settlements.step(entry);
+        return;
+      case "transaction":
+        transactions.step(entry);
+        return;
+      case "rpc": {
+        const startTime = entry.at - entry.durationMs;
+        const span =
+          transactions.find(entry.subject) ??
+          (record && requests.checking(record, startTime)) ??
+          settlements.find(entry.subject);
+        if (span !== undefined) traceRpc(context, entry, { span, startTime });
       }
-    });
+    }
   }
 
-  const subscriptions = [
-    subscribe(channels.request, requests.read),
-    subscribe(channels.checks, requests.checked),
-    subscribe(channels.settlement, (step) => {
-      settlements.step(step);
-      if (step.step === "claimed") requests.claimed(step.settlementId);
-    }),
-    subscribe(channels.transaction, transactions.step),
-    subscribe(channels.rpc, rpc.requested),
-    subscribe(channels.payment, requests.ended),
-  ];
+  const unsubscribe = timeline.onEntry((entry, records) => {
+    // An exception in an SDK must not become an uncaught exception of the service.
+    try {
+      trace(entry, records);
+    } catch (error) {
+      api.diag.error("x402-facilitator-kit could not make a span", error);
+    }
+  });
 
   function spanOf(fields: object, requestId: () => unknown): OpenTelemetry.SpanContext | undefined {
     const request = requestId();
@@ -69,7 +71,7 @@ export function createTracing(api: typeof OpenTelemetry, serviceId: string): Tra
       return span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId };
     },
     close() {
-      for (const unsubscribe of subscriptions) unsubscribe();
+      unsubscribe();
       transactions.close();
       settlements.close();
       requests.close();

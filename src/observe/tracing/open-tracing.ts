@@ -1,21 +1,22 @@
 import type * as OpenTelemetry from "@opentelemetry/api";
+import type { Timeline } from "../timeline/timeline.ts";
 import type { Tracing } from "./create-tracing.ts";
 
 /**
- * Traces the service with this id, if `@opentelemetry/api` is installed and an SDK is registered with it. Otherwise
- * undefined, and nothing subscribes to the channels.
+ * Traces a service, if `@opentelemetry/api` is installed and an SDK is registered with it. Otherwise undefined, and no
+ * timeline is asked for.
  *
  * @param load loads the API; by default the installed one
  * @throws the error of loading an API that is installed but broken
  */
 export async function openTracing(
-  serviceId: string,
+  timeline: () => Timeline,
   load: () => Promise<typeof OpenTelemetry | undefined> = loadWhereUsed,
 ): Promise<Tracing | undefined> {
   const api = await load().catch(absent);
   if (api === undefined || !isRegistered(api)) return undefined;
   const { createTracing } = await import("./create-tracing.ts");
-  return createTracing(api, serviceId);
+  return createTracing(api, timeline());
 }
 
 /**

@@ -1,13 +1,14 @@
 import type { Attributes, Context, Link, Span, SpanContext } from "@opentelemetry/api";
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import type { ChecksBegun, RequestEnded, RequestRead, TraceHeaders } from "../channels/channels.ts";
+import type { TraceHeaders } from "../channels/channels.ts";
+import type { AnswerEntry, PaymentRecord, RequestEntry } from "../timeline/record.ts";
 import { contextAfter, readTraceparent, type TraceContext } from "./trace-context.ts";
 
 type OpenRequest = {
   readonly span: Span;
-  readonly payment: PaymentRequest;
-  readonly startedAt: number;
+  /** False where another request settles the payment: what the chain is asked is asked for that. */
+  readonly isChecking: boolean;
 };
 
 /** Two clocks of different precision are compared: whole milliseconds, and a duration. */
@@ -20,12 +21,6 @@ export function createRequestSpans(
 ) {
   const { SpanKind, SpanStatusCode, context, trace } = api;
   const open = new Map<string, OpenRequest>();
-  /**
-   * Requests without a claim, by settlement id. After the claim, RPC calls belong to the settlement or its
-   * transaction.
-   */
-  const checking = new Map<Hex, OpenRequest[]>();
-  const checksOf = new WeakMap<PaymentRequest, ChecksBegun["checks"]>();
   let lastEnded: { requestId: string; span: Span } | undefined;
 
   /**
@@ -43,46 +38,32 @@ export function createRequestSpans(
     return { parent: contextAfter(api, parent), links: isElsewhere ? [{ context: earlier }] : [] };
   }
 
-  function forget(ended: OpenRequest): void {
-    const { settlementId } = ended.payment;
-    const others = checking.get(settlementId)?.filter((request) => request !== ended) ?? [];
-    if (others.length > 0) checking.set(settlementId, others);
-    else checking.delete(settlementId);
-  }
-
   return {
-    read({ requestId, operation, settlementId, payment, headers }: RequestRead): void {
+    read({ requestId, operation, headers }: RequestEntry, { request }: PaymentRecord): void {
+      if (request === undefined) return;
+      const { settlementId } = request;
       const { parent, links } = placeOf(headers, settlementId);
       const attributes = {
         "x402.operation": operation,
         "x402.request.id": requestId,
-        ...describePayment(payment),
+        ...describePayment(request),
       };
       const span = tracer.startSpan(
         `x402.${operation}`,
         { kind: SpanKind.SERVER, attributes, links },
         parent,
       );
-      const request = { span, payment, startedAt: Date.now() };
-      open.set(requestId, request);
-      const waitsForAnother = operation === "settle" && isSettling(settlementId);
-      if (!waitsForAnother) checking.set(settlementId, [...(checking.get(settlementId) ?? []), request]);
+      open.set(requestId, { span, isChecking: operation === "verify" || !isSettling(settlementId) });
       payments.set(settlementId, span.spanContext());
     },
 
-    checked({ payment, checks }: ChecksBegun): void {
-      checksOf.set(payment, checks);
-    },
-
-    claimed(settlementId: Hex): void {
-      checking.delete(settlementId);
-    },
-
-    ended({ requestId, operation, headers, status, result, tookMs }: RequestEnded): void {
+    ended(answer: AnswerEntry, { entries }: PaymentRecord): void {
+      const { requestId, operation, headers, status, result, tookMs } = answer;
       const { outcome, reason, transaction } = result;
       const request = open.get(requestId);
-      const checks = request && checksOf.get(request.payment);
-      const check = checks?.flat().findLast(({ refusal }) => refusal !== undefined)?.check;
+      const check = entries
+        .flatMap((entry) => (entry.kind === "checks" && entry.requestId === requestId ? entry.checks : []))
+        .findLast(({ refusal }) => refusal !== undefined)?.check;
       const span =
         request?.span ??
         tracer.startSpan(
@@ -106,7 +87,6 @@ export function createRequestSpans(
       }
       span.end();
       open.delete(requestId);
-      if (request !== undefined) forget(request);
       // The log line of the request follows immediately.
       lastEnded = { requestId, span };
     },
@@ -116,16 +96,24 @@ export function createRequestSpans(
       return span?.spanContext();
     },
 
-    /** The newest request that was checking this payment at the given time. */
-    checking(settlementId: Hex, at: number): Span | undefined {
-      const known = checking.get(settlementId);
-      return known?.findLast(({ startedAt }) => startedAt <= at + clockToleranceMs)?.span;
+    /**
+     * The newest request that was checking a payment at the given time. Once it is claimed, the chain is asked for the
+     * settlement, or its transaction.
+     */
+    checking({ entries }: PaymentRecord, at: number): Span | undefined {
+      const newest = entries.findLast(
+        (entry) =>
+          (entry.kind === "settlement" && entry.step === "claimed") ||
+          (entry.kind === "request" &&
+            entry.at <= at + clockToleranceMs &&
+            open.get(entry.requestId)?.isChecking === true),
+      );
+      return newest?.kind === "request" ? open.get(newest.requestId)?.span : undefined;
     },
 
     close(): void {
       for (const { span } of open.values()) span.end();
       open.clear();
-      checking.clear();
     },
   };
 }

@@ -1,7 +1,8 @@
 import type { Span } from "@opentelemetry/api";
 import type { Hex } from "../../protocol/hex.ts";
-import { createBoundedMap } from "../../util/bounded-map.ts";
-import type { RpcRequested, SettlementStep, TransactionStep } from "../channels/channels.ts";
+import { createBoundedMap } from "../../util/cache.ts";
+import type { SettlementStep, TransactionStep } from "../channels/channels.ts";
+import type { RpcEntry } from "../timeline/record.ts";
 import { contextAfter, mostRemembered, type TraceContext } from "./trace-context.ts";
 
 /**
@@ -112,7 +113,7 @@ export function createTransactionSpans(
   const byHash = new Map<Hex, OpenTransaction>();
 
   function signed(step: Extract<TransactionStep, { step: "signed" }>): void {
-    const { network, transaction, kind, operator, settlementIds } = step;
+    const { network, transaction, purpose: kind, operator, settlementIds } = step;
     const txNonce = `${network} ${operator} ${step.txNonce}`;
     const known = byTxNonce.get(txNonce);
     if (known !== undefined) {
@@ -184,40 +185,28 @@ export function createTransactionSpans(
   };
 }
 
-/**
- * A client span for each payment or transaction in an HTTP request to an RPC endpoint: with its own methods, and the
- * duration of the whole request.
- */
-export function createRpcSpans(
+/** A client span for calls in an HTTP request to an RPC endpoint; it lasts as long as the whole request. */
+export function traceRpc(
   { api, tracer }: TraceContext,
-  spanOf: (subject: Hex, startedAt: number) => Span | undefined,
-) {
+  { network, endpoint, purpose, methods, subjects, error }: RpcEntry,
+  parent: { span: Span; startTime: number },
+): void {
   const { SpanKind, SpanStatusCode, trace, ROOT_CONTEXT } = api;
-  return {
-    requested({ network, endpoint, purpose, about, durationMs, error }: RpcRequested): void {
-      if (about.size === 0) return;
-      const startTime = Date.now() - durationMs;
-      for (const [subject, methods] of about) {
-        const parent = spanOf(subject, startTime);
-        if (parent === undefined) continue;
-        const span = tracer.startSpan(
-          "x402.rpc",
-          {
-            ...{ kind: SpanKind.CLIENT, startTime },
-            attributes: {
-              "x402.network": network,
-              "x402.rpc.endpoint": endpoint,
-              "x402.rpc.purpose": purpose,
-              "x402.rpc.methods": [...methods],
-              "x402.rpc.under_way": about.size,
-              ...(error !== undefined && { "error.type": error }),
-            },
-          },
-          trace.setSpan(ROOT_CONTEXT, parent),
-        );
-        if (error !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: error });
-        span.end();
-      }
+  const span = tracer.startSpan(
+    "x402.rpc",
+    {
+      ...{ kind: SpanKind.CLIENT, startTime: parent.startTime },
+      attributes: {
+        "x402.network": network,
+        "x402.rpc.endpoint": endpoint,
+        "x402.rpc.purpose": purpose,
+        "x402.rpc.methods": [...methods],
+        "x402.rpc.under_way": subjects,
+        ...(error !== undefined && { "error.type": error }),
+      },
     },
-  };
+    trace.setSpan(ROOT_CONTEXT, parent.span),
+  );
+  if (error !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: error });
+  span.end();
 }

@@ -1,6 +1,6 @@
 import type * as OpenTelemetry from "@opentelemetry/api";
 import type { Hex } from "../../protocol/hex.ts";
-import { createBoundedMap } from "../../util/bounded-map.ts";
+import { createBoundedMap } from "../../util/cache.ts";
 import type { TraceHeaders } from "../channels/channels.ts";
 
 /** How many payments and transactions are remembered; the oldest are forgotten first. */
@@ -10,7 +10,6 @@ export const mostRemembered = 10_000;
 export type TraceContext = {
   api: typeof OpenTelemetry;
   tracer: OpenTelemetry.Tracer;
-  serviceId: string;
   /** The newest span of each payment by settlement id; later spans without another parent continue it. */
   payments: {
     get(settlementId: Hex): OpenTelemetry.SpanContext | undefined;
@@ -18,9 +17,9 @@ export type TraceContext = {
   };
 };
 
-export function createTraceContext(api: typeof OpenTelemetry, serviceId: string): TraceContext {
+export function createTraceContext(api: typeof OpenTelemetry): TraceContext {
   const tracer = api.trace.getTracer("x402-facilitator-kit");
-  return { api, tracer, serviceId, payments: createBoundedMap(mostRemembered) };
+  return { api, tracer, payments: createBoundedMap(mostRemembered) };
 }
 
 /** The context for a child of this span, or for a new trace without one. */

@@ -1,12 +1,12 @@
 import type { SettlementFilter } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import type { Supported } from "../../protocol/answers.ts";
-import type { Cursor } from "../../protocol/cursor.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { formatNetwork } from "../../protocol/networks.ts";
 import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { withEitherSignal } from "../../util/either-signal.ts";
+import type { Cursor } from "../../protocol/settlement-query.ts";
+import { withEitherSignal } from "../../util/with-timeout.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { type IdempotencyKey, settleIdempotently } from "./idempotent.ts";

@@ -1,4 +1,4 @@
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { ByPayer, GasSpending, Ledger } from "../../ledger/ledger.ts";
 import { GasBudgetError } from "../../util/errors.ts";
 import type { Caller } from "../organizations/organizations.ts";

@@ -5,8 +5,8 @@ import { bytes32 } from "../../protocol/primitives.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import { IdempotencyMismatchError, UndeterminedError } from "../../util/errors.ts";
 import { poll } from "../relayer/poll.ts";
+import type { Waiting } from "./context.ts";
 import { repeated, type SettleResult } from "./settle.ts";
-import type { Waiting } from "./waiting.ts";
 
 /** What an `Idempotency-Key` binds: the key, and a hash of the whole body. */
 export type IdempotencyKey = { key: string; bodyHash: string };

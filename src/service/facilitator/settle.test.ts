@@ -8,8 +8,8 @@ import { parsePaymentRequest } from "../../methods/methods.ts";
 import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { networks } from "../../protocol/networks.ts";
 import type { Caller } from "../organizations/organizations.ts";
-import { createOutcomes } from "../relayer/outcomes.ts";
 import type { Relayer, Submission } from "../relayer/relayer.ts";
+import { createOutcomes } from "../relayer/slot.ts";
 import type { Lane } from "./context.ts";
 import { createSettle } from "./settle.ts";
 

@@ -10,18 +10,21 @@ import type { Caller } from "../organizations/organizations.ts";
 import { poll } from "../relayer/poll.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
 import { type Claimant, claimPayment } from "./claim-payment.ts";
-import type { FacilitatorContext, Lane } from "./context.ts";
+import { type FacilitatorContext, type Lane, publishChecksOf, type Waiting } from "./context.ts";
 import { refuseClosed, refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
 import { createGasBudget } from "./gas-budget.ts";
-import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
-import { createRequestLeases, type Lease, newLease } from "./lease.ts";
-import { bindingOf, hasPaid, isBound } from "./payment-identifier.ts";
-import { publishChecksOf } from "./publish-checks.ts";
-import { createRepeats } from "./repeats.ts";
-import { verifySignature } from "./signature.ts";
+import {
+  checkLimits,
+  createPaymentIntake,
+  recipientFor,
+  requireScope,
+  verifySignature,
+  withOperator,
+} from "./intake.ts";
+import { bindingOf, hasPaid, isBound } from "./payment-binding.ts";
+import { createRepeats, createRequestLeases, type Lease, newLease } from "./request-leases.ts";
 import { createTurns } from "./turns.ts";
 import { isOpenTo, isOwn, isOwnFailure } from "./verify.ts";
-import type { Waiting } from "./waiting.ts";
 
 /**
  * What a settle came to.

@@ -6,7 +6,7 @@ import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { classifyFailure } from "./classify-failure.ts";
-import { findLimitObstacle } from "./forward-limit.ts";
+import { findLimitObstacle } from "./recoverer.ts";
 import type { RecoveryLoop } from "./recovery.ts";
 
 /** One payment that was, or may have been, submitted directly to the token, and what became of it. JSON as it is. */

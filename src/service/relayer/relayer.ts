@@ -10,8 +10,7 @@ import { createOperatorHealth, type OperatorHealth } from "./operator-health.ts"
 import { sleep } from "./poll.ts";
 import type { RecovererOptions } from "./recoverer.ts";
 import { closeEmpty, createFill, createReplace } from "./replacement.ts";
-import { callOf } from "./slot.ts";
-import type { TransactionStore } from "./transaction-store.ts";
+import { callOf, type TransactionStore } from "./slot.ts";
 import { createWatcher } from "./watcher.ts";
 
 /** A checked payment that asks to be claimed and sent. */

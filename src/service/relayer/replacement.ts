@@ -1,7 +1,6 @@
 import type { Chain } from "../../chain/chain.ts";
-import { estimateFees, feeCap, isReplacementDue, raiseFees } from "../../chain/fees.ts";
+import { estimateFees, feeCap, isReplacementDue, noopTransaction, raiseFees } from "../../chain/fees.ts";
 import type { Head } from "../../chain/rpc/calls.ts";
-import { noopTransaction } from "../../chain/signing/gas.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Attempt, AttemptKind } from "../../ledger/settlement.ts";
@@ -9,8 +8,7 @@ import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
-import { type Batch, callOf, type Slot } from "./slot.ts";
-import type { TransactionStore } from "./transaction-store.ts";
+import { type Batch, callOf, type Slot, type TransactionStore } from "./slot.ts";
 
 export type ReplacementOptions = {
   chain: Chain;

@@ -4,7 +4,7 @@ import { hashOf, operator } from "../../../test/support/ledger/test-ledger.ts";
 import type { Chain } from "../../chain/chain.ts";
 import type { ConcludedTransaction, TxNonceRange } from "../../ledger/ledger.ts";
 import { networks } from "../../protocol/networks.ts";
-import type { TransactionStore } from "./transaction-store.ts";
+import type { TransactionStore } from "./slot.ts";
 import { createVanishedTransactions, type VanishedTransactions } from "./vanished.ts";
 
 /** Which fork of the chain holds each block: reorganizations replace those at the end. */

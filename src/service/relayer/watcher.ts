@@ -2,11 +2,8 @@ import type { EndpointReceipt } from "../../chain/chain.ts";
 import type { Conclusion } from "../../ledger/ledger.ts";
 import type { Attempt } from "../../ledger/settlement.ts";
 import { createConfirmation } from "./confirmation.ts";
-import { createFlight, type Flight } from "./flight.ts";
-import type { Outcomes } from "./outcomes.ts";
-import { createSender, type SenderOptions } from "./sender.ts";
-import type { Batch, Slot } from "./slot.ts";
-import type { TransactionStore } from "./transaction-store.ts";
+import { createFlight, createSender, type Flight, type SenderOptions } from "./sender.ts";
+import type { Batch, Outcomes, Slot, TransactionStore } from "./slot.ts";
 import { createVanishedTransactions } from "./vanished.ts";
 
 /** Knows every transaction in flight of one account on one network, until the chain has decided it. */

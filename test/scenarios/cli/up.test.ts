@@ -19,8 +19,8 @@ import {
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/payload.ts";
 import { type BuiltInNetworkName, networkNames, networks } from "../../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { localOrganization } from "../../../src/published/local-organization.ts";
-import { createPayerSigner } from "../../../src/published/payer-signer.ts";
+import { createPayerSigner } from "../../../src/published/sign-as.ts";
+import { localOrganization } from "../../../src/published/test-keys.ts";
 import { type TestPayer, testPayers } from "../../../src/published/test-payers.ts";
 import { type CliProcess, repository, runCli, startCli } from "../../support/cli.ts";
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { localOrganization } from "../../../src/published/local-organization.ts";
+import { localOrganization } from "../../../src/published/test-keys.ts";
 import { addRival, type Body, post, signedRequest, startTestHarness } from "../../support/service.ts";
 
 /*

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
-import { channels } from "../../../src/observe/channels/channels.ts";
 import { invalid } from "../../../src/protocol/catalogue.ts";
 import { UndeterminedError } from "../../../src/util/errors.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
 import { goodKey, paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
+import { publish } from "../../support/publish.ts";
 
 /*
  * One payment can be followed through the log by its settlement id, and the log holds nothing that it should not.
@@ -155,20 +155,20 @@ test("a settlement can be followed through signing, sending and mining by its id
   const settlementId = `0x${"5e".repeat(32)}` as const;
   const about = { network: "base", transaction: hash } as const;
   for (const serviceId of ["this one", "another of this process"]) {
-    channels.transaction.publish(() => ({
+    publish("transaction", {
       ...{
         ...about,
         serviceId,
         step: "signed",
-        kind: "settle",
+        purpose: "settle",
         operator: `0x${"0e".repeat(20)}`,
         txNonce: 7,
       },
       ...{ settlementIds: [settlementId], maxFeePerGas: 1n, maxPriorityFeePerGas: 1n },
-    }));
-    channels.transaction.publish(() => ({ ...about, serviceId, step: "broadcast", everywhere: false }));
-    channels.transaction.publish(() => ({ ...about, serviceId, step: "concluded", blockNumber: 12n }));
-    channels.settlement.publish(() => ({ serviceId, settlementId, step: "settled", transaction: hash }));
+    });
+    publish("transaction", { ...about, serviceId, step: "broadcast", everywhere: false });
+    publish("transaction", { ...about, serviceId, step: "concluded", blockNumber: 12n });
+    publish("settlement", { serviceId, settlementId, step: "settled", transaction: hash });
   }
   const lines = app.log.filter((line) => line.hash === hash);
   expect(lines).toMatchObject([

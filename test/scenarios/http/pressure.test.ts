@@ -1,7 +1,7 @@
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createMetrics } from "../../../src/observe/metrics/create-metrics.ts";
+import { createMetrics } from "../../../src/observe/metrics/metrics.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
 import { goodKey, otherKey, paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 

@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFin
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { selector } from "../../../src/chain/views.ts";
 import { buildRequirements } from "../../../src/methods/exact-eip3009/payload.ts";
-import { createPaymentLog } from "../../../src/observe/studio/payment-log.ts";
-import { createPaymentStore } from "../../../src/observe/studio/payment-store.ts";
+import { summariesOf } from "../../../src/observe/timeline/summary.ts";
+import { createTimeline } from "../../../src/observe/timeline/timeline.ts";
 import { addressWord, type Hex, toHex, uintWord } from "../../../src/protocol/hex.ts";
 import { settlementId } from "../../../src/protocol/signed-payment.ts";
 import { type Composition, compose, type Running } from "../../support/composition.ts";
@@ -172,12 +172,12 @@ describe("the studio", () => {
   test("shows who paid what, and how it went", async () => {
     const serviceId = "looked at";
     const running = await start({ serviceId });
-    const store = createPaymentStore(serviceId);
-    onTestFinished(() => store.close());
+    const timeline = createTimeline(serviceId);
+    onTestFinished(() => timeline.close());
     const body = await sign();
     expect(await settle(running, body)).toMatchObject(settledAs);
     await expect
-      .poll(() => createPaymentLog(store).find(idOf(body))?.summary)
+      .poll(() => summariesOf(timeline.records()).find(({ id }) => id === idOf(body)))
       .toMatchObject({
         ...{ network: "base", payer: payer.address, amount: `${value}` },
         settle: { outcome: "settled" },

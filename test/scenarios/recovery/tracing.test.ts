@@ -2,6 +2,7 @@ import { trace } from "@opentelemetry/api";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { expect, test } from "vitest";
 import { channels } from "../../../src/observe/channels/channels.ts";
+import { createTimeline } from "../../../src/observe/timeline/timeline.ts";
 import { openTracing } from "../../../src/observe/tracing/open-tracing.ts";
 import { composeRecovery } from "../../support/recovery-scene.ts";
 
@@ -19,7 +20,8 @@ test("a payment that a stranger submitted is traced until it is paid out", async
     });
     const running = await scene.startService();
     unsubscribe();
-    const tracing = await openTracing(serviceId);
+    const timeline = createTimeline(serviceId);
+    const tracing = await openTracing(() => timeline);
     const body = await scene.sign("funded");
     const release = await scene.holdMining();
     const { answer } = await scene.settleInPool(running, body);
@@ -31,6 +33,7 @@ test("a payment that a stranger submitted is traced until it is paid out", async
     await expect.poll(() => named("x402.recovery")).toHaveLength(1);
     await expect.poll(() => named("x402.transaction")).toHaveLength(2);
     tracing?.close();
+    timeline.close();
 
     const [recovery] = named("x402.recovery");
     expect(recovery?.attributes).toMatchObject({

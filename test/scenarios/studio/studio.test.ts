@@ -13,7 +13,7 @@ import { findScenario } from "../../../src/fixtures/index.ts";
 import { startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { type PaymentSpec, pay, postPayment, signPayment } from "../../../src/harness/control/pay.ts";
-import { describeFaults } from "../../../src/harness/faults/describe-faults.ts";
+import { describeFaults } from "../../../src/harness/faults/fault-board.ts";
 import { connectHarness } from "../../../src/harness/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import {
@@ -22,8 +22,7 @@ import {
 } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { parsePaymentRequest } from "../../../src/methods/methods.ts";
 import { channels } from "../../../src/observe/channels/channels.ts";
-import { requestTimeOf } from "../../../src/observe/studio/page/request-time.ts";
-import { vitestOf } from "../../../src/observe/studio/page/snippets.ts";
+import { requestTimeOf, vitestOf } from "../../../src/observe/studio/page/snippets.ts";
 import {
   type PaymentDetail,
   type PaymentSummary,
@@ -36,6 +35,7 @@ import { networks } from "../../../src/protocol/networks.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { startBrowser } from "../../support/browser.ts";
 import { findFaintTexts } from "../../support/contrast.ts";
+import { publish } from "../../support/publish.ts";
 import { type Body, post, sendFrom, signedRequest, startTestHarness } from "../../support/service.ts";
 
 /*
@@ -1229,8 +1229,8 @@ async function announcePayments(count: number): Promise<void> {
       payment: { ...read.request.payment, nonce },
     };
     const requestId = `announced-${index}`;
-    channels.request.publish(() => ({ serviceId, requestId, operation: "verify", settlementId, payment }));
-    channels.payment.publish(() => ({
+    publish("request", { serviceId, requestId, operation: "verify", settlementId, payment });
+    publish("answer", {
       serviceId,
       requestId,
       operation: "verify",
@@ -1239,7 +1239,7 @@ async function announcePayments(count: number): Promise<void> {
       status: 200,
       result: { outcome: "valid" },
       tookMs: 1,
-    }));
+    });
   }
 }
 

@@ -5,8 +5,7 @@ import { signAuthorization } from "../../../src/methods/exact-eip3009/authorizat
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/payload.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
-import { createPayerSigner } from "../../../src/published/payer-signer.ts";
-import { signAs } from "../../../src/published/sign-as.ts";
+import { createPayerSigner, signAs } from "../../../src/published/sign-as.ts";
 import type { TestPayerName } from "../../../src/published/test-payers.ts";
 import { accountOf, keyOf } from "../key-accounts.ts";
 import type { Random } from "../random.ts";

@@ -22,7 +22,7 @@ import {
 } from "../../../../test/support/postgres-proxy.ts";
 import { startTransactionPooler } from "../../../../test/support/transaction-pooler.ts";
 import { lockingTxNonces } from "../../locks.ts";
-import type { LedgerTables } from "../../tables.ts";
+import type { LedgerTables } from "../../rows.ts";
 import { closeTxNonce } from "../../tx-nonces.ts";
 import type { Database } from "../database.ts";
 import { migrate } from "../migrate.ts";

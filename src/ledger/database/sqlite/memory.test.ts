@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test, vi } from "vitest";
-import type { OrganizationTables } from "../../../service/organizations/tables.ts";
+import type { OrganizationTables } from "../../../service/organizations/organization-rows.ts";
 import type { Database } from "../database.ts";
 import { pendingMigrations } from "../migrate.ts";
 import { createMemoryDatabases } from "./memory.ts";

@@ -1,6 +1,6 @@
 import type { Receipt } from "../../../chain/chain.ts";
-import { decodeParameters } from "../../../chain/decode-parameters.ts";
-import type { EventLog } from "../../../chain/log.ts";
+import type { EventLog } from "../../../chain/log-reader.ts";
+import { decodeParameters } from "../../../chain/revert.ts";
 import { wordAt } from "../../../chain/rpc/read-hex.ts";
 import { type Address, addressWord, type Hex, keccak256Text } from "../../../protocol/hex.ts";
 

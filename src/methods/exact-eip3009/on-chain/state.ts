@@ -3,13 +3,13 @@ import { askViews, expectWord } from "../../../chain/chain-reader.ts";
 import { describeRevert, type Revert } from "../../../chain/revert.ts";
 import { isWord, quantity, readQuantity } from "../../../chain/rpc/read-hex.ts";
 import type { RpcAnswer } from "../../../chain/rpc/rpc.ts";
-import type { ViewCall } from "../../../chain/view-calls.ts";
 import {
   balanceOf,
   hasOperatorRole,
   isBlacklisted,
   isPaused,
   selector,
+  type ViewCall,
   viewGas,
 } from "../../../chain/views.ts";
 import { type Invalid, invalid, type RefusedSituation } from "../../../protocol/catalogue.ts";

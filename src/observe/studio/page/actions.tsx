@@ -1,9 +1,22 @@
+import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { type TimeField, timeFields } from "../../../methods/exact-eip3009/payment-times.ts";
 import { parseAmount } from "../../../protocol/token-units.ts";
-import { act, chains, draft, harness, isLocal, loadChains, notice, pay, tokenOf } from "./state.ts";
-import { parseTime, timeForms, writeTime } from "./times.ts";
-import { TimesPreview } from "./times-preview.tsx";
+import { Button, Select } from "./controls.tsx";
+import {
+  act,
+  chains,
+  chainTimeOf,
+  draft,
+  harness,
+  isLocal,
+  loadChains,
+  notice,
+  noticeAmount,
+  pay,
+  tokenOf,
+} from "./state.ts";
+import { describeTime, parseTime, timeForms, writeTime } from "./times.ts";
 
 /** What can be done to the local chains: pay as a test payer, with any terms and times, and reset. */
 export function Actions() {
@@ -13,7 +26,7 @@ export function Actions() {
     draft.value = { ...draft.value, ...change };
   };
   const hasChains = isLocal.value;
-  // Times are told from the chain's, which the first of them needs.
+  // Times are shown from the chain's, which the first of them needs.
   useEffect(() => {
     if (hasChains && chains.value.length === 0) void loadChains();
   }, [hasChains]);
@@ -21,13 +34,11 @@ export function Actions() {
   if (view === null || !hasChains) return null;
   const names = Object.keys(view.networks);
   const chosen = network || names[0] || "";
-  const token = tokenOf(chosen);
-  const units = parseAmount(amount, token.decimals);
-  const payAsTyped = async () => {
-    if (units === undefined) {
-      notice.value = `An amount is digits with at most ${token.decimals} behind the point, such as 0.01.`;
-      return;
-    }
+  const { symbol, decimals } = tokenOf(chosen);
+  const units = parseAmount(amount, decimals);
+  const onSubmit = (event: Event) => {
+    event.preventDefault();
+    if (units === undefined) return noticeAmount(decimals);
     const parsed = Object.entries(times).flatMap(([name, text]) => {
       const time = parseTime(text);
       return time === undefined ? [] : [[name, writeTime(time)]];
@@ -36,10 +47,8 @@ export function Actions() {
       notice.value = `A time is ${timeForms}.`;
       return;
     }
-    await pay({
-      ...{ network: chosen, payer, amount: units, x402Version: Number(x402Version) },
-      ...Object.fromEntries(parsed),
-    });
+    const terms = { network: chosen, payer, amount: units, x402Version: Number(x402Version) };
+    void pay({ ...terms, ...Object.fromEntries(parsed) });
   };
   const timeInput = ({ name, label }: TimeField) => (
     <label key={name}>
@@ -57,32 +66,16 @@ export function Actions() {
     </label>
   );
   return (
-    <form
-      class="actions"
-      aria-label="Act on the local chains"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void payAsTyped();
-      }}
-    >
+    <form class="actions" aria-label="Act on the local chains" onSubmit={onSubmit}>
       <label>
-        Network
-        <select value={chosen} onChange={(event) => edit({ network: event.currentTarget.value })}>
-          {names.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
+        Network <Select value={chosen} options={names} onChange={(name) => edit({ network: name })} />
       </label>
       <label>
-        Payer
-        <select value={payer} onChange={(event) => edit({ payer: event.currentTarget.value })}>
-          {Object.keys(view.payers).map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
+        Payer{" "}
+        <Select value={payer} options={Object.keys(view.payers)} onChange={(name) => edit({ payer: name })} />
       </label>
       <label>
-        {token.symbol}
+        {symbol}
         <input
           type="text"
           inputMode="decimal"
@@ -94,20 +87,14 @@ export function Actions() {
         />
       </label>
       <label>
-        Version
-        <select value={x402Version} onChange={(event) => edit({ x402Version: event.currentTarget.value })}>
-          <option>1</option>
-          <option>2</option>
-        </select>
+        Version{" "}
+        <Select value={x402Version} options={["1", "2"]} onChange={(name) => edit({ x402Version: name })} />
       </label>
       {timeFields.map(timeInput)}
       <button type="submit">Pay</button>
-      <button
-        type="button"
-        onClick={() => act("/harness/reset", {}, "Everything is as it was at the start.")}
-      >
+      <Button onClick={() => act("/harness/reset", {}, "Everything is as it was at the start.")}>
         Reset
-      </button>
+      </Button>
       <TimesPreview network={chosen} />
       {units === "0" && (
         <span class="outcome pending">
@@ -115,5 +102,30 @@ export function Actions() {
         </span>
       )}
     </form>
+  );
+}
+
+/** What the times of the form are: in seconds, as dates, and from the chain's time, which goes on. */
+function TimesPreview({ network }: { network: string }) {
+  const tick = useSignal(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick.value++, 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  void tick.value;
+  const now = chainTimeOf(network);
+  const describe = ({ name, label }: TimeField) => {
+    const time = parseTime(draft.value.times[name]);
+    if (time === undefined) return <span class="outcome refused">{`${label}: a time is ${timeForms}`}</span>;
+    return (
+      <span>
+        {label} <b>{describeTime(time, now)}</b>
+      </span>
+    );
+  };
+  return (
+    <div id="times" class="times">
+      {timeFields.map(describe)}
+    </div>
   );
 }

@@ -1,11 +1,68 @@
 import { forTimes } from "../../../methods/exact-eip3009/payment-times.ts";
 import { formatUnits } from "../../../protocol/token-units.ts";
 import type { PaymentDetail } from "../payment-view.ts";
-import { command } from "./command.ts";
-import { requestTimeOf } from "./request-time.ts";
-import { scenarioOf, vitestOf } from "./snippets.ts";
-import { act, ask, copyText, draft, isLocal, notice, pay, place, tokenOf } from "./state.ts";
+import { Button } from "./controls.tsx";
+import { requestTimeOf, scenarioOf, vitestOf } from "./snippets.ts";
+import { act, ask, command, copyText, draft, isLocal, notice, pay, place, tokenOf } from "./state.ts";
 import { usualTime, writeFromNow } from "./times.ts";
+
+/** What can be done with a payment once more. */
+export function Again({ payment }: { payment: PaymentDetail }) {
+  const { id, signed, payerName: payer, network, amount, token } = payment;
+  // Of a request that held no payment there is nothing to send.
+  if (signed === null) return null;
+  // The mock has neither chains nor the routes that act on them.
+  const canAct = isLocal.value;
+  const operation = payment.settle === null ? "verify" : "settle";
+  const x402Version = payment.x402Version ?? 1;
+  const scenario = scenarioOf(payment);
+  const again = () => act(`/payments/${id}/again`, { operation }, `Sent the same ${operation} again.`);
+  const copyCurl = async () => {
+    const answer = await ask(`/payments/${id}/curl`, { operation });
+    if (typeof answer?.curl === "string") await copyText(answer.curl, "the command");
+  };
+  const isKnown = payer !== null && network !== null && amount !== null;
+  return (
+    <section class="again" aria-label="Do it again">
+      <h3>Do it again</h3>
+      <div class="buttons">
+        {canAct && <Button onClick={again}>Same {operation}</Button>}
+        {canAct && isKnown && (
+          <Button onClick={() => pay({ network, payer, amount, x402Version })}>Fresh</Button>
+        )}
+        {canAct && network !== null && amount !== null && (
+          <Button
+            onClick={() => {
+              const { seconds } = requestTimeOf(payment);
+              draft.value = {
+                network,
+                payer: payer ?? "funded",
+                amount: formatUnits(amount, (token ?? tokenOf(network)).decimals),
+                x402Version: String(x402Version),
+                times: forTimes((field) => timeOf(signed[field.name], seconds) ?? usualTime(field)),
+              };
+              place.value = "payments";
+              notice.value = "The form holds this payment now: change what you like, then Pay.";
+              document.getElementById("amount")?.focus();
+            }}
+          >
+            Edit…
+          </Button>
+        )}
+        {canAct && <Button onClick={copyCurl}>Copy as curl</Button>}
+        {canAct && <Button onClick={() => capture(id)}>Capture to a file</Button>}
+        {isKnown && isRepeatable(payment) && (
+          <Button onClick={() => copyText(vitestOf(payment), "the test")}>Copy as test</Button>
+        )}
+        {scenario !== undefined && (
+          <Button onClick={() => copyText(scenario, "the scenario's name")}>Copy scenario</Button>
+        )}
+      </div>
+    </section>
+  );
+}
+
+const aYear = 31_536_000;
 
 /**
  * A signed time as the form has it: as far from the chain's time as it was at the request, in unix seconds; 0, and what
@@ -18,8 +75,6 @@ function timeOf(signed: string | undefined, requestedAt: number): string | undef
   return Math.abs(ahead) > aYear ? signed : writeFromNow(ahead);
 }
 
-const aYear = 31_536_000;
-
 /** Payers that sign with a key of their own, and so rightly in every test. */
 const signers: readonly (string | null)[] = ["funded", "empty", "blacklisted"];
 
@@ -31,94 +86,15 @@ function isRepeatable({ verify, settle, payerName }: PaymentDetail): boolean {
   return !isOfSignature || !signers.includes(payerName);
 }
 
-/** What can be done with a payment once more. */
-export function Again({ payment }: { payment: PaymentDetail }) {
-  const { id, signed, payerName, network, amount, token } = payment;
-  // Of a request that held no payment there is nothing to send.
-  if (signed === null) return null;
-  // The mock has neither chains nor the routes that act on them.
-  const canAct = isLocal.value;
-  const operation = payment.settle === null ? "verify" : "settle";
-  const isKnown = payerName !== null && network !== null && amount !== null;
-  const scenario = scenarioOf(payment);
-  const again = async () => {
-    await act(`/payments/${id}/again`, { operation }, `Sent the same ${operation} again.`);
-  };
-  const copyCurl = async () => {
-    const answer = await ask(`/payments/${id}/curl`, { operation });
-    if (typeof answer?.curl === "string") await copyText(answer.curl, "the command");
-  };
-  const capture = async () => {
-    const answer = await ask(`/payments/${id}/capture`, {});
-    if (answer === undefined) return;
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(
-      new Blob([JSON.stringify(answer, null, 2)], { type: "application/json" }),
-    );
-    link.download = "bug.x402.json";
-    link.click();
-    URL.revokeObjectURL(link.href);
-    const cut = answer.signature === "cut" ? "Without the signature, since this is no test payer. " : "";
-    notice.value = `${cut}Judge it again, on any machine: ${command} replay bug.x402.json`;
-  };
-  return (
-    <section class="again" aria-label="Do it again">
-      <h3>Do it again</h3>
-      <div class="buttons">
-        {canAct && signed !== null && (
-          <button type="button" onClick={again}>
-            Same {operation}
-          </button>
-        )}
-        {canAct && isKnown && (
-          <button
-            type="button"
-            onClick={() => pay({ network, payer: payerName, amount, x402Version: payment.x402Version ?? 1 })}
-          >
-            Fresh
-          </button>
-        )}
-        {canAct && network !== null && amount !== null && (
-          <button
-            type="button"
-            onClick={() => {
-              const { seconds } = requestTimeOf(payment);
-              draft.value = {
-                network,
-                payer: payerName ?? "funded",
-                amount: formatUnits(amount, (token ?? tokenOf(network)).decimals),
-                x402Version: String(payment.x402Version ?? 1),
-                times: forTimes((field) => timeOf(signed[field.name], seconds) ?? usualTime(field)),
-              };
-              place.value = "payments";
-              notice.value = "The form holds this payment now: change what you like, then Pay.";
-              document.getElementById("amount")?.focus();
-            }}
-          >
-            Edit…
-          </button>
-        )}
-        {canAct && signed !== null && (
-          <>
-            <button type="button" onClick={copyCurl}>
-              Copy as curl
-            </button>
-            <button type="button" onClick={capture}>
-              Capture to a file
-            </button>
-          </>
-        )}
-        {isKnown && isRepeatable(payment) && (
-          <button type="button" onClick={() => copyText(vitestOf(payment), "the test")}>
-            Copy as test
-          </button>
-        )}
-        {scenario !== undefined && (
-          <button type="button" onClick={() => copyText(scenario, "the scenario's name")}>
-            Copy scenario
-          </button>
-        )}
-      </div>
-    </section>
-  );
+/** Has the browser save everything that the payment was judged by. */
+async function capture(id: string): Promise<void> {
+  const answer = await ask(`/payments/${id}/capture`, {});
+  if (answer === undefined) return;
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([JSON.stringify(answer, null, 2)], { type: "application/json" }));
+  link.download = "bug.x402.json";
+  link.click();
+  URL.revokeObjectURL(link.href);
+  const cut = answer.signature === "cut" ? "Without the signature, since this is no test payer. " : "";
+  notice.value = `${cut}Judge it again, on any machine: ${command} replay bug.x402.json`;
 }

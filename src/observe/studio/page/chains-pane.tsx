@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { formatUnits, parseAmount } from "../../../protocol/token-units.ts";
+import { Select } from "./controls.tsx";
 import {
   act,
   type ChainView,
@@ -9,7 +10,7 @@ import {
   funding,
   harness,
   loadChains,
-  notice,
+  noticeAmount,
   tokenOf,
 } from "./state.ts";
 
@@ -43,67 +44,50 @@ function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney
   }, []);
   const { symbol, decimals } = tokenOf(network);
   const payers = harness.value?.payers ?? {};
-  const move = async (path: string, body: object, done: string) => {
+  const change = async (path: string, body: object, done: string) => {
     await act(`/harness/${path}`, { network, ...body }, done);
     await loadChains();
   };
   const fund = async () => {
     const units = parseAmount(amount.value, decimals);
-    if (units === undefined) {
-      notice.value = `An amount is digits with at most ${decimals} behind the point, such as 0.01.`;
-      return;
-    }
+    if (units === undefined) return noticeAmount(decimals);
+    const added = `${formatUnits(units, decimals)} ${symbol}`;
     const to = payers[payer.value]?.address;
-    await move(
-      "fund",
-      { to, amount: units },
-      `${payer.value} has ${formatUnits(units, decimals)} ${symbol} more.`,
-    );
+    await change("fund", { to, amount: units }, `${payer.value} has ${added} more.`);
   };
+  const changes = [
+    ["Mine a block", "mine", { blocks: 1 }, `${network} has a block more.`],
+    ["+1 minute", "advance-time", { seconds: 60 }, `${network} is a minute later.`],
+    ["+1 hour", "advance-time", { seconds: 3_600 }, `${network} is an hour later.`],
+  ] as const;
+  const date = new Date(time * 1000).toISOString().slice(0, 19).replace("T", " ");
+  const gasMoney = (Number(BigInt(operatorGasMoney) / 10n ** 12n) / 1e6).toFixed(2);
   return (
     <section class="card" aria-label={network}>
       <h2>{network}</h2>
       <p class="soft">
-        block {blockNumber} · {new Date(time * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC ·
-        operator {(Number(BigInt(operatorGasMoney) / 10n ** 12n) / 1e6).toFixed(2)} {coinOf(network)} for gas
+        block {blockNumber} · {date} UTC · operator {gasMoney} {coinOf(network)} for gas
       </p>
       <div class="buttons">
-        <button type="button" onClick={() => move("mine", { blocks: 1 }, `${network} has a block more.`)}>
-          Mine a block
-        </button>
-        <button
-          type="button"
-          onClick={() => move("advance-time", { seconds: 60 }, `${network} is a minute later.`)}
-        >
-          +1 minute
-        </button>
-        <button
-          type="button"
-          onClick={() => move("advance-time", { seconds: 3_600 }, `${network} is an hour later.`)}
-        >
-          +1 hour
-        </button>
-        <label>
-          <select
-            aria-label={`Payer to fund on ${network}`}
-            value={payer.value}
-            onChange={(event) => (payer.value = event.currentTarget.value)}
-          >
-            {Object.keys(payers).map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
-        <label>
-          <input
-            type="text"
-            inputMode="decimal"
-            class="amount-input"
-            aria-label={`${symbol} for the payer on ${network}`}
-            value={amount.value}
-            onInput={(event) => (amount.value = event.currentTarget.value)}
-          />
-        </label>
+        {changes.map(([name, path, body, done]) => (
+          <button type="button" key={name} onClick={() => change(path, body, done)}>
+            {name}
+          </button>
+        ))}
+        <Select
+          label={`Payer to fund on ${network}`}
+          value={payer.value}
+          options={Object.keys(payers)}
+          onChange={(name) => (payer.value = name)}
+        />
+        <input
+          type="text"
+          inputMode="decimal"
+          class="amount-input"
+          aria-label={`${symbol} for the payer on ${network}`}
+          value={amount.value}
+          onInput={(event) => (amount.value = event.currentTarget.value)}
+        />
         <button type="button" ref={fundButton} onClick={fund}>
           Fund {symbol}
         </button>

@@ -2,15 +2,25 @@ import type { ComponentChildren } from "preact";
 import { formatAmount, formatUnits } from "../../../protocol/token-units.ts";
 import type { PaymentDetail, ReceivedView, TimelineEntry } from "../payment-view.ts";
 import { Again } from "./again.tsx";
-import { atThisPlace, command } from "./command.ts";
-import { formatBoth, formatDate, formatMs, formatSeconds, formatTime, shorten } from "./format.ts";
-import { requestTimeOf } from "./request-time.ts";
-import { copyText, detail, funding, isLocal, notice, place, select, tokenOf } from "./state.ts";
-import { DecodedTransaction } from "./transaction-details.tsx";
+import { Button, Facts, Folded } from "./controls.tsx";
+import {
+  formatBoth,
+  formatDate,
+  formatGwei,
+  formatMs,
+  formatSeconds,
+  formatTime,
+  indentJson,
+  shorten,
+} from "./format.ts";
+import { requestTimeOf } from "./snippets.ts";
+import { atThisPlace, command, detail, funding, isLocal, notice, place, select, tokenOf } from "./state.ts";
+import { DecodedTransaction, Transaction } from "./transaction-details.tsx";
 
 /** Everything about the chosen payment. */
 export function DetailPane() {
   const payment = detail.value;
+  const close = <Button onClick={() => select(null)}>Close</Button>;
   if (payment === null) {
     return (
       <>
@@ -18,40 +28,38 @@ export function DetailPane() {
           The service knows nothing of this payment, or no longer: it was reset, or has seen many others
           since.
         </p>
-        <button type="button" onClick={() => select(null)}>
-          Close
-        </button>
+        {close}
       </>
     );
   }
+  const { id, timeline, transaction, body, answers, received, omitted } = payment;
   return (
     <article aria-label="Payment">
       <header class="detail-head">
         <h2>{titleOf(payment)}</h2>
-        <button type="button" onClick={() => select(null)}>
-          Close
-        </button>
+        {close}
       </header>
       <Explanations payment={payment} />
       <Again payment={payment} />
-      <Facts payment={payment} />
+      <Overview payment={payment} />
       <Comparison payment={payment} />
-      <Transaction entries={payment.timeline} />
-      {payment.transaction !== null && isLocal.value && (
-        <DecodedTransaction key={`${payment.id} ${payment.transaction}`} payment={payment} />
+      <Transaction entries={timeline} />
+      {transaction !== null && isLocal.value && (
+        <DecodedTransaction key={`${id} ${transaction}`} payment={payment} />
       )}
-      <Body body={payment.body} />
-      {payment.answers.map(({ operation, status, body }) => (
-        <details key={operation}>
-          <summary>
-            Answer to {operation}: {status}
-          </summary>
+      {body !== null && (
+        <Folded title="Request body">
+          <pre>{JSON.stringify(body, null, 2)}</pre>
+        </Folded>
+      )}
+      {answers.map(({ operation, status, body }) => (
+        <Folded key={operation} title={`Answer to ${operation}: ${status}`}>
           <pre>{indentJson(body)}</pre>
-        </details>
+        </Folded>
       ))}
-      {payment.received !== null && <Received received={payment.received} />}
+      {received !== null && <Received received={received} />}
       <h3>What happened</h3>
-      <Timeline entries={payment.timeline} omitted={payment.omitted} />
+      <Timeline entries={timeline} omitted={omitted} />
     </article>
   );
 }
@@ -63,10 +71,7 @@ function Explanations({ payment }: { payment: PaymentDetail }) {
         <section class="explanation" key={`${mistake}${at}`} aria-label="Why it was refused">
           <h3>{title}</h3>
           {at !== "" && <p class="path">{at}</p>}
-          <dl>
-            {got !== null && <Fact name="got">{got}</Fact>}
-            {expected !== null && <Fact name="expected">{expected}</Fact>}
-          </dl>
+          <Facts facts={{ got, expected }} />
           <p>{withCode(why, payment)}</p>
           {fix !== "" && (
             <p>
@@ -91,18 +96,12 @@ function titleOf({ amount, token, network, signed }: PaymentDetail): string {
 function Fund({ payment: { network, payerName, amount, token } }: { payment: PaymentDetail }) {
   if (!isLocal.value || network === null || payerName === null || amount === null) return null;
   const { decimals } = token ?? tokenOf(network);
-  return (
-    <button
-      type="button"
-      onClick={() => {
-        funding.value = { network, payer: payerName, amount: formatUnits(amount, decimals) };
-        place.value = "chains";
-        notice.value = "";
-      }}
-    >
-      Fund {payerName} on the chains page
-    </button>
-  );
+  const fund = () => {
+    funding.value = { network, payer: payerName, amount: formatUnits(amount, decimals) };
+    place.value = "chains";
+    notice.value = "";
+  };
+  return <Button onClick={fund}>Fund {payerName} on the chains page</Button>;
 }
 
 /** Text with what stands between backticks as code; commands as they are typed here, for this payment. */
@@ -120,28 +119,30 @@ function typed(code: string, { network, payer, amount }: PaymentDetail): string 
   return `${code.replace(/^x402-kit(?= )/, command)}${options}`;
 }
 
-function Facts({ payment }: { payment: PaymentDetail }) {
+function Overview({ payment }: { payment: PaymentDetail }) {
   const { id, payer, payerName, transaction, ledger, delivered, chainTime } = payment;
-  const rows: [string, string | null][] = [
-    ["payment", id],
-    ["payer", payerName === null ? payer : `${payer} (${payerName})`],
-    ["transaction", transaction],
-    ["ledger", ledger],
-    ["chain's time then", chainTime && `${chainTime} (${formatDate(Number(chainTime))})`],
-    ["success delivered", delivered === null ? null : delivered ? "yes" : "no"],
-  ];
   return (
-    <dl class="facts">{rows.map(([name, value]) => value !== null && <Fact name={name}>{value}</Fact>)}</dl>
+    <Facts
+      class="facts"
+      facts={{
+        payment: id,
+        payer: payerName === null ? payer : `${payer} (${payerName})`,
+        transaction,
+        ledger,
+        "chain's time then": chainTime && `${chainTime} (${formatDate(Number(chainTime))})`,
+        "success delivered": delivered === null ? null : delivered ? "yes" : "no",
+      }}
+    />
   );
 }
 
 /** What was signed beside what was required; what differs is marked. */
 function Comparison({ payment }: { payment: PaymentDetail }) {
-  const { signed, required, token } = payment;
-  const requested = requestTimeOf(payment);
+  const { signed, signedMembers, required, token } = payment;
   if (signed === null || required === null) return null;
+  const requested = requestTimeOf(payment);
   const inUnits = (value: string) => formatBoth(value, token);
-  const pairs = payment.signedMembers.map(({ label, value, kind }): [string, string, string | undefined] => {
+  const pairs = signedMembers.map(({ label, value, kind }): [string, string, string | undefined] => {
     switch (kind) {
       case "recipient":
         return [`${label} / payTo`, value, required.payTo];
@@ -183,53 +184,6 @@ function Comparison({ payment }: { payment: PaymentDetail }) {
   );
 }
 
-/** What is known of the newest transaction that carried it. */
-function Transaction({ entries }: { entries: readonly TimelineEntry[] }) {
-  const steps = entries.filter(({ kind }) => kind === "transaction");
-  const known = Object.assign({}, ...steps.map(({ details }) => details)) as TimelineEntry["details"];
-  const inGwei = (wei: unknown) => (wei === undefined ? undefined : `${Number(wei) / 1e9} gwei`);
-  const rows: [string, unknown][] = [
-    ["does", known.kind === "settle" ? `settle, for ${known.payments} at once` : known.kind],
-    ["hash", known.transaction],
-    ["from operator", known.operator],
-    ["txNonce", known.txNonce],
-    ["fee at most", inGwei(known.maxFeePerGas)],
-    ["tip at most", inGwei(known.maxPriorityFeePerGas)],
-    ["in block", known.blockNumber],
-    ["block hash", known.blockHash],
-    [
-      "succeeded",
-      known.succeeded === undefined ? undefined : known.succeeded ? "yes" : "no, it was reverted",
-    ],
-  ];
-  if (steps.length === 0) return null;
-  return (
-    <details>
-      <summary>Transaction</summary>
-      <dl>{rows.map(([name, value]) => value !== undefined && <Fact name={name}>{String(value)}</Fact>)}</dl>
-    </details>
-  );
-}
-
-/** The text as it is where it is no JSON. */
-function indentJson(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
-}
-
-function Body({ body }: { body: PaymentDetail["body"] }) {
-  if (body === null) return null;
-  return (
-    <details>
-      <summary>Request body</summary>
-      <pre>{JSON.stringify(body, null, 2)}</pre>
-    </details>
-  );
-}
-
 /** What came where no payment could be read, with the place that is wrong marked. */
 function Received({ received: { text, bytes, isWhole, contentType, problem } }: { received: ReceivedView }) {
   const at = problem?.offset ?? text.length;
@@ -261,7 +215,7 @@ function Timeline({ entries, omitted }: { entries: readonly TimelineEntry[]; omi
   return (
     <ol class="timeline">
       {omitted > 0 && <li>{omitted} earlier lines are not shown</li>}
-      {entries.map(({ at, kind, title, ok, tookMs, details }, index) => (
+      {entries.map(({ at, kind, title, ok, tookMs, details: { requestId: _, ...details } }, index) => (
         <li key={index} class={`${kind} ${ok ? "" : "bad"}`}>
           <span class="at" title={formatTime(at)}>
             +{formatMs(at - start)}
@@ -270,14 +224,12 @@ function Timeline({ entries, omitted }: { entries: readonly TimelineEntry[]; omi
           <span class="what">
             {title}
             {tookMs !== null && <span class="took"> {formatMs(tookMs)}</span>}
-            {Object.entries(details)
-              .filter(([name]) => name !== "requestId")
-              .map(([name, value]) => (
-                <span class="fact" key={name}>
-                  {" "}
-                  {name} <FactValue name={name} value={value} />
-                </span>
-              ))}
+            {Object.entries(details).map(([name, value]) => (
+              <span class="fact" key={name}>
+                {" "}
+                {name} <FactValue name={name} text={String(value)} />
+              </span>
+            ))}
           </span>
         </li>
       ))}
@@ -286,25 +238,7 @@ function Timeline({ entries, omitted }: { entries: readonly TimelineEntry[]; omi
 }
 
 /** A hash by its ends, with the whole of it at hand; fees in gwei. */
-function FactValue({ name, value }: { name: string; value: string | number | boolean }) {
-  const text = String(value);
+function FactValue({ name, text }: { name: string; text: string }) {
   if (/^0x[0-9a-f]{64}$/i.test(text)) return <b title={text}>{shorten(text)}</b>;
-  return <b>{/^max.*PerGas$/.test(name) ? `${Number(value) / 1e9} gwei` : text}</b>;
-}
-
-function Fact({ name, children }: { name: string; children: ComponentChildren }) {
-  const copy = () => copyText(String(children).split(" ")[0] ?? "", name);
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>
-        {children}{" "}
-        {String(children).startsWith("0x") && (
-          <button type="button" class="copy" onClick={copy} aria-label={`Copy ${name}`}>
-            copy
-          </button>
-        )}
-      </dd>
-    </div>
-  );
+  return <b>{/^max.*PerGas$/.test(name) ? formatGwei(text) : text}</b>;
 }

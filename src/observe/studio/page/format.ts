@@ -1,5 +1,5 @@
 import { formatAmount, type TokenUnits } from "../../../protocol/token-units.ts";
-import type { ClockTime } from "./request-time.ts";
+import type { ClockTime } from "./snippets.ts";
 
 /** A time of day with milliseconds. */
 export function formatTime(at: number): string {
@@ -44,4 +44,18 @@ export function formatDate(seconds: number): string {
 /** An amount in the token's smallest unit, and what that is in whole tokens, where the token is known. */
 export function formatBoth(amount: string, token: TokenUnits | null): string {
   return token === null ? amount : `${amount} (${formatAmount(amount, token)})`;
+}
+
+/** A price of gas in wei, for a person; undefined where it is not known. */
+export function formatGwei(wei: string | number | boolean | undefined): string | undefined {
+  return wei === undefined ? undefined : `${Number(wei) / 1e9} gwei`;
+}
+
+/** JSON for a person; the text as it is where it is none. */
+export function indentJson(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
 }

@@ -3,10 +3,12 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { formatAmount } from "../../../protocol/token-units.ts";
 import type { OperationView, PaymentSummary } from "../payment-view.ts";
-import { atThisPlace, command } from "./command.ts";
+import { Button } from "./controls.tsx";
 import { formatBoth, formatMs, formatTime, shorten } from "./format.ts";
 import {
+  atThisPlace,
   clearFilters,
+  command,
   harness,
   isFiltered,
   isLocal,
@@ -89,9 +91,7 @@ function NoRows() {
     return (
       <p class="empty">
         Nothing matches the search and filters; they hide {hidden}.{" "}
-        <button type="button" onClick={clearFilters}>
-          Clear the filters
-        </button>
+        <Button onClick={clearFilters}>Clear the filters</Button>
       </p>
     );
   }

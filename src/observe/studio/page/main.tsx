@@ -1,7 +1,7 @@
-import type { Signal } from "@preact/signals";
-import { type ComponentChildren, render } from "preact";
+import { render } from "preact";
 import { Actions } from "./actions.tsx";
 import { ChainsPane } from "./chains-pane.tsx";
+import { Button, Select } from "./controls.tsx";
 import { DetailPane } from "./detail-pane.tsx";
 import { FaultsPane } from "./faults-pane.tsx";
 import { shorten } from "./format.ts";
@@ -35,24 +35,24 @@ const mostPayers = 200;
 function App() {
   const ofChains = isLocal.value ? (["chains", "faults"] as const) : [];
   const places = ["payments", ...ofChains, "setup"] as const;
+  const go = (name: (typeof places)[number]) => {
+    place.value = name;
+    // What it says is of the view that is left.
+    notice.value = "";
+  };
   return (
     <>
       <header class="top">
         <h1>x402 studio</h1>
         <nav aria-label="Views">
           {places.map((name) => (
-            <button
-              type="button"
+            <Button
               key={name}
               aria-current={place.value === name ? "page" : undefined}
-              onClick={() => {
-                place.value = name;
-                // What it says is of the view that is left.
-                notice.value = "";
-              }}
+              onClick={() => go(name)}
             >
               {name}
-            </button>
+            </Button>
           ))}
         </nav>
         <span class={connected.value ? "live" : "lost"} role="status">
@@ -88,6 +88,9 @@ function App() {
 /** What is shown of the payments. */
 function Filters() {
   const networks = Object.keys(harness.value?.networks ?? {});
+  const known = payers.value
+    .slice(0, mostPayers)
+    .map(([address, name]) => [address, name ?? shorten(address)] as const);
   return (
     <div class="filters">
       <input
@@ -98,32 +101,12 @@ function Filters() {
         value={filterText.value}
         onInput={(event) => (filterText.value = event.currentTarget.value)}
       />
-      <Choice label="Network" of={filterNetwork} all="all networks">
-        {networks.map((name) => (
-          <option key={name}>{name}</option>
-        ))}
-      </Choice>
-      <Choice label="Payer" of={filterPayer} all="all payers">
-        {payers.value.slice(0, mostPayers).map(([address, name]) => (
-          <option key={address} value={address}>
-            {name ?? shorten(address)}
-          </option>
-        ))}
-      </Choice>
-      <Choice label="Outcome" of={filterOutcome} all="all outcomes">
-        {["settled", "valid", "refused", "undecided", "open"].map((name) => (
-          <option key={name}>{name}</option>
-        ))}
-      </Choice>
-      <button
-        type="button"
-        aria-pressed={paused.value}
-        onClick={() => {
-          paused.value = !paused.value;
-        }}
-      >
+      <Select label="Network" none="all networks" options={networks} {...filterBy(filterNetwork)} />
+      <Select label="Payer" none="all payers" options={known} {...filterBy(filterPayer)} />
+      <Select label="Outcome" none="all outcomes" options={outcomes} {...filterBy(filterOutcome)} />
+      <Button aria-pressed={paused.value} onClick={() => (paused.value = !paused.value)}>
         {paused.value ? "Go on" : "Pause"}
-      </button>
+      </Button>
       <span class="counts">
         {rows.value.length} of {total.value}
       </span>
@@ -131,21 +114,10 @@ function Filters() {
   );
 }
 
-/** A filter by one of some values, or by none. */
-function Choice(given: { label: string; of: Signal<string>; all: string; children: ComponentChildren }) {
-  const { label, of, all, children } = given;
-  return (
-    <select
-      aria-label={label}
-      value={of.value}
-      onChange={(event) => {
-        of.value = event.currentTarget.value;
-      }}
-    >
-      <option value="">{all}</option>
-      {children}
-    </select>
-  );
+const outcomes = ["settled", "valid", "refused", "undecided", "open"];
+
+function filterBy(filter: typeof filterNetwork) {
+  return { value: filter.value, onChange: (value: string) => (filter.value = value) };
 }
 
 addEventListener("keydown", (event) => {

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { unitsOf } from "../../../protocol/token-units.ts";
+import { Button, CopyButton, Select } from "./controls.tsx";
 import { type Framework, shopOf } from "./snippets.ts";
 import { copyText, harness } from "./state.ts";
 
@@ -7,23 +8,9 @@ const frameworks: readonly Framework[] = ["express", "hono", "next"];
 
 /** Keys and addresses to copy, and the configuration of a shop. */
 export function SetupPane() {
-  const framework = useSignal<Framework>("express");
-  const chosen = useSignal("");
   const view = harness.value;
   if (view === null) return <p class="empty">Nothing is known of this service.</p>;
   const { facilitator, organization, networks, payers } = view;
-  const name = chosen.value || Object.keys(networks)[0] || "";
-  const network = networks[name];
-  const shop =
-    network === undefined
-      ? ""
-      : shopOf(framework.value, {
-          url: facilitator.url,
-          apiKey: organization.apiKey,
-          caip2: network.caip2,
-          payTo: network.facilitatorContract,
-          asset: network.asset,
-        });
   return (
     <div class="pane">
       <section class="card" aria-label="Facilitator">
@@ -43,34 +30,7 @@ export function SetupPane() {
           {rpcUrl !== undefined && <Copy name="RPC URL" text={rpcUrl} />}
         </section>
       ))}
-      <section class="card wide" aria-label="Shop">
-        <h2>Your shop</h2>
-        <p>
-          {frameworks.map((one) => (
-            <button
-              type="button"
-              key={one}
-              aria-pressed={framework.value === one}
-              onClick={() => (framework.value = one)}
-            >
-              {one}
-            </button>
-          ))}{" "}
-          <select
-            aria-label="Network of the shop"
-            value={name}
-            onChange={(event) => (chosen.value = event.currentTarget.value)}
-          >
-            {Object.keys(networks).map((one) => (
-              <option key={one}>{one}</option>
-            ))}
-          </select>{" "}
-          <button type="button" onClick={() => copyText(shop, "the configuration")}>
-            Copy
-          </button>
-        </p>
-        <pre>{shop}</pre>
-      </section>
+      <Shop />
       <section class="card wide" aria-label="Test payers">
         <h2>Test payers</h2>
         <p class="soft">Their keys are published: never send anything of value to these accounts.</p>
@@ -84,13 +44,44 @@ export function SetupPane() {
   );
 }
 
+/** How a shop is configured for this facilitator. */
+function Shop() {
+  const framework = useSignal<Framework>("express");
+  const chosen = useSignal("");
+  if (harness.value === null) return null;
+  const { facilitator, organization, networks } = harness.value;
+  const name = chosen.value || Object.keys(networks)[0] || "";
+  const network = networks[name];
+  if (network === undefined) return null;
+  const { caip2, facilitatorContract: payTo, asset } = network;
+  const { apiKey } = organization;
+  const shop = shopOf(framework.value, { url: facilitator.url, apiKey, caip2, payTo, asset });
+  return (
+    <section class="card wide" aria-label="Shop">
+      <h2>Your shop</h2>
+      <p>
+        {frameworks.map((one) => (
+          <Button key={one} aria-pressed={framework.value === one} onClick={() => (framework.value = one)}>
+            {one}
+          </Button>
+        ))}{" "}
+        <Select
+          label="Network of the shop"
+          value={name}
+          options={Object.keys(networks)}
+          onChange={(one) => (chosen.value = one)}
+        />{" "}
+        <Button onClick={() => copyText(shop, "the configuration")}>Copy</Button>
+      </p>
+      <pre>{shop}</pre>
+    </section>
+  );
+}
+
 function Copy({ name, text }: { name: string; text: string }) {
   return (
     <span class="copied">
-      <span class="soft">{name}</span> <code>{text}</code>{" "}
-      <button type="button" class="copy" aria-label={`Copy ${name}`} onClick={() => copyText(text, name)}>
-        copy
-      </button>
+      <span class="soft">{name}</span> <code>{text}</code> <CopyButton name={name} text={text} />
     </span>
   );
 }

@@ -1,7 +1,16 @@
 import { timeFields } from "../../../methods/exact-eip3009/payment-times.ts";
 import { invalidReasons, isSituation, settleErrorReason } from "../../../protocol/catalogue.ts";
 import type { PaymentDetail } from "../payment-view.ts";
-import { requestTimeOf } from "./request-time.ts";
+
+/** A time in unix seconds, and whose clock says it. */
+export type ClockTime = { seconds: number; clock: "chain" | "machine" };
+
+/** When a payment was asked for: the chain's time, or this machine's where that is not known, as with the mock. */
+export function requestTimeOf({ chainTime, firstSeenAt }: PaymentDetail): ClockTime {
+  return chainTime === null
+    ? { seconds: Math.floor(firstSeenAt / 1_000), clock: "machine" }
+    : { seconds: Number(chainTime), clock: "chain" };
+}
 
 /** A vitest test with this kit that makes the same payment, right or wrong, and expects the same answer. */
 export function vitestOf(payment: PaymentDetail): string {

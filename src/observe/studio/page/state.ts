@@ -6,7 +6,14 @@ import type { FaultForm } from "../fault-form.ts";
 import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
 import { usualTime } from "./times.ts";
 
-/** The payments by id, as the event stream tells of them. A new map for each batch of changes. */
+/** How the command is called where this service was started; the service writes it into the page. */
+export const command =
+  document.querySelector<HTMLMetaElement>('meta[name="command"]')?.content ?? "npx x402-kit";
+
+/** Where a command finds this service, if that is not where it looks anyway. */
+export const atThisPlace = location.origin === "http://127.0.0.1:4402" ? "" : ` --url ${location.origin}`;
+
+/** The payments by id, as the event stream has them. A new map for each batch of changes. */
 const payments = signal<ReadonlyMap<string, PaymentSummary>>(new Map());
 
 export const connected = signal(false);
@@ -168,8 +175,8 @@ function searchable(payment: PaymentSummary): string {
   const answers = [verify, settle].flatMap((one) =>
     one === null ? [] : [one.outcome, one.reason, one.message],
   );
-  const told = amount === null ? "" : formatAmount(amount, token);
-  return [id, payer, payerName, network, told, transaction, unrouted?.path, ...answers]
+  const terms = amount === null ? "" : formatAmount(amount, token);
+  return [id, payer, payerName, network, terms, transaction, unrouted?.path, ...answers]
     .join(" ")
     .toLowerCase();
 }
@@ -317,6 +324,11 @@ export async function ask(path: string, body: unknown): Promise<Record<string, u
   return undefined;
 }
 
+/** Says how an amount is written. */
+export function noticeAmount(decimals: number): void {
+  notice.value = `An amount is digits with at most ${decimals} behind the point, such as 0.01.`;
+}
+
 /** Pays as a test payer, and says what came of it. */
 export async function pay(payment: object): Promise<void> {
   const answer = await ask("/harness/pay", payment);
@@ -325,7 +337,7 @@ export async function pay(payment: object): Promise<void> {
   notice.value =
     settle.success === true
       ? "Paid and settled."
-      : `Not settled: ${settle.errorReason ?? "it could not be told"}. The list says why.`;
+      : `Not settled: ${settle.errorReason ?? "the outcome is not known"}. The list says why.`;
 }
 
 /** Posts to a control route, and says what came of it. */

@@ -1,7 +1,33 @@
 import { useSignal } from "@preact/signals";
-import type { PaymentDetail, TransactionView } from "../payment-view.ts";
-import { formatBoth } from "./format.ts";
+import type { PaymentDetail, TimelineEntry, TransactionView } from "../payment-view.ts";
+import { Facts, Folded } from "./controls.tsx";
+import { formatBoth, formatGwei } from "./format.ts";
 import { coinOf } from "./state.ts";
+
+/** What the service knows of the newest transaction that carried a payment. */
+export function Transaction({ entries }: { entries: readonly TimelineEntry[] }) {
+  const steps = entries.filter(({ kind }) => kind === "transaction");
+  if (steps.length === 0) return null;
+  const known: TimelineEntry["details"] = Object.assign({}, ...steps.map(({ details }) => details));
+  const { succeeded } = known;
+  return (
+    <Folded title="Transaction">
+      <Facts
+        facts={{
+          does: known.kind === "settle" ? `settle, for ${known.payments} at once` : known.kind,
+          hash: known.transaction,
+          "from operator": known.operator,
+          txNonce: known.txNonce,
+          "fee at most": formatGwei(known.maxFeePerGas),
+          "tip at most": formatGwei(known.maxPriorityFeePerGas),
+          "in block": known.blockNumber,
+          "block hash": known.blockHash,
+          succeeded: succeeded === undefined ? undefined : succeeded ? "yes" : "no, it was reverted",
+        }}
+      />
+    </Folded>
+  );
+}
 
 /** The call of the transaction and its events, as the node has them; asked for when it is opened. */
 export function DecodedTransaction({ payment: { id, asset, token, network } }: { payment: PaymentDetail }) {
@@ -29,22 +55,14 @@ function isOf({ call }: TransactionView, asset: string | null): boolean {
   return call !== null && call.asset.toLowerCase() === asset?.toLowerCase();
 }
 
-function Decoded({
-  view: { call, mined, from, to, gasLimit },
-  token,
-  coin,
-}: {
-  coin: string;
-  view: TransactionView;
-  token: PaymentDetail["token"];
-}) {
+type DecodedProps = { view: TransactionView; coin: string; token: PaymentDetail["token"] };
+
+function Decoded({ view: { call, mined, from, to, gasLimit }, token, coin }: DecodedProps) {
+  const fee = mined?.fee ? `${Number(mined.fee) / 1e18} ${coin}` : undefined;
   return (
     <>
       <Facts
-        facts={{
-          ...{ from, to, block: mined?.blockNumber, gas: mined?.gasUsed, "gas at most": gasLimit },
-          fee: mined?.fee && `${Number(mined.fee) / 1e18} ${coin}`,
-        }}
+        facts={{ from, to, block: mined?.blockNumber, gas: mined?.gasUsed, "gas at most": gasLimit, fee }}
       />
       <h4>{call === null ? "It moves no payment" : `${call.name} of ${call.asset}`}</h4>
       {call?.payments.map((payment, index) => (
@@ -60,21 +78,5 @@ function Decoded({
         </section>
       ))}
     </>
-  );
-}
-
-function Facts({ facts }: { facts: Record<string, string | null | undefined> }) {
-  return (
-    <dl>
-      {Object.entries(facts).map(
-        ([name, value]) =>
-          value && (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ),
-      )}
-    </dl>
   );
 }

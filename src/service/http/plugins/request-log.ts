@@ -1,6 +1,12 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
-import { channels, type RequestResult, type TraceHeaders } from "../../../observe/channels/channels.ts";
+import {
+  channels,
+  type RequestResult,
+  type SettlementStep,
+  type TraceHeaders,
+  type TransactionStep,
+} from "../../../observe/channels/channels.ts";
 import { wouldLog } from "../../../observe/log/logger.ts";
 import type { Metrics } from "../../../observe/metrics/metrics.ts";
 import type { Hex } from "../../../protocol/hex.ts";
@@ -29,7 +35,7 @@ export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => 
   app.decorateRequest("result", undefined);
   app.decorateRequest("answer", undefined);
   app.addHook("onSend", (request, _reply, payload, done) => {
-    const isWanted = request.route.config.operation !== undefined && channels.payment.isHeard();
+    const isWanted = request.route.config.operation !== undefined && channels.answer.isHeard();
     if (isWanted && typeof payload === "string") request.answer = payload;
     done(null, payload);
   });
@@ -41,7 +47,9 @@ export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => 
       if (operation !== undefined) {
         recordPayment(operation, request, reply, metrics);
         const { serviceId, id: requestId, payment } = request;
-        channels.payment.publish(() => ({
+        channels.answer.publish(() => ({
+          kind: "answer",
+          at: Date.now(),
           serviceId,
           requestId,
           headers: traceHeadersOf(request),
@@ -114,4 +122,68 @@ export function logFieldsOf({ envelope, payment, networkName }: FastifyRequest):
     return { settlement: payment.settlementId, network: payment.knownNetwork.name, payer: payment.payer };
   }
   return envelope === undefined ? {} : { network: networkName, payer: envelope.payer };
+}
+
+/**
+ * Logs what becomes of settlements behind the requests, so that one payment can be followed by its settlement id and the
+ * hash of its transaction: signed, sent, mined, settled or failed.
+ */
+export const logSettlements = fp<{ serviceId: string }>(async (app, { serviceId }) => {
+  const { log } = app;
+  if (!wouldLog(log, "info")) return;
+  const subscriptions = [
+    channels.transaction.subscribe((step) => {
+      const message = step.serviceId === serviceId ? transactionMessages[step.step] : undefined;
+      if (message !== undefined) log.info(describeTransaction(step), message);
+    }),
+    channels.settlement.subscribe((step) => {
+      const message = step.serviceId === serviceId ? settlementMessages[step.step] : undefined;
+      if (message !== undefined) log.info(describeSettlement(step), message);
+    }),
+  ];
+  app.addHook("onClose", async () => {
+    for (const unsubscribe of subscriptions) unsubscribe();
+  });
+});
+
+/** Steps that come again and again until a block is deep enough have no line. */
+const transactionMessages: Partial<Record<TransactionStep["step"], string>> = {
+  signed: "transaction signed",
+  broadcast: "transaction sent",
+  concluded: "transaction mined",
+};
+
+const settlementMessages: Partial<Record<SettlementStep["step"], string>> = {
+  settled: "payment settled",
+  failed: "payment failed",
+  reorganized: "the block of a payment has vanished",
+  moved: "payment moved to another transaction",
+  recovered: "payment recovered",
+};
+
+function describeTransaction(step: TransactionStep): object {
+  const { network, transaction: hash } = step;
+  switch (step.step) {
+    case "signed": {
+      const { purpose: kind, operator, txNonce, settlementIds: settlements } = step;
+      return { network, hash, kind, operator, txNonce, settlements };
+    }
+    case "concluded":
+      return { network, hash, block: Number(step.blockNumber) };
+    default:
+      return { network, hash };
+  }
+}
+
+function describeSettlement(step: SettlementStep): object {
+  const { settlementId: settlement } = step;
+  switch (step.step) {
+    case "settled":
+    case "recovered":
+      return { settlement, hash: step.transaction };
+    case "failed":
+      return { settlement, hash: step.transaction, failure: step.failure };
+    default:
+      return { settlement };
+  }
 }

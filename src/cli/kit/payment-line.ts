@@ -1,0 +1,125 @@
+import type { RefusalExplanation } from "../../observe/explain/explanations.ts";
+import type { OperationView, PaymentSummary } from "../../observe/studio/payment-view.ts";
+import { formatAmount, type TokenUnits } from "../../protocol/token-units.ts";
+import { escapeControls } from "../../util/text.ts";
+
+/** A line of `up` and `logs`: a verify or settle that has ended, or another request. */
+export type PaymentLine = {
+  /** ISO 8601, UTC. */
+  time: string;
+  operation: "verify" | "settle" | null;
+  /** The settlement id, or `request-ID` where no payment could be read: what `x402-kit why` takes. */
+  id: string;
+  network: string | null;
+  payer: string | null;
+  /** The payer's name, if it is a test payer. */
+  payerName: string | null;
+  /** In the asset's smallest unit. */
+  amount: string | null;
+  /** How the amount is shown; null if the token is unknown. */
+  token: TokenUnits | null;
+  outcome: string;
+  status: number | null;
+  reason: string | null;
+  message: string | null;
+  /** What to change; null where nothing is wrong. */
+  fix: string | null;
+  /** Where to read on; null where nothing is wrong. */
+  more: string | null;
+  transaction: string | null;
+  tookMs: number | null;
+};
+
+/** A verify or settle that was answered, or a request that no route answers. */
+export type Ended = {
+  payment: PaymentSummary;
+  operation: "verify" | "settle" | null;
+  view: OperationView;
+  /** When it was answered, unix milliseconds. */
+  at: number;
+};
+
+/** What of a payment has ended, as far as its summary says. */
+export function endedOf(payment: PaymentSummary): readonly Ended[] {
+  const { unrouted, lastSeenAt, settle, settledAt } = payment;
+  const asked = (["verify", "settle"] as const).flatMap((operation): readonly Ended[] => {
+    const view = payment[operation];
+    if (view === null || view.outcome === "open") return [];
+    // An `up` of an earlier version does not say when it was.
+    return [{ payment, operation, view, at: view.at ?? lastSeenAt }];
+  });
+  // A success stays one, whatever is answered to the same payment later.
+  if (settledAt !== null && settle !== null && settle.outcome !== "settled") {
+    const none = { reason: null, message: null, situation: null, chainTime: null, tookMs: null };
+    const view = { ...settle, ...none, outcome: "settled", status: null, at: settledAt };
+    asked.push({ payment, operation: "settle", view, at: settledAt });
+  }
+  if (unrouted === null) return asked;
+  const { method, path, status, message } = unrouted;
+  const reason = status === 404 ? "not-found" : "method-not-allowed";
+  const none = { situation: null, chainTime: null, tookMs: null, at: null };
+  const view = { outcome: `${method} ${path}`, status, reason, message, ...none, count: 1 };
+  return [{ payment, operation: null, view, at: lastSeenAt }, ...asked];
+}
+
+/** Whether there is nothing to explain. */
+export function isGood({ view }: Ended): boolean {
+  return view.outcome === "valid" || view.outcome === "settled";
+}
+
+/** The line of what has ended. For a refusal, `explanations` say why. */
+export function lineOf(
+  { payment, operation, view, at }: Ended,
+  explanations: readonly RefusalExplanation[],
+): PaymentLine {
+  const { id, network, payer, payerName, amount, token } = payment;
+  const { outcome, status, reason, message, tookMs } = view;
+  return {
+    time: new Date(at).toISOString(),
+    ...{ operation, id, network, payer, payerName, amount, token, outcome, status, reason, message, tookMs },
+    ...adviceOn(explanations),
+    transaction: ["settled", "pending"].includes(outcome) ? payment.transaction : null,
+  };
+}
+
+/** The line as text; for a refusal, the lines below it say what is wrong and what to do. */
+export function renderPaymentLine(line: PaymentLine): string {
+  const { time, operation, network, payer, payerName, amount, token, outcome, status, reason, transaction } =
+    line;
+  const words = [
+    new Date(time).toTimeString().slice(0, 8),
+    (operation ?? "request").padEnd(7),
+    (network ?? "-").padEnd(16),
+    (payerName ?? (payer === null ? "-" : shortenHex(payer))).padEnd(16),
+    (amount === null ? "-" : formatAmount(amount, token)).padEnd(14),
+    reason === null ? outcome : `${outcome}: ${reason}`,
+    ...(status === null || status === 200 ? [] : [`(${status})`]),
+    ...(transaction === null ? [] : [shortenHex(transaction)]),
+    ...(line.tookMs === null ? [] : [`${Math.round(line.tookMs)} ms`]),
+  ];
+  const { message, fix, more } = line;
+  return [
+    words.join(" "),
+    ...(message === null ? [] : [`         why: ${message}`]),
+    ...(fix === null || fix === "" || message?.includes(fix) === true ? [] : [`         fix: ${fix}`]),
+    ...(more === null || more === "" ? [] : [`         more: ${more}`]),
+  ]
+    .map(escapeControls)
+    .join("\n");
+}
+
+/** What to do about the worst finding, and where to read on. */
+function adviceOn(explanations: readonly RefusalExplanation[]): Pick<PaymentLine, "fix" | "more"> {
+  const [worst] = explanations;
+  if (worst === undefined) return { fix: null, more: null };
+  const { at, got, expected, fix, more } = worst;
+  if (got === null) return { fix, more };
+  const facts =
+    expected === null ? `${at === "" ? "got" : `${at}:`} ${got}` : `got ${got}; expected ${expected}`;
+  return { fix: `${fix} (${facts})`, more };
+}
+
+/** The beginning and the end of an address or a hash. */
+export function shortenHex(hex: string): string {
+  return `${hex.slice(0, 8)}…${hex.slice(-4)}`;
+}

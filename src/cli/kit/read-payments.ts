@@ -1,0 +1,158 @@
+import type { IncomingMessage } from "node:http";
+import { z } from "zod";
+import {
+  type PaymentDetail,
+  type PaymentSummary,
+  paymentAnswerSchema,
+  paymentListSchema,
+  paymentSummarySchema,
+} from "../../observe/studio/payment-view.ts";
+import { KitError } from "../../util/errors.ts";
+import { membersOf, parseJson } from "../../util/json.ts";
+import { http } from "../../util/node-http.ts";
+
+/** Reads what a running `up`, `mock` or `serve` shows of payments. */
+export type PaymentReader = {
+  /** Newest first. */
+  list(limit: number): Promise<readonly PaymentSummary[]>;
+  find(id: string): Promise<PaymentDetail | undefined>;
+  /**
+   * Calls back with every change of a payment until the signal aborts, beginning with all that is known; goes on by
+   * itself where the stream was cut.
+   */
+  follow(onChange: (payment: PaymentSummary) => void, signal: AbortSignal): Promise<void>;
+};
+
+const listSchema = paymentListSchema.extend({ payments: z.array(z.unknown()) });
+
+/** Between attempts to go on with a stream that was cut. */
+const reconnectMs = 500;
+
+/**
+ * @param origin such as `http://127.0.0.1:4402`
+ * @param token what the admin listener of `serve` asks for; `up` and `mock` ask for none
+ */
+export function createPaymentReader(origin: string, token?: string): PaymentReader {
+  const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const shownBy =
+    "Payments are shown by a running `x402-kit up` or `mock`, and by the admin listener of `serve`; with --url for another address than the default";
+  const unreachable = (cause: unknown) =>
+    new KitError(`No payments can be read at ${origin}: nothing answers there`, { cause, hints: [shownBy] });
+  const refused = (path: string, status: number | undefined, body?: unknown) => {
+    const hint =
+      status !== undefined && status >= 500
+        ? "That is a fault of what runs there, and says nothing of the payment: its log, or its output, has the cause"
+        : shownBy;
+    const { error } = membersOf(body);
+    const said = typeof error === "string" ? `: ${error}` : "";
+    return new KitError(`${origin}${path} answers with status ${status}${said}`, { hints: [hint] });
+  };
+  const somethingElse = (path: string) =>
+    new KitError(`${origin}${path} answers, and not with payments`, {
+      hints: [shownBy, "An `up` of another version than this command may write them otherwise"],
+    });
+
+  /** @throws KitError unless it is 200 with JSON, or 404, which is undefined */
+  async function read(path: string): Promise<unknown> {
+    const { status, text } = await open(`${origin}${path}`, { headers: authorization })
+      .then(async (response) => {
+        let text = "";
+        for await (const chunk of response.setEncoding("utf8")) text += chunk;
+        return { status: response.statusCode, text };
+      })
+      .catch((cause: unknown) => {
+        throw unreachable(cause);
+      });
+    requireAccess(status);
+    const body = parseJson(text);
+    if (status === 404 && body !== undefined) return undefined;
+    if (status !== 200) throw refused(path, status, body);
+    if (body === undefined) throw somethingElse(path);
+    return body;
+  }
+
+  function requireAccess(status: number | undefined): void {
+    if (status !== 401) return;
+    throw new KitError(`${origin} shows payments to those who have its token`, {
+      hints: ["Give ADMIN_TOKEN of that `serve`: --token TOKEN, or the variable ADMIN_TOKEN."],
+    });
+  }
+
+  async function readStream(
+    lastEventId: string | undefined,
+    { onEvent, signal }: { onEvent: (event: ServerEvent) => void; signal: AbortSignal },
+  ): Promise<void> {
+    const path = "/events";
+    const response = await open(`${origin}${path}`, {
+      signal,
+      headers: { ...authorization, ...(lastEventId !== undefined && { "last-event-id": lastEventId }) },
+    });
+    requireAccess(response.statusCode);
+    if (response.statusCode !== 200) throw refused(path, response.statusCode);
+    let rest = "";
+    for await (const chunk of response.setEncoding("utf8")) {
+      const blocks = `${rest}${chunk}`.split("\n\n");
+      rest = blocks.pop() ?? "";
+      for (const block of blocks) onEvent(readEvent(block));
+    }
+  }
+
+  return {
+    async list(limit) {
+      const path = `/payments?limit=${limit}`;
+      const { data } = listSchema.safeParse(await read(path));
+      if (data === undefined) throw somethingElse(path);
+      // One that cannot be read must not hide the others.
+      const payments = data.payments.flatMap((one) => paymentSummarySchema.safeParse(one).data ?? []);
+      if (payments.length === 0 && data.payments.length > 0) throw somethingElse(path);
+      return payments;
+    },
+    async find(id) {
+      const path = `/payments/${encodeURIComponent(id)}`;
+      const body = await read(path);
+      if (body === undefined) return undefined;
+      const { data } = paymentAnswerSchema.safeParse(body);
+      if (data === undefined) throw somethingElse(path);
+      return data.payment;
+    },
+    async follow(onChange, signal) {
+      let lastEventId: string | undefined;
+      let reached = false;
+      while (!signal.aborted) {
+        try {
+          await readStream(lastEventId, {
+            signal,
+            onEvent({ id, event, data }) {
+              reached = true;
+              lastEventId = id ?? lastEventId;
+              if (event !== "payment") return;
+              const read = paymentSummarySchema.safeParse(JSON.parse(data));
+              if (read.success) onChange(read.data);
+            },
+          });
+        } catch (cause) {
+          if (signal.aborted) return;
+          if (!reached) throw cause instanceof KitError ? cause : unreachable(cause);
+        }
+        if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, reconnectMs));
+      }
+    },
+  };
+}
+
+type ServerEvent = { id: string | undefined; event: string | undefined; data: string };
+
+function readEvent(block: string): ServerEvent {
+  const field = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(block)?.[1];
+  return { id: field("id"), event: field("event"), data: field("data") ?? "" };
+}
+
+/** Asks for a URL. `node:http` and not `fetch`, which would keep the process alive for its pool of connections. */
+function open(
+  url: string,
+  options: { headers?: Record<string, string>; signal?: AbortSignal },
+): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  http.get(url, options, resolve).on("error", reject);
+  return promise;
+}

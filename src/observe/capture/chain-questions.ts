@@ -1,0 +1,166 @@
+import { createChainReader } from "../../chain/chain-reader.ts";
+import { createLogReader } from "../../chain/log-reader.ts";
+import { readReceipt } from "../../chain/receipt-reader.ts";
+import { isBytes, isWord, readQuantity } from "../../chain/rpc/read-hex.ts";
+import type { Rpc, RpcAnswer } from "../../chain/rpc/rpc.ts";
+import { decodeCall } from "../../methods/exact-eip3009/on-chain/decode-call.ts";
+import { decodeEvents, type PaymentEvent } from "../../methods/exact-eip3009/on-chain/events.ts";
+import { findUse } from "../../methods/exact-eip3009/on-chain/find-use.ts";
+import type { PaymentUse } from "../../methods/on-chain/settling.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import type { Asset, Network } from "../../protocol/networks.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import { KitError, UndeterminedError } from "../../util/errors.ts";
+import { membersOf } from "../../util/json.ts";
+import { withTimeout } from "../../util/with-timeout.ts";
+import type { PaymentChain } from "../studio/payment-detail.ts";
+import type { TransactionView } from "../studio/payment-view.ts";
+import type { PaymentRecord } from "../timeline/record.ts";
+import { summaryOf } from "../timeline/summary.ts";
+
+/** A chain that a capture reads. No transactions are sent. */
+export type ReadableChain = {
+  network: Pick<Network, "name" | "chainId">;
+  facilitatorContract: Address;
+  asset: Asset;
+  /** Of so many of its newest blocks a local node keeps the state, and of all blocks the logs. */
+  statesKept?: number;
+  /** A node's result of, or error for, one call; throws if the node does not answer. */
+  ask(method: string, ...params: readonly unknown[]): Promise<RpcAnswer>;
+};
+
+/** Limits of one search: a person waits for it, and each request to a provider costs money. */
+const bounds = { requests: 40, blocks: 32_000n, timeoutMs: 3_000 };
+
+/**
+ * How a payment came to be used or cancelled, by anyone, in the newest blocks; see {@link findUse}.
+ *
+ * @returns undefined when it is unused, or was used in older blocks
+ * @throws {UndeterminedError} when the chain does not say
+ */
+export async function findPaymentUse(
+  chain: Pick<ReadableChain, "network" | "asset" | "ask">,
+  { payment, settlementId: about }: { payment: Pick<SignedPayment, "payer" | "nonce">; settlementId: Hex },
+): Promise<PaymentUse | undefined> {
+  const rpc = boundedRpc(chain);
+  const reader = createChainReader(rpc, chain.network.name);
+  const readLogs = createLogReader({ rpc, reader });
+  const known = { ...payment, asset: chain.asset.address };
+  return findUse({ rpc, reader, readLogs }, known, { about, blocks: bounds.blocks });
+}
+
+/** How many searches run at a time. */
+const mostSearches = 2;
+
+/** How long a search that found nothing is not repeated. */
+const believeEmptyMs = 15_000;
+
+/**
+ * {@link findPaymentUse} with a cache, for readers that poll: a result is kept as long as its payment, at most
+ * two searches run at a time, and a search that fails or takes too long gives undefined.
+ */
+export function createUseFinder(
+  chainOf: (request: PaymentRequest) => Pick<ReadableChain, "network" | "asset" | "ask"> | undefined,
+  { timeoutMs }: { timeoutMs: number } = bounds,
+): PaymentChain["authorizationUse"] {
+  type Known = { search: Promise<PaymentUse | undefined>; isFinal: boolean; at: number };
+  const answers = new WeakMap<PaymentRecord, Known>();
+  let searching = 0;
+
+  function search(request: PaymentRequest, record: PaymentRecord): Known {
+    const chain = chainOf(request);
+    const known: Known = { search: Promise.resolve(undefined), isFinal: false, at: performance.now() };
+    if (chain === undefined || searching >= mostSearches) return known;
+    searching++;
+    known.search = findPaymentUse(chain, request)
+      .catch(() => undefined)
+      .finally(() => searching--)
+      .then((use) => {
+        known.isFinal = use !== undefined;
+        return use;
+      });
+    answers.set(record, known);
+    return known;
+  }
+
+  return async (record) => {
+    const { request } = record;
+    if (request === undefined) return undefined;
+    const known = answers.get(record);
+    const isFresh = known !== undefined && (known.isFinal || performance.now() - known.at < believeEmptyMs);
+    const { search: found } = isFresh ? known : search(request, record);
+    return withTimeout(found, timeoutMs).catch(() => undefined);
+  };
+}
+
+/** A chain that throws after a number of requests. */
+function boundedRpc({ network, ask }: Pick<ReadableChain, "network" | "ask">): Pick<Rpc, "ask"> {
+  let requests = 0;
+  const until = performance.now() + bounds.timeoutMs;
+  return {
+    ask(calls) {
+      requests += calls.length;
+      if (requests > bounds.requests || performance.now() > until) {
+        return Promise.reject(new UndeterminedError(`The search on ${network.name} takes too long`));
+      }
+      return Promise.all(
+        calls.map(async ({ method, params }) => ({
+          ...(await ask(method, ...params)),
+          endpoint: network.name,
+        })),
+      );
+    },
+  };
+}
+
+/**
+ * A payment's newest transaction, read from a node and decoded: the call with its payments, without signatures, and
+ * the events.
+ *
+ * @throws {KitError} when the payment has no transaction, or the node does not know it
+ */
+export async function transactionOf(
+  record: PaymentRecord,
+  chain: Pick<ReadableChain, "network" | "ask"> | undefined,
+): Promise<TransactionView> {
+  const { transaction: hash } = summaryOf(record);
+  if (!isWord(hash) || chain === undefined)
+    throw new KitError("This payment has no transaction: nothing was sent for it");
+  const [{ result: sent }, { result: answer }] = await Promise.all([
+    chain.ask("eth_getTransactionByHash", hash),
+    chain.ask("eth_getTransactionReceipt", hash),
+  ]);
+  const { input, from, to, gas } = membersOf(sent);
+  if (!isBytes(input)) {
+    throw new KitError(`The node of ${chain.network.name} does not know transaction ${hash}`);
+  }
+  const receipt = readReceipt(answer, hash);
+  const { gasUsed, effectiveGasPrice } = membersOf(answer);
+  const mined = receipt && {
+    succeeded: receipt.succeeded,
+    blockNumber: `${receipt.blockNumber}`,
+    blockHash: receipt.blockHash,
+    gasUsed: decimal(gasUsed),
+    gasPrice: decimal(effectiveGasPrice),
+    fee: receipt.gasCost === undefined ? null : `${receipt.gasCost}`,
+    events: decodeEvents(receipt).map(viewOf),
+  };
+  return {
+    ...{ hash, from: textOr(from), to: textOr(to), gasLimit: decimal(gas) },
+    call: decodeCall(input),
+    mined: mined ?? null,
+  };
+}
+
+function viewOf({ name, emitter, logIndex, ...fields }: PaymentEvent) {
+  const values = Object.entries(fields).map(([key, value]) => [key, `${value}`]);
+  return { name, emitter, logIndex, fields: Object.fromEntries(values) };
+}
+
+function decimal(value: unknown): string | null {
+  const read = readQuantity(value);
+  return read === undefined ? null : `${read}`;
+}
+
+const textOr = (value: unknown) => (typeof value === "string" ? value : null);

@@ -1,0 +1,110 @@
+import type { Hex } from "../../protocol/hex.ts";
+import type { Operation } from "../../protocol/problems.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
+import type { Message, ReceivedBody } from "../channels/channels.ts";
+
+/** A message as records keep it: without the payment, which the record has, and without signatures. */
+export type Entry =
+  | RequestEntry
+  | ChecksEntry
+  | AnswerEntry
+  | Message<"unrouted">
+  | Message<"delivery">
+  | Message<"settlement">
+  | Message<"transaction">
+  | RpcEntry
+  | FaultEntry
+  | ClockEntry;
+
+export type RequestEntry = Pick<Message<"request">, "kind" | "at" | "requestId" | "operation" | "headers">;
+
+export type ChecksEntry = Pick<Message<"checks">, "kind" | "at" | "checks"> & {
+  /** The request that they were made for; null where none that was published is open. */
+  readonly requestId: string | null;
+  /** The newest block of the payment's network that the service had seen. */
+  readonly block: Message<"block"> | undefined;
+};
+
+export type AnswerEntry = Omit<Message<"answer">, "serviceId" | "payment" | "settlementId" | "body">;
+
+/** Calls in one HTTP request to a node that were made for the payment, or for a transaction that carries it. */
+export type RpcEntry = Omit<Message<"rpc">, "serviceId" | "about"> & {
+  /** The settlement id, or the hash of the transaction. */
+  readonly subject: Hex;
+  /** How many payments and transactions shared the HTTP request. */
+  readonly subjects: number;
+  /** The only request of the payment that was open; null where that is not certain. */
+  readonly requestId: string | null;
+};
+
+export type FaultEntry = Omit<Message<"fault">, "calls"> & Pick<RpcEntry, "requestId">;
+
+/** The chain's time, looked up for a request that was answered without it. */
+export type ClockEntry = {
+  readonly kind: "clock";
+  readonly at: number;
+  readonly requestId: string;
+  /** Unix seconds. */
+  readonly timestamp: bigint;
+};
+
+/** All that was published about one payment. Times are unix milliseconds. */
+export type PaymentRecord = {
+  /** The settlement id; `request-ID` of a request that held no readable payment. */
+  readonly id: string;
+  /** The payment as the newest request had it; undefined where none held one. */
+  readonly request: PaymentRequest | undefined;
+  /** The body that it was read of; undefined where that is not kept. */
+  readonly body: string | undefined;
+  /** In the order in which they were published. */
+  readonly entries: readonly Entry[];
+  /** How many there were before these, and were too many to be kept. */
+  readonly omitted: number;
+  /** Grows with every change of any record of the timeline. */
+  readonly version: number;
+  readonly firstSeenAt: number;
+  readonly lastSeenAt: number;
+  /** How often each operation was asked for. */
+  readonly asked: Readonly<Record<Operation, number>>;
+};
+
+/** The request that an entry belongs to, where that is known. */
+export function requestIdOf(entry: Entry): string | null {
+  return "requestId" in entry ? entry.requestId : null;
+}
+
+/** What came in the newest request in which no payment could be read. */
+export function receivedIn({ entries }: PaymentRecord): ReceivedBody | undefined {
+  const answer = entries.findLast((entry) => entry.kind === "answer" && entry.received !== undefined);
+  return answer?.kind === "answer" ? answer.received : undefined;
+}
+
+/** How often a payment was judged, and by what, is asked of its newest settle, or else verify. */
+export type Judged = {
+  operation: Operation;
+  /** When it was asked for. */
+  request: RequestEntry | undefined;
+  /** The last checks that were made for it. */
+  checks: ChecksEntry | undefined;
+};
+
+/** The newest settle of a payment, or else the newest verify. */
+export function newestJudged({ entries, asked }: PaymentRecord): Judged {
+  const operation = asked.settle > 0 ? "settle" : "verify";
+  const request = entries.findLast(
+    (entry): entry is RequestEntry => entry.kind === "request" && entry.operation === operation,
+  );
+  const checks = entries.findLast(
+    (entry): entry is ChecksEntry => entry.kind === "checks" && entry.requestId === request?.requestId,
+  );
+  return { operation, request, checks };
+}
+
+/** The chain's time, unix seconds, when {@link newestJudged} was judged; undefined where it is not known. */
+export function chainTimeOf(record: PaymentRecord): bigint | undefined {
+  const { request, checks } = newestJudged(record);
+  const clock = record.entries.findLast(
+    (entry): entry is ClockEntry => entry.kind === "clock" && entry.requestId === request?.requestId,
+  );
+  return clock?.timestamp ?? checks?.block?.timestamp;
+}

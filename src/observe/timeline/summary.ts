@@ -1,0 +1,148 @@
+import { builtInNetworks, type Network, type NetworkRegistry } from "../../protocol/networks.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
+import { type KnownTokens, knownToken, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
+import { nameOfTestPayer } from "../../published/test-payers.ts";
+import type { ReceivedBody } from "../channels/channels.ts";
+import { warnOfObserver } from "../channels/channels.ts";
+import { namesIn, readInput } from "../explain/read-input.ts";
+import type { OperationView, PaymentSummary } from "../studio/payment-view.ts";
+import { type AnswerEntry, type Entry, type PaymentRecord, receivedIn } from "./record.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** The networks and tokens that payments name, where there are more than the built-in ones. */
+export type KnownNames = { networks?: NetworkRegistry | undefined; tokens?: KnownTokens | undefined };
+
+/** A payment as one row of a list. */
+export function summaryOf(record: PaymentRecord, names: KnownNames = {}): PaymentSummary {
+  const { id, version, firstSeenAt, lastSeenAt, request } = record;
+  const summary: PaymentSummary = {
+    ...{ id, version, firstSeenAt, lastSeenAt },
+    ...termsOf({ request, received: receivedIn(record) }, names),
+    x402Version: request?.x402Version ?? null,
+    verify: null,
+    settle: null,
+    unrouted: null,
+    ledger: null,
+    settledAt: null,
+    transaction: null,
+    delivered: null,
+  };
+  for (const entry of record.entries) takeIn(summary, entry, record.asked);
+  return summary;
+}
+
+function takeIn(summary: PaymentSummary, entry: Entry, asked: PaymentRecord["asked"]): void {
+  switch (entry.kind) {
+    case "request":
+      summary[entry.operation] = { ...open, count: asked[entry.operation] };
+      return;
+    case "answer": {
+      const { outcome, transaction } = entry.result;
+      summary[entry.operation] = viewOf(entry, asked[entry.operation]);
+      if (transaction !== undefined) summary.transaction = transaction;
+      if (outcome === "settled") summary.settledAt ??= entry.at;
+      return;
+    }
+    case "unrouted": {
+      const { method, path, status, message } = entry;
+      summary.unrouted = { method, path, status, message };
+      return;
+    }
+    case "delivery":
+      summary.delivered = entry.fate === "delivered";
+      return;
+    case "settlement":
+      if (entry.step !== "delivered") summary.ledger = entry.step;
+      if (entry.step === "settled" || entry.step === "recovered") summary.settledAt ??= entry.at;
+      // What was mined may be undone.
+      if (entry.step === "reorganized" || entry.step === "failed") summary.settledAt = null;
+      if ("transaction" in entry) summary.transaction = entry.transaction;
+      return;
+    case "transaction":
+      summary.transaction ??= entry.transaction;
+  }
+}
+
+const nothingSaid = { status: null, reason: null, message: null, situation: null, chainTime: null };
+const open = { outcome: "open", ...nothingSaid, tookMs: null, at: null };
+
+function viewOf(answer: AnswerEntry, count: number): OperationView {
+  const { status = null, tookMs, result, at } = answer;
+  const { outcome, reason = null, message = null, situation = null, chainTime } = result;
+  return {
+    ...{ outcome, status, reason, message, situation, tookMs, count, at },
+    chainTime: chainTime === undefined ? null : `${chainTime}`,
+  };
+}
+
+/** Who pays what on which network, as lists of payments have it. */
+type PaymentTerms = {
+  network: string | null;
+  payer: string | null;
+  /** The payer's name, if it is a test payer. */
+  payerName: string | null;
+  /** In the asset's smallest unit. */
+  amount: string | null;
+  asset: string | null;
+  /** How the amount is shown; null if the token is unknown. */
+  token: TokenUnits | null;
+};
+
+/** A payment, or the body of a request in which none could be read. */
+type RequestOrBody = { request: PaymentRequest | undefined; received: ReceivedBody | undefined };
+
+/** The terms of a payment, or else what is named in a body that is none, so that its sender finds it among the others. */
+export function termsOf(
+  request: RequestOrBody,
+  { networks = builtInNetworks, tokens }: KnownNames,
+): PaymentTerms {
+  const { network, payer, value, asset } = namedBy(request, networks);
+  // A payment header of version 1 names no token: the network's own is meant.
+  const token = asset === undefined ? network?.usdc : knownToken(network, asset, tokens);
+  return {
+    network: network?.name ?? null,
+    payer: payer ?? null,
+    payerName: nameOfTestPayer(payer ?? "") ?? null,
+    amount: value === undefined ? null : `${value}`,
+    asset: asset ?? null,
+    token: token === undefined ? null : unitsOf(token),
+  };
+}
+
+type Named = {
+  network?: Network | undefined;
+  payer?: string | undefined;
+  value?: bigint | undefined;
+  asset?: string | undefined;
+};
+
+function namedBy({ request, received }: RequestOrBody, networks: NetworkRegistry): Named {
+  if (request !== undefined) {
+    const { knownNetwork: network, payment, requirements } = request;
+    return { network, payer: payment.payer, value: payment.limit, asset: requirements.asset };
+  }
+  const names = received && namesIn(readInput(received.text).input, networks);
+  return { ...names, asset: names?.assets[0] };
+}
+
+/** The summaries of the newest payments, so many at most, newest first. */
+export function newestSummaries(
+  timeline: Pick<Timeline, "records">,
+  names: KnownNames,
+  limit?: number,
+): PaymentSummary[] {
+  const newestFirst = [...timeline.records()].sort((a, b) => b.firstSeenAt - a.firstSeenAt);
+  return summariesOf(newestFirst.slice(0, limit), names);
+}
+
+/** The summaries of these records. One that cannot be summed up hides no other. */
+export function summariesOf(records: Iterable<PaymentRecord>, names: KnownNames = {}): PaymentSummary[] {
+  return [...records].flatMap((record) => {
+    try {
+      return summaryOf(record, names);
+    } catch (error) {
+      warnOfObserver("A payment could not be summed up for the studio", error);
+      return [];
+    }
+  });
+}
