@@ -20,7 +20,7 @@ import {
   tokenOption,
 } from "../kit/command.ts";
 import { readInputFile, readText } from "../kit/files.ts";
-import { askThere } from "./look-up.ts";
+import { lookUpPayment } from "./look-up-payment.ts";
 
 /** Longer than any payment, shorter than what would be read by mistake. */
 const mostBytes = 1_048_576;
@@ -53,10 +53,10 @@ export const explainCommand = defineCommand({
     const given = await readWhat(what);
     const { input } = readInput(given);
     const facilitatorContracts = resolveFacilitatorContracts(contractsOf(contracts));
-    const there =
+    const lookup =
       url === undefined
         ? undefined
-        : await askThere({
+        : await lookUpPayment({
             url,
             token,
             payment: namedPayment(input, networks),
@@ -75,19 +75,19 @@ export const explainCommand = defineCommand({
         time !== undefined ? `the clock at ${url}` : at === undefined ? "this machine's clock" : undefined,
     });
     const names = new Set<string>(findings.map(({ mistake }) => mistake));
-    const more = (there?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));
+    const more = (lookup?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));
     const about = { kind, ...(says !== undefined && { says }) };
     return {
       json: {
         ...{ ...about, findings: sortByRank([...findings, ...more]) },
-        ...(there !== undefined && { seen: there.seen ?? null }),
+        ...(lookup !== undefined && { seen: lookup.seen ?? null }),
       },
       text: [
         formatExplanations(sortByRank([...findings.map(explanationOf), ...more]), {
           ...about,
-          ...(there !== undefined && { known: there.known }),
+          ...(lookup !== undefined && { known: lookup.known }),
         }),
-        ...(there === undefined ? [] : [there.told]),
+        ...(lookup === undefined ? [] : [lookup.summary]),
       ].join("\n\n"),
       code: findings.length + more.length === 0 ? 0 : 1,
     };

@@ -44,15 +44,16 @@ export const logs = defineCommand({
         return [];
       }
     }
-    const seen = new Map<string, number>();
+    const seen = new Map<string, string>();
     /** Writes what has ended since these payments were last seen, in the order of the answers. */
     async function show(payments: readonly PaymentSummary[]): Promise<void> {
       const unseen = payments.flatMap(endedOf).filter(({ payment, operation, view }) => {
         const isSettled = view.outcome === "settled";
         const key = `${isSettled ? "settled" : operation} ${payment.id}`;
-        const count = isSettled ? 1 : view.count;
-        const isNew = seen.get(key) !== count;
-        seen.set(key, count);
+        // Of requests at the same time, each answer has the same count.
+        const answer = isSettled ? "" : `${view.count} ${view.at}`;
+        const isNew = seen.get(key) !== answer;
+        seen.set(key, answer);
         return isNew;
       });
       for (const one of unseen.toSorted((a, b) => a.at - b.at)) {

@@ -56,3 +56,31 @@ test("no line is explained while there is no time for it", () => {
   expect(line).toMatchObject({ operation: "verify", outcome: "invalid", reason, message });
   expect(line?.fix).toContain("x402-kit why 0x");
 });
+
+test("a verify is explained by its own refusal, and not by that of an earlier settle", () => {
+  const lines: PaymentLine[] = [];
+  const timeline = createTimeline("the service");
+  onTestFinished(() => timeline.close());
+  const context = { contracts: { mainnet: contract, testnet: contract } } as const;
+  followPayments(timeline, context, (line) => lines.push(line), { spend: (work) => work() });
+  const payment = examplePayment({ payTo: contract, resource: "" });
+  const { settlementId } = payment;
+  for (const [operation, refusal] of [
+    ["settle", "insufficient_funds"],
+    ["verify", "invalid_transaction_state"],
+  ] as const) {
+    const result = { outcome: "invalid", reason: refusal } as const;
+    const about = {
+      serviceId: "the service",
+      requestId: operation,
+      operation,
+      settlementId,
+      payment,
+    } as const;
+    publish("answer", { ...about, status: 200, result, tookMs: 3 });
+  }
+  expect(lines.map(({ more }) => more)).toEqual([
+    "docs/errors.md#insufficient_funds",
+    "docs/errors.md#invalid_transaction_state",
+  ]);
+});

@@ -1,6 +1,6 @@
 import type { RefusalContext, RefusalExplanation } from "../../observe/explain/explanations.ts";
 import { explainRecord } from "../../observe/studio/payment-detail.ts";
-import { summaryOf } from "../../observe/timeline/summary.ts";
+import { summaryOf } from "../../observe/timeline/record-views.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import { errorsSection } from "../../protocol/catalogue-texts.ts";
 import { self } from "../../util/self-command.ts";
@@ -26,10 +26,10 @@ export function followPayments(
 ): () => void {
   return timeline.onEntry((entry, [record]) => {
     if (record === undefined || (entry.kind !== "answer" && entry.kind !== "unrouted")) return;
-    const operation = entry.kind === "answer" ? entry.operation : null;
-    const ended = endedOf(summaryOf(record, context)).find((one) => one.operation === operation);
+    const operation = entry.kind === "answer" ? entry.operation : undefined;
+    const ended = endedOf(summaryOf(record, context)).find((one) => one.operation === (operation ?? null));
     if (ended === undefined) return;
-    const explain = () => explainRecord(record, context);
+    const explain = () => explainRecord(record, context, { operation });
     const line = lineOf(ended, isGood(ended) ? [] : (budget.spend(explain) ?? [adviceToAsk(ended)]));
     write({ ...line, transaction: entry.kind === "answer" ? (entry.result.transaction ?? null) : null });
   });

@@ -1,6 +1,6 @@
 import { nonceMember } from "../../methods/nonce-member.ts";
-import { isAbout } from "../../observe/timeline/match-calls.ts";
 import type { PaymentRecord } from "../../observe/timeline/record.ts";
+import { isAbout } from "../../observe/timeline/record.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";

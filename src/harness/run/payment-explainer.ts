@@ -47,7 +47,7 @@ export function createPaymentExplainer(
   return {
     chain,
     async list() {
-      const { newestSummaries } = await import("../../observe/timeline/summary.ts");
+      const { newestSummaries } = await import("../../observe/timeline/record-views.ts");
       return newestSummaries(known(), context);
     },
     async explain(id) {

@@ -13,11 +13,10 @@ import { isErc6492 } from "../../protocol/signed-payment.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import { kitVersion } from "../../util/self-command.ts";
-import type { ExplainContext } from "../explain/explain-input.ts";
+import type { ExplainContext } from "../explain/explain-terms.ts";
 import { shownBody } from "../studio/payment-detail.ts";
-import { linesOf } from "../timeline/lines.ts";
 import { newestJudged, type PaymentRecord } from "../timeline/record.ts";
-import { summaryOf } from "../timeline/summary.ts";
+import { linesOf, summaryOf } from "../timeline/record-views.ts";
 import type { Capture, CapturedChain } from "./capture-format.ts";
 import type { ReadableChain } from "./chain-questions.ts";
 

@@ -17,7 +17,7 @@ import { withTimeout } from "../../util/with-timeout.ts";
 import type { PaymentChain } from "../studio/payment-detail.ts";
 import type { TransactionView } from "../studio/payment-view.ts";
 import type { PaymentRecord } from "../timeline/record.ts";
-import { summaryOf } from "../timeline/summary.ts";
+import { summaryOf } from "../timeline/record-views.ts";
 
 /** A chain that a capture reads. No transactions are sent. */
 export type ReadableChain = {

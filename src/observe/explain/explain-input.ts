@@ -1,55 +1,27 @@
 import { parsePaymentRequest } from "../../methods/methods.ts";
-import type { Address } from "../../protocol/hex.ts";
-import { sameAddress } from "../../protocol/hex.ts";
-import { type Finding, finding, sortByRank } from "../../protocol/mistakes.ts";
+import { reasons } from "../../protocol/catalogue.ts";
+import { adviceOnReason, reasonTexts } from "../../protocol/catalogue-texts.ts";
+import { type Finding, finding, mistakes, sortByRank } from "../../protocol/mistakes.ts";
 import {
-  type Asset,
   builtInNetworks,
   formatNetwork,
   type Network,
   type NetworkRegistry,
-  type NetworkTier,
 } from "../../protocol/networks.ts";
-import { address } from "../../protocol/primitives.ts";
-import { adviceOnPower, expiryMarginSeconds, powerOfTenBetween } from "../../protocol/refusals.ts";
-import {
-  formatAmount,
-  type KnownTokens,
-  knownToken,
-  parseAmount,
-  type TokenUnits,
-  unitsOf,
-} from "../../protocol/token-units.ts";
-import { isBytes32, parseUint256 } from "../../protocol/wire-values.ts";
+import type { X402Version } from "../../protocol/requests.ts";
+import { isBytes32 } from "../../protocol/wire-values.ts";
 import { showValue } from "../../util/text.ts";
+import { explainAuthorization } from "./explain-authorization.ts";
 import {
-  type AnswerMembers,
-  amountMemberOf,
+  type ExplainContext,
   explainExtra,
   explainOffer,
-  explainRefusedAnswer,
-  explainUnread,
-  paymentFor,
-  requirementsFor,
-} from "./explain-exchange.ts";
-import { explainSignature } from "./explain-signature.ts";
+  explainTerms,
+  missing,
+  type Side,
+  tokenAsked,
+} from "./explain-terms.ts";
 import { type Input, isRecord, readInput } from "./read-input.ts";
-
-/** What payments are compared with. */
-export type ExplainContext = {
-  /** The known networks; the built-in ones by default. */
-  networks?: NetworkRegistry | undefined;
-  /** The facilitator contract of each tier of networks. */
-  contracts: Readonly<Record<NetworkTier, Address>>;
-  /** The tokens that the facilitator takes; the USDC of each network by default. */
-  tokens?: KnownTokens | undefined;
-  /** Unix seconds, by the chain where there is one; undefined where the times of a payment are not to be judged. */
-  now: bigint | undefined;
-  /** Whose time `now` is, such as `this machine's clock`, where what is said of the times is to name it. */
-  clock?: string | undefined;
-  /** Whether the signature was found good, maybe by the payer's wallet contract, which is not asked here. */
-  signatureHeld?: boolean | undefined;
-};
 
 /** The kind of the explained text, and all findings, worst first. */
 export type Explanation = {
@@ -58,17 +30,6 @@ export type Explanation = {
   findings: readonly Finding[];
   /** The content of an answer, if nothing is wrong with it. */
   says?: string;
-};
-
-type Version = 1 | 2;
-
-/** One half of a request: the payment or the requirements. */
-type Side = {
-  at: string;
-  value: Record<string, unknown>;
-  network: Network | undefined;
-  /** Requirements in the short form of version 1, which leaves out scheme and payTo. */
-  isShort: boolean;
 };
 
 /**
@@ -152,8 +113,8 @@ function explainRequest(payload: unknown, requirements: unknown, context: Explai
   return explainUnread({ payload, requirements: terms, at: named }, context.networks ?? builtInNetworks);
 }
 
-function readVersion(payload: Record<string, unknown>, findings: Finding[]): Version {
-  const looksLike: Version = isRecord(payload.accepted) ? 2 : 1;
+function readVersion(payload: Record<string, unknown>, findings: Finding[]): X402Version {
+  const looksLike: X402Version = isRecord(payload.accepted) ? 2 : 1;
   const version = payload.x402Version;
   if (version !== 1 && version !== 2) {
     findings.push(missing("paymentPayload.x402Version", version, "1 or 2"));
@@ -170,7 +131,7 @@ function readVersion(payload: Record<string, unknown>, findings: Finding[]): Ver
 function readSide(
   at: string,
   value: Record<string, unknown>,
-  version: Version,
+  version: X402Version,
   findings: Finding[],
   { networks = builtInNetworks }: ExplainContext,
 ): Side {
@@ -185,7 +146,7 @@ function readSide(
 function readNetwork(
   at: string,
   name: unknown,
-  version: Version,
+  version: X402Version,
   findings: Finding[],
   networks: NetworkRegistry,
 ): Network | undefined {
@@ -202,190 +163,16 @@ function readNetwork(
   return other;
 }
 
-/** What the seller asks for: amount, asset, payTo. */
-function explainTerms(
-  { at, value, isShort }: Side,
-  network: Network | undefined,
-  context: ExplainContext,
-): Finding[] {
-  const findings: Finding[] = [];
-  const amountName = amountMemberOf(value);
-  const units = unitsAsked({ value, network }, context);
-  findings.push(...explainNumber(`${at}.${amountName}`, value[amountName], units));
-  if (value[amountName] === "0") {
-    const facts = { got: '"0"', expected: "more than nothing" };
-    findings.push(finding("amount-zero", `${at}.${amountName}`, facts));
-  }
-  if (network === undefined) return findings;
-
-  const { networks = builtInNetworks, tokens } = context;
-  const configured = tokens?.[network.name] ?? [];
-  const taken = configured.length > 0 ? configured : [network.usdc];
-  const { asset } = value;
-  if (!isAddress(asset)) {
-    const addresses = taken.map((token) => token.address).join(" or ");
-    findings.push(missing(`${at}.asset`, asset, `the token's address, ${addresses}`));
-  } else if (!taken.some(({ address }) => sameAddress(address, asset))) {
-    const home = networks.all.find((one) => sameAddress(one.usdc.address, asset));
-    const or = configured.length > 0 ? "" : ", or an asset that the facilitator was configured for";
-    const listed = taken.map((token) => `${token.address} (${unitsOf(token).symbol} on ${network.name})`);
-    findings.push(
-      finding("wrong-asset", `${at}.asset`, {
-        got: home === undefined ? asset : `${asset}, which is ${unitsOf(home.usdc).symbol} on ${home.name}`,
-        expected: `${listed.join(" or ")}${or}`,
-      }),
-    );
-  }
-  const payTo = isShort ? (value.payTo === undefined ? value.recipient : value.payTo) : value.payTo;
-  if (payTo !== undefined || !isShort) {
-    findings.push(...explainContract("pay-to-is-not-the-contract", `${at}.payTo`, payTo, network, context));
-  }
-  return findings;
-}
-
-/** Whether an address is the facilitator contract of the network. */
-function explainContract(
-  mistake: "pay-to-is-not-the-contract" | "signed-for-another-recipient",
-  at: string,
-  value: unknown,
-  { tier, name }: Network,
-  { contracts }: ExplainContext,
-): Finding[] {
-  const expected = `${contracts[tier]} (the facilitator contract on ${name})`;
-  if (!isAddress(value)) return [missing(at, value, expected)];
-  if (sameAddress(value, contracts[tier])) return [];
-  const otherTier = sameAddress(value, contracts[tier === "mainnet" ? "testnet" : "mainnet"]);
-  return [finding(otherTier ? "other-tier" : mistake, at, { got: value, expected })];
-}
-
-function explainAuthorization(
-  payload: unknown,
-  asked: Side | undefined,
-  network: Network | undefined,
-  context: ExplainContext,
-): Finding[] {
-  const at = "paymentPayload.payload";
-  if (!isRecord(payload)) return [missing(at, payload, "an object with signature and authorization")];
-  const { authorization, signature } = payload;
-  if (!isRecord(authorization)) return [missing(`${at}.authorization`, authorization, "an object")];
-  const findings: Finding[] = [];
-  const units = unitsAsked(asked ?? { value: {}, network }, context);
-  const number = (name: string, unitsOfIt?: TokenUnits) => {
-    const given = authorization[name];
-    findings.push(...explainNumber(`authorization.${name}`, given, unitsOfIt));
-    return typeof given === "string" ? (parseUint256(given) ?? undefined) : undefined;
-  };
-  const value = number("value", units);
-  const validAfter = number("validAfter");
-  const validBefore = number("validBefore");
-  if (!isAddress(authorization.from)) {
-    findings.push(missing("authorization.from", authorization.from, "the payer's address"));
-  }
-  if (!isBytes32(authorization.nonce)) {
-    const expected = "32 bytes: 0x and 64 hexadecimal digits";
-    findings.push(missing("authorization.nonce", authorization.nonce, expected));
-  }
-  if (network !== undefined) {
-    const mistake = "signed-for-another-recipient";
-    findings.push(...explainContract(mistake, "authorization.to", authorization.to, network, context));
-  }
-  if (value !== undefined && asked !== undefined) {
-    findings.push(...explainAmounts(value, asked, units));
-  }
-  findings.push(...explainTimes(validAfter, validBefore, context));
-  if (context.signatureHeld !== true) {
-    const { tokens } = context;
-    const required = asked?.value;
-    findings.push(...explainSignature({ authorization, signature, network, required, tokens }));
-  }
-  return findings;
-}
-
 function isOfAnotherSigner({ mistake }: Finding): boolean {
   return mistake === "signed-with-another-domain" || mistake === "signed-by-another-key";
 }
 
-/** The token that one half names; undefined where it names none that is known. */
-function tokenAsked(
-  { value, network }: Pick<Side, "value" | "network">,
-  { tokens }: ExplainContext,
-): Asset | undefined {
-  return typeof value.asset === "string" ? knownToken(network, value.asset, tokens) : undefined;
-}
-
-/** How the amounts of one half are shown: in the units of its token, or of the network's USDC. */
-function unitsAsked(side: Pick<Side, "value" | "network">, context: ExplainContext): TokenUnits {
-  const { network } = side;
-  const configured = network && context.tokens?.[network.name]?.[0];
-  const token = tokenAsked(side, context) ?? configured ?? network?.usdc;
-  return unitsOf(token ?? { name: "USDC", decimals: 6 });
-}
-
-function explainAmounts(value: bigint, { at, value: terms }: Side, units: TokenUnits): Finding[] {
-  const name = amountMemberOf(terms);
-  const required = typeof terms[name] === "string" ? parseUint256(terms[name]) : null;
-  if (required === null || required === value) return [];
-  const facts = {
-    got: `${value} (${formatAmount(value, units)})`,
-    expected: `${required} (${formatAmount(required, units)}), as ${at}.${name} asks`,
-  };
-  const power = powerOfTenBetween(value, required);
-  if (power === undefined) return [finding("amount-differs", "authorization.value", facts)];
-  const fix = adviceOnPower(power, units);
-  return [finding("amount-off-by-decimals", "authorization.value", { ...facts, fix })];
-}
-
-function explainTimes(
-  validAfter: bigint | undefined,
-  validBefore: bigint | undefined,
-  { now, clock }: Pick<ExplainContext, "now" | "clock">,
-): Finding[] {
-  const findings: Finding[] = [];
-  const inMilliseconds = (time: bigint | undefined) =>
-    time !== undefined && time > 100_000_000_000n && time < 100_000_000_000_000n;
-  for (const [name, time] of Object.entries({ validAfter, validBefore })) {
-    if (time === undefined || !inMilliseconds(time)) continue;
-    const facts = { got: `${time}`, expected: `${time / 1000n}` };
-    findings.push(finding("times-in-milliseconds", `authorization.${name}`, facts));
-  }
-  if (now === undefined) return findings;
-  if (validAfter !== undefined && !inMilliseconds(validAfter) && validAfter >= now) {
-    const got = `${validAfter}, ${validAfter - now} s ahead of ${clock ?? "the clock"}`;
-    findings.push(finding("not-valid-yet", "authorization.validAfter", { got, expected: `below ${now}` }));
-  }
-  if (validBefore !== undefined && validBefore < now + expiryMarginSeconds) {
-    const distance = validBefore < now ? `${now - validBefore} s ago` : `in ${validBefore - now} s`;
-    const got = `${validBefore}, ${distance}${clock === undefined ? "" : ` by ${clock}`}`;
-    const expected = `at least ${now + expiryMarginSeconds}`;
-    findings.push(finding("expired", "authorization.validBefore", { got, expected }));
-  }
-  return findings;
-}
-
-/** Whether something is a uint256 as the protocol writes it; an amount of these units may be given in whole tokens. */
-function explainNumber(at: string, value: unknown, units: TokenUnits | undefined): Finding[] {
-  if (typeof value === "string" && parseUint256(value) !== null) return [];
-  if (typeof value === "string" && /^[1-9]\d{77,}$/.test(value)) {
-    return [finding("number-too-large", at, { got: showValue(value), expected: "below 2^256" })];
-  }
-  const unreadable = missing(at, value, "a string of decimal digits");
-  if (units === undefined) return [unreadable];
-  const { symbol, decimals } = units;
-  const text = typeof value === "string" && value.length < 100 ? value : "";
-  const [, digits = "", unit = ""] = /^\$?(\d*\.?\d+)\s*(\D.*)?$/.exec(text) ?? [];
-  const inTokens = parseAmount(digits, decimals);
-  if (
-    inTokens !== undefined &&
-    ["", "usd", "usdc", "$", symbol.toLowerCase()].includes(unit.toLowerCase()) &&
-    /[^\d\s]/.test(text)
-  ) {
-    return [finding("amount-in-dollars", at, { got: showValue(value), expected: `"${inTokens}"` })];
-  }
-  return [unreadable];
-}
-
 /** Checks the offers of a 402, as far as possible before anything is signed. */
-function explainChallenge(accepts: readonly unknown[], version: Version, context: ExplainContext): Finding[] {
+function explainChallenge(
+  accepts: readonly unknown[],
+  version: X402Version,
+  context: ExplainContext,
+): Finding[] {
   const each = accepts.map((entry, index) => {
     const at = `accepts[${index}]`;
     if (!isRecord(entry)) return [missing(at, entry, "an object")];
@@ -427,11 +214,112 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
   return { findings: [explainRefusedAnswer(fields)] };
 }
 
-/** A member that is not there, or not what it is to be. */
-function missing(at: string, value: unknown, expected: string): Finding {
-  return finding("missing-member", at, { got: showValue(value), expected });
+/** Both halves of a request. `at`: what the requirements are called. */
+type Halves = { payload: unknown; requirements: unknown; at: string };
+
+/**
+ * What the service itself says of a request that it cannot read. For requests in which nothing else was found: what it
+ * refuses must never be said to be right.
+ */
+function explainUnread({ payload, requirements, at }: Halves, networks: NetworkRegistry): Finding[] {
+  const body = { paymentPayload: payload, paymentRequirements: requirements };
+  const parsed = parsePaymentRequest(body, networks);
+  if (parsed.ok) {
+    const { identifierProblem } = parsed;
+    return identifierProblem === undefined
+      ? []
+      : [finding("missing-member", "paymentPayload.extensions", { expected: identifierProblem })];
+  }
+  const { message, at: path = "" } = parsed.invalid;
+  const problem = message.slice(path.length);
+  const found = path
+    .split(".")
+    .reduce<unknown>((value, name) => (isRecord(value) ? value[name] : value), body);
+  return [
+    finding("missing-member", path.replace(/^paymentRequirements/, at), {
+      ...(path !== "" && { got: showValue(found) }),
+      expected: problem.replace(/^:? (?:must be )?/, ""),
+    }),
+  ];
 }
 
-function isAddress(value: unknown): value is Address {
-  return address.safeParse(value).success;
+/** The requirements that a payment header of version 1, which has none, can be meant for. */
+function requirementsFor(payload: Record<string, unknown>, network: Network | undefined): unknown {
+  const { authorization } = isRecord(payload.payload) ? payload.payload : {};
+  const { value, to } = isRecord(authorization) ? authorization : {};
+  const asset = network?.usdc.address;
+  return { scheme: "exact", network: payload.network, maxAmountRequired: value, asset, payTo: to };
+}
+
+/** A payment that a payer could make for an offer of a challenge. */
+function paymentFor(offer: Record<string, unknown>, version: X402Version): unknown {
+  const account = `0x${"01".repeat(20)}`;
+  const authorization = {
+    ...{ from: account, to: account, value: "1", validAfter: "0", validBefore: "1" },
+    nonce: `0x${"01".repeat(32)}`,
+  };
+  const payload = { signature: "0x", authorization };
+  return version === 1
+    ? { x402Version: 1, scheme: "exact", network: offer.network, payload }
+    : { x402Version: 2, accepted: offer, payload };
+}
+
+/** The members of an answer that are read, as they came. */
+type AnswerMembers = {
+  success?: unknown;
+  isValid?: unknown;
+  network?: unknown;
+  errorReason?: unknown;
+  invalidReason?: unknown;
+  errorMessage?: unknown;
+  invalidMessage?: unknown;
+  transaction?: unknown;
+  /** Of the catalogue; other facilitators do not say it. */
+  situation?: unknown;
+  /** Of a problem: an answer without a verdict. */
+  type?: unknown;
+};
+
+/** Reasons that do not follow from the request, or whose advice says already how to find out what in it leads there. */
+const beyondRequest = [
+  "insufficient_funds",
+  "invalid_transaction_state",
+  "invalid_payload",
+  "invalid_exact_evm_payload_undeployed_smart_wallet",
+];
+
+const noVerdict =
+  "The request or the service was in no state to be judged: the answer decides nothing of the payment.";
+
+/** Explains an answer that is no success by its reason. */
+function explainRefusedAnswer(answer: AnswerMembers): Finding {
+  const { errorReason, errorMessage, situation } = answer;
+  const given = errorReason ?? answer.invalidReason;
+  const message = errorMessage ?? answer.invalidMessage;
+  const sentence = typeof message === "string" && message !== "" ? message : undefined;
+  const at = "success" in answer || errorReason !== undefined ? "errorReason" : "invalidReason";
+  const got = sentence === undefined ? showValue(given) : `${showValue(given)}: ${sentence}`;
+  // Of the reasons that are known, those that refuse nothing.
+  const isUndetermined =
+    typeof given === "string" && Object.hasOwn(reasonTexts, given) && !Object.hasOwn(reasons, given);
+  const mistake = isUndetermined ? "undetermined" : "refused";
+  if (typeof given !== "string") {
+    return finding(mistake, at, { got, why: "The answer names no reason." });
+  }
+  const reason = (isUndetermined ? problemOf(answer) : undefined) ?? given;
+  const advice = adviceOnReason(reason, situation);
+  if (advice === undefined) {
+    const why = "The reason is none of this facilitator's: the one that gave it has to say what it means.";
+    return finding(mistake, at, { got, why });
+  }
+  const isInRequest = !isUndetermined && !beyondRequest.includes(reason);
+  const fix = isInRequest ? `${advice.fix} ${mistakes.refused.fix}` : advice.fix;
+  return finding(mistake, at, { got, fix, reason, why: advice.why || noVerdict });
+}
+
+/** The name of the problem that an answer is; undefined for others. */
+function problemOf({ type }: AnswerMembers): string | undefined {
+  const [, name] =
+    (typeof type === "string" && /^urn:x402-facilitator-kit:problem:([a-z-]+)$/.exec(type)) || [];
+  return name !== undefined && adviceOnReason(name, undefined) !== undefined ? name : undefined;
 }

@@ -7,8 +7,8 @@ import { isProblem } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { knownToken } from "../../protocol/token-units.ts";
 import { escapeControls, isMasked } from "../../util/text.ts";
-import type { Explanation } from "./explain-input.ts";
-import { type ExplainContext, explain } from "./explain-input.ts";
+import { type Explanation, explain } from "./explain-input.ts";
+import type { ExplainContext } from "./explain-terms.ts";
 
 /** A mistake in a payment, and its fix. */
 export type RefusalExplanation = {

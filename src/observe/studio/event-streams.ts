@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
-import { type KnownNames, summariesOf } from "../timeline/summary.ts";
+import { type KnownNames, summariesOf } from "../timeline/record-views.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 
 /** No more than this waits for a reader; what follows is written when it has read on. */

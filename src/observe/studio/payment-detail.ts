@@ -1,10 +1,11 @@
 import { methods } from "../../methods/methods.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import type { Operation } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { parseJson } from "../../util/json.ts";
 import { maskSecrets } from "../../util/text.ts";
-import type { ExplainContext } from "../explain/explain-input.ts";
+import type { ExplainContext } from "../explain/explain-terms.ts";
 import {
   explainLostAnswer,
   explainRefusal,
@@ -13,9 +14,8 @@ import {
   requestBodyOf,
 } from "../explain/explanations.ts";
 import { isRecord } from "../explain/read-input.ts";
-import { linesOf } from "../timeline/lines.ts";
 import { chainTimeOf, type PaymentRecord, receivedIn } from "../timeline/record.ts";
-import { summaryOf } from "../timeline/summary.ts";
+import { linesOf, summaryOf } from "../timeline/record-views.ts";
 import type { OperationView, PaymentDetail, PaymentSummary, TransactionView } from "./payment-view.ts";
 import { explainReceived, explainUse, receivedView, settledHere, usedReason } from "./refusal-details.ts";
 
@@ -50,7 +50,7 @@ export async function describePayment(
     answers: newestAnswers(record),
     timeline,
     omitted,
-    explanations: explainRecord(record, context, use),
+    explanations: explainRecord(record, context, { use }),
   };
 }
 
@@ -92,11 +92,12 @@ function mayBeUsedElsewhere(summary: PaymentSummary, timeline: PaymentDetail["ti
   return refusalsOfUsed.has(refused.reason) || stepsOfFailed.has(summary.ledger);
 }
 
-function refusedOperation({ settle, verify }: PaymentSummary): OperationView | undefined {
-  const refused = [settle, verify].find(
-    (operation) => operation !== null && !["open", "valid", "settled"].includes(operation.outcome),
-  );
-  return refused ?? undefined;
+/** The newest refusal of an operation; of settle, or else verify, where none is named. */
+function refusedOperation(summary: PaymentSummary, operation?: Operation): OperationView | undefined {
+  const views = operation === undefined ? [summary.settle, summary.verify] : [summary[operation]];
+  return views
+    .flatMap((view) => view ?? [])
+    .find(({ outcome }) => !["open", "valid", "settled"].includes(outcome));
 }
 
 /** Whether the caller left, and not because its request could not be read. */
@@ -107,12 +108,12 @@ function isAbandoned({ outcome, reason }: OperationView): boolean {
 /**
  * Why the newest of a payment's refusals was one.
  *
- * @param use how its authorization was used elsewhere, where that is known
+ * @param known how its authorization was used elsewhere, and which operation is asked about
  */
 export function explainRecord(
   record: PaymentRecord,
   context: RefusalContext,
-  use?: PaymentUse,
+  { use, operation }: { use?: PaymentUse | undefined; operation?: Operation | undefined } = {},
 ): RefusalExplanation[] {
   const { request, body } = record;
   const summary = summaryOf(record, context);
@@ -122,7 +123,7 @@ export function explainRecord(
     const reason = unrouted.status === 404 ? "not-found" : "method-not-allowed";
     return explainRefusal({ reason, message: unrouted.message, request, at: summary.lastSeenAt }, context);
   }
-  const refused = refusedOperation(summary);
+  const refused = refusedOperation(summary, operation);
   const isLost = refused === undefined ? summary.delivered === false : isAbandoned(refused);
   if (isLost) return [explainLostAnswer(summary.ledger)];
   if (refused === undefined) return [];

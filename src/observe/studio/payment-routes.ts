@@ -6,7 +6,7 @@ import type { PaymentRequest } from "../../protocol/requests.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import type { RefusalContext } from "../explain/explanations.ts";
 import type { PaymentRecord } from "../timeline/record.ts";
-import { newestSummaries } from "../timeline/summary.ts";
+import { newestSummaries } from "../timeline/record-views.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import { eventRoute } from "./event-streams.ts";
 import { bodyOf, describePayment, type PaymentChain } from "./payment-detail.ts";

@@ -2,7 +2,7 @@ import type { Attributes, Context, Link, Span, SpanContext } from "@opentelemetr
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { TraceHeaders } from "../channels/channels.ts";
-import type { AnswerEntry, PaymentRecord, RequestEntry } from "../timeline/record.ts";
+import type { AnswerEntry, ChecksEntry, PaymentRecord, RequestEntry } from "../timeline/record.ts";
 import { contextAfter, readTraceparent, type TraceContext } from "./trace-context.ts";
 
 type OpenRequest = {
@@ -61,9 +61,10 @@ export function createRequestSpans(
       const { requestId, operation, headers, status, result, tookMs } = answer;
       const { outcome, reason, transaction } = result;
       const request = open.get(requestId);
-      const check = entries
-        .flatMap((entry) => (entry.kind === "checks" && entry.requestId === requestId ? entry.checks : []))
-        .findLast(({ refusal }) => refusal !== undefined)?.check;
+      const last = entries.findLast(
+        (entry): entry is ChecksEntry => entry.kind === "checks" && entry.requestId === requestId,
+      );
+      const check = last?.checks.find(({ refusal }) => refusal !== undefined)?.check;
       const span =
         request?.span ??
         tracer.startSpan(

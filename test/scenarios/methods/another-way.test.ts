@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFin
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { selector } from "../../../src/chain/views.ts";
 import { buildRequirements } from "../../../src/methods/exact-eip3009/payload.ts";
-import { summariesOf } from "../../../src/observe/timeline/summary.ts";
+import { summariesOf } from "../../../src/observe/timeline/record-views.ts";
 import { createTimeline } from "../../../src/observe/timeline/timeline.ts";
 import { addressWord, type Hex, toHex, uintWord } from "../../../src/protocol/hex.ts";
 import { settlementId } from "../../../src/protocol/signed-payment.ts";

@@ -15,7 +15,7 @@ import {
   noticeAmount,
   pay,
   tokenOf,
-} from "./state.ts";
+} from "./page-state.ts";
 import { describeTime, parseTime, timeForms, writeTime } from "./times.ts";
 
 /** What can be done to the local chains: pay as a test payer, with any terms and times, and reset. */

@@ -2,8 +2,8 @@ import { forTimes } from "../../../methods/exact-eip3009/payment-times.ts";
 import { formatUnits } from "../../../protocol/token-units.ts";
 import type { PaymentDetail } from "../payment-view.ts";
 import { Button } from "./controls.tsx";
+import { act, ask, command, copyText, draft, isLocal, notice, pay, place, tokenOf } from "./page-state.ts";
 import { requestTimeOf, scenarioOf, vitestOf } from "./snippets.ts";
-import { act, ask, command, copyText, draft, isLocal, notice, pay, place, tokenOf } from "./state.ts";
 import { usualTime, writeFromNow } from "./times.ts";
 
 /** What can be done with a payment once more. */

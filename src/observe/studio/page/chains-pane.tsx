@@ -1,18 +1,9 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { formatUnits, parseAmount } from "../../../protocol/token-units.ts";
+import type { ChainView } from "../harness-view.ts";
 import { Select } from "./controls.tsx";
-import {
-  act,
-  type ChainView,
-  chains,
-  coinOf,
-  funding,
-  harness,
-  loadChains,
-  noticeAmount,
-  tokenOf,
-} from "./state.ts";
+import { act, chains, coinOf, funding, harness, loadChains, noticeAmount, tokenOf } from "./page-state.ts";
 
 const refreshEveryMs = 2_000;
 

@@ -1,5 +1,5 @@
 import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
-import { copyText } from "./state.ts";
+import { copyText } from "./page-state.ts";
 
 type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { onClick(): unknown };
 

@@ -13,8 +13,18 @@ import {
   indentJson,
   shorten,
 } from "./format.ts";
+import {
+  atThisPlace,
+  command,
+  detail,
+  funding,
+  isLocal,
+  notice,
+  place,
+  select,
+  tokenOf,
+} from "./page-state.ts";
 import { requestTimeOf } from "./snippets.ts";
-import { atThisPlace, command, detail, funding, isLocal, notice, place, select, tokenOf } from "./state.ts";
 import { DecodedTransaction, Transaction } from "./transaction-details.tsx";
 
 /** Everything about the chosen payment. */

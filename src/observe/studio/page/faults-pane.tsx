@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId } from "preact/hooks";
-import type { FaultDescription, FaultField } from "../fault-form.ts";
+import type { FaultDescription, FaultField, FaultView } from "../harness-view.ts";
 import { Button, Select } from "./controls.tsx";
-import { act, type FaultView, faultForm, faults, harness, loadFaultForm, loadFaults } from "./state.ts";
+import { act, faultForm, faults, harness, loadFaultForm, loadFaults } from "./page-state.ts";
 
 const refreshEveryMs = 1_000;
 

@@ -17,7 +17,7 @@ import {
   select,
   selectedId,
   total,
-} from "./state.ts";
+} from "./page-state.ts";
 
 const rowHeight = 32;
 /** Rows beyond the visible ones, so that fast scrolling shows no gaps. */

@@ -6,7 +6,6 @@ import { DetailPane } from "./detail-pane.tsx";
 import { FaultsPane } from "./faults-pane.tsx";
 import { shorten } from "./format.ts";
 import { PaymentList } from "./list.tsx";
-import { SetupPane } from "./setup-pane.tsx";
 import {
   connected,
   filterNetwork,
@@ -27,7 +26,8 @@ import {
   select,
   selectedId,
   total,
-} from "./state.ts";
+} from "./page-state.ts";
+import { SetupPane } from "./setup-pane.tsx";
 
 /** More are found by the search; a menu of thousands is of no use. */
 const mostPayers = 200;

@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { unitsOf } from "../../../protocol/token-units.ts";
 import { Button, CopyButton, Select } from "./controls.tsx";
+import { copyText, harness } from "./page-state.ts";
 import { type Framework, shopOf } from "./snippets.ts";
-import { copyText, harness } from "./state.ts";
 
 const frameworks: readonly Framework[] = ["express", "hono", "next"];
 

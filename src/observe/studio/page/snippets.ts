@@ -149,38 +149,41 @@ export function shopOf(framework: Framework, { url, apiKey, caip2, payTo, asset 
     "  },",
     "};",
   ];
-  const imports = (name: string, what: string) => [
-    `import { ${what}, x402ResourceServer } from "${name}";`,
+  const { first, module, middleware, uses } = frameworks[framework];
+  return [
+    first,
+    `import { ${middleware}, x402ResourceServer } from "${module}";`,
     'import { HTTPFacilitatorClient } from "@x402/core/server";',
     'import { ExactEvmScheme } from "@x402/evm/exact/server";',
     "",
-  ];
-  switch (framework) {
-    case "express":
-      return [
-        'import express from "express";',
-        ...imports("@x402/express", "paymentMiddleware"),
-        ...facilitator,
-        "const app = express();",
-        "app.use(paymentMiddleware(routes, server));",
-      ].join("\n");
-    case "hono":
-      return [
-        'import { Hono } from "hono";',
-        ...imports("@x402/hono", "paymentMiddleware"),
-        ...facilitator,
-        "const app = new Hono();",
-        "app.use(paymentMiddleware(routes, server));",
-      ].join("\n");
-    case "next":
-      return [
-        "// middleware.ts",
-        ...imports("@x402/next", "paymentProxy"),
-        ...facilitator,
-        "export const proxy = paymentProxy(routes, server);",
-        'export const config = { matcher: ["/report"] };',
-      ].join("\n");
-  }
+    ...facilitator,
+    ...uses,
+  ].join("\n");
 }
 
-export type Framework = "express" | "hono" | "next";
+/** How each of the public packages is used. */
+const frameworks = {
+  express: {
+    first: 'import express from "express";',
+    module: "@x402/express",
+    middleware: "paymentMiddleware",
+    uses: ["const app = express();", "app.use(paymentMiddleware(routes, server));"],
+  },
+  hono: {
+    first: 'import { Hono } from "hono";',
+    module: "@x402/hono",
+    middleware: "paymentMiddleware",
+    uses: ["const app = new Hono();", "app.use(paymentMiddleware(routes, server));"],
+  },
+  next: {
+    first: "// middleware.ts",
+    module: "@x402/next",
+    middleware: "paymentProxy",
+    uses: [
+      "export const proxy = paymentProxy(routes, server);",
+      'export const config = { matcher: ["/report"] };',
+    ],
+  },
+};
+
+export type Framework = keyof typeof frameworks;

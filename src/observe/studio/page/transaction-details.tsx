@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { PaymentDetail, TimelineEntry, TransactionView } from "../payment-view.ts";
 import { Facts, Folded } from "./controls.tsx";
 import { formatBoth, formatGwei } from "./format.ts";
-import { coinOf } from "./state.ts";
+import { coinOf } from "./page-state.ts";
 
 /** What the service knows of the newest transaction that carried a payment. */
 export function Transaction({ entries }: { entries: readonly TimelineEntry[] }) {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { separatorOf } from "../../methods/exact-eip3009/signature-mistakes.ts";
 import { builtInNetworks, networks } from "../../protocol/networks.ts";
-import { otherDomains } from "./explain-signature.ts";
+import { otherDomains } from "./explain-authorization.ts";
 
 describe.each(builtInNetworks.all)("for a payment on $name", (network) => {
   const right = { asset: network.usdc, chainId: network.chainId };

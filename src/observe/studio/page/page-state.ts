@@ -2,7 +2,7 @@ import { computed, signal } from "@preact/signals";
 import { forTimes } from "../../../methods/exact-eip3009/payment-times.ts";
 import { builtInNetworks } from "../../../protocol/networks.ts";
 import { formatAmount, type TokenUnits, unitsOf } from "../../../protocol/token-units.ts";
-import type { FaultForm } from "../fault-form.ts";
+import type { ChainView, FaultForm, FaultView, HarnessView } from "../harness-view.ts";
 import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
 import { usualTime } from "./times.ts";
 
@@ -26,25 +26,6 @@ export const filterPayer = signal("");
 export const selectedId = signal<string | null>(readHash());
 export const detail = signal<PaymentDetail | null>(null);
 
-/** What the chains are; from `GET /harness`. */
-export type HarnessView = {
-  facilitator: { url: string };
-  organization: { id: string; apiKey: string; recipient: string };
-  payers: Record<string, { address: string; privateKey: string }>;
-  networks: Record<
-    string,
-    {
-      chainId: number;
-      caip2: string;
-      /** The mock has no chains. */
-      rpcUrl?: string;
-      facilitatorContract: string;
-      /** Only of a network that is not built in. */
-      nativeCoin?: string;
-      asset: { address: string; name: string; version: string; decimals: number; symbol?: string };
-    }
-  >;
-};
 export const harness = signal<HarnessView | null>(null);
 /** Whether there are chains to ask; the mock has none. */
 export const isLocal = computed(() =>
@@ -67,14 +48,6 @@ export const draft = signal({
 /** Whom to fund on a network, with how much in whole tokens, where a refused payment asks for it. */
 export const funding = signal<{ network: string; payer: string; amount: string } | null>(null);
 
-/** A chain, from `GET /harness/chains`. */
-export type ChainView = {
-  network: string;
-  blockNumber: number;
-  time: number;
-  balances: Record<string, string>;
-  operatorGasMoney: string;
-};
 export const chains = signal<readonly ChainView[]>([]);
 /** When they were asked, in unix milliseconds. */
 let chainsReadAt = 0;
@@ -97,11 +70,6 @@ export function tokenOf(network: string): TokenUnits {
   return unitsOf(asset ?? { name: "USDC", decimals: 6 });
 }
 
-/** A fault that is set, how often it has hit, whether it can hit once more, and what was given for it. */
-export type FaultView = { id: string; network: string; kind: string; fired: number; usedUp?: true } & Record<
-  string,
-  string | number | boolean | undefined
->;
 export const faults = signal<readonly FaultView[]>([]);
 
 export const faultForm = signal<FaultForm | null>(null);
@@ -279,8 +247,12 @@ export async function loadDetail(): Promise<void> {
   if (selectedId.value === id) detail.value = answer?.payment ?? null;
 }
 
-export async function loadHarness(): Promise<void> {
-  harness.value = (await get<HarnessView>("/harness")) ?? harness.value;
+export const loadHarness = () => load(harness, "/harness");
+export const loadFaultForm = () => load(faultForm, "/harness/faults/kinds");
+
+/** What there was stays where the service does not answer. */
+async function load<T>(into: { value: T | null }, path: string): Promise<void> {
+  into.value = (await get<T>(path)) ?? into.value;
 }
 
 export async function loadChains(): Promise<void> {
@@ -288,11 +260,6 @@ export async function loadChains(): Promise<void> {
   if (read === undefined) return;
   chainsReadAt = Date.now();
   chains.value = read;
-}
-
-export async function loadFaultForm(): Promise<void> {
-  faultForm.value =
-    (await get<NonNullable<typeof faultForm.value>>("/harness/faults/kinds")) ?? faultForm.value;
 }
 
 /** Undefined where the service does not answer, or not with what was asked for. */

@@ -12,9 +12,106 @@ import { type Hex, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import { builtInNetworks, type Network } from "../../protocol/networks.ts";
 import { address, signature as signatureSchema, uint256String } from "../../protocol/primitives.ts";
+import { adviceOnPower, expiryMarginSeconds, powerOfTenBetween } from "../../protocol/refusals.ts";
 import { isErc6492, readEcdsaSignature } from "../../protocol/signed-payment.ts";
-import { type KnownTokens, knownToken } from "../../protocol/token-units.ts";
+import { formatAmount, type KnownTokens, knownToken, type TokenUnits } from "../../protocol/token-units.ts";
+import { isBytes32, parseUint256 } from "../../protocol/wire-values.ts";
 import { showValue } from "../../util/text.ts";
+import {
+  amountMemberOf,
+  type ExplainContext,
+  explainContract,
+  explainNumber,
+  isAddress,
+  missing,
+  type Side,
+  unitsAsked,
+} from "./explain-terms.ts";
+import { isRecord } from "./read-input.ts";
+
+export function explainAuthorization(
+  payload: unknown,
+  asked: Side | undefined,
+  network: Network | undefined,
+  context: ExplainContext,
+): Finding[] {
+  const at = "paymentPayload.payload";
+  if (!isRecord(payload)) return [missing(at, payload, "an object with signature and authorization")];
+  const { authorization, signature } = payload;
+  if (!isRecord(authorization)) return [missing(`${at}.authorization`, authorization, "an object")];
+  const findings: Finding[] = [];
+  const units = unitsAsked(asked ?? { value: {}, network }, context);
+  const number = (name: string, unitsOfIt?: TokenUnits) => {
+    const given = authorization[name];
+    findings.push(...explainNumber(`authorization.${name}`, given, unitsOfIt));
+    return typeof given === "string" ? (parseUint256(given) ?? undefined) : undefined;
+  };
+  const value = number("value", units);
+  const validAfter = number("validAfter");
+  const validBefore = number("validBefore");
+  if (!isAddress(authorization.from)) {
+    findings.push(missing("authorization.from", authorization.from, "the payer's address"));
+  }
+  if (!isBytes32(authorization.nonce)) {
+    const expected = "32 bytes: 0x and 64 hexadecimal digits";
+    findings.push(missing("authorization.nonce", authorization.nonce, expected));
+  }
+  if (network !== undefined) {
+    const mistake = "signed-for-another-recipient";
+    findings.push(...explainContract(mistake, "authorization.to", authorization.to, network, context));
+  }
+  if (value !== undefined && asked !== undefined) {
+    findings.push(...explainAmounts(value, asked, units));
+  }
+  findings.push(...explainTimes(validAfter, validBefore, context));
+  if (context.signatureHeld !== true) {
+    const { tokens } = context;
+    const required = asked?.value;
+    findings.push(...explainSignature({ authorization, signature, network, required, tokens }));
+  }
+  return findings;
+}
+
+function explainAmounts(value: bigint, { at, value: terms }: Side, units: TokenUnits): Finding[] {
+  const name = amountMemberOf(terms);
+  const required = typeof terms[name] === "string" ? parseUint256(terms[name]) : null;
+  if (required === null || required === value) return [];
+  const facts = {
+    got: `${value} (${formatAmount(value, units)})`,
+    expected: `${required} (${formatAmount(required, units)}), as ${at}.${name} asks`,
+  };
+  const power = powerOfTenBetween(value, required);
+  if (power === undefined) return [finding("amount-differs", "authorization.value", facts)];
+  const fix = adviceOnPower(power, units);
+  return [finding("amount-off-by-decimals", "authorization.value", { ...facts, fix })];
+}
+
+function explainTimes(
+  validAfter: bigint | undefined,
+  validBefore: bigint | undefined,
+  { now, clock }: Pick<ExplainContext, "now" | "clock">,
+): Finding[] {
+  const findings: Finding[] = [];
+  const inMilliseconds = (time: bigint | undefined) =>
+    time !== undefined && time > 100_000_000_000n && time < 100_000_000_000_000n;
+  for (const [name, time] of Object.entries({ validAfter, validBefore })) {
+    if (time === undefined || !inMilliseconds(time)) continue;
+    const facts = { got: `${time}`, expected: `${time / 1000n}` };
+    findings.push(finding("times-in-milliseconds", `authorization.${name}`, facts));
+  }
+  if (now === undefined) return findings;
+  if (validAfter !== undefined && !inMilliseconds(validAfter) && validAfter >= now) {
+    const got = `${validAfter}, ${validAfter - now} s ahead of ${clock ?? "the clock"}`;
+    findings.push(finding("not-valid-yet", "authorization.validAfter", { got, expected: `below ${now}` }));
+  }
+  if (validBefore !== undefined && validBefore < now + expiryMarginSeconds) {
+    const distance = validBefore < now ? `${now - validBefore} s ago` : `in ${validBefore - now} s`;
+    const got = `${validBefore}, ${distance}${clock === undefined ? "" : ` by ${clock}`}`;
+    const expected = `at least ${now + expiryMarginSeconds}`;
+    findings.push(finding("expired", "authorization.validBefore", { got, expected }));
+  }
+  return findings;
+}
 
 const authorizationSchema = exactPayloadSchema.shape.authorization;
 
