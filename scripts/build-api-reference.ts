@@ -5,7 +5,7 @@ import reference from "@scalar/fastify-api-reference";
 import Fastify from "fastify";
 
 /**
- * Writes the page of `/docs` and its script, compressed, for `src/service/http/api-reference.ts`. The library that has them
+ * Writes the page of `/docs` and its script, compressed, for `src/service/http/routes/docs.ts`. The library that has them
  * brings 23 MB of which the service needs these two files, so it is needed to build, and not to run.
  */
 export async function buildApiReference(folder: string): Promise<void> {

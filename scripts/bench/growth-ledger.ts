@@ -8,7 +8,7 @@ import type { Database } from "../../src/ledger/database/database.ts";
 import { migrate } from "../../src/ledger/database/migrate.ts";
 import { openDatabase } from "../../src/ledger/database/open-database.ts";
 import type { SettlementFilter } from "../../src/ledger/ledger.ts";
-import type { LedgerTables } from "../../src/ledger/tables.ts";
+import type { LedgerTables } from "../../src/ledger/rows.ts";
 import {
   addressOf,
   chainId,

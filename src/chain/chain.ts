@@ -1,8 +1,7 @@
-import type { NetworkConfig } from "../config/network-config.ts";
+import type { NetworkConfig } from "../config/serve-config.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { ChainReader } from "./chain-reader.ts";
-import type { EventLog } from "./log.ts";
-import type { LogReader } from "./log-reader.ts";
+import type { EventLog, LogReader } from "./log-reader.ts";
 import type { Revert } from "./revert.ts";
 import type { Head } from "./rpc/calls.ts";
 import type { RpcStatus } from "./rpc/rpc-status.ts";

@@ -9,7 +9,7 @@ import {
   sendJson,
   startStubNode,
 } from "../../test/support/stub-node.ts";
-import type { NetworkConfig } from "../config/network-config.ts";
+import type { NetworkConfig } from "../config/serve-config.ts";
 import { authorizationDigest, domainSeparator } from "../methods/exact-eip3009/authorization.ts";
 import { readSettlements } from "../methods/exact-eip3009/on-chain/receipt-proof.ts";
 import { receivedOf } from "../methods/exact-eip3009/on-chain/received-transfers.ts";
@@ -23,7 +23,7 @@ import type { Chain } from "./chain.ts";
 import { createChain } from "./create-chain.ts";
 import { estimateFees } from "./fees.ts";
 import { createLocalSigner } from "./signing/local-signer.ts";
-import { normaliseSignature } from "./signing/recover.ts";
+import { normaliseSignature } from "./signing/recover-signer.ts";
 
 let deployment: TestDeployment;
 /** Stands before the node and counts. */

@@ -1,22 +1,26 @@
-import type { NetworkConfig } from "../config/network-config.ts";
-import type { Address, Hex } from "../protocol/hex.ts";
+import type { NetworkConfig } from "../config/serve-config.ts";
+import { type Address, type Hex, isBytes, isBytes32, quantity, readQuantity } from "../protocol/hex.ts";
 import { membersOf } from "../util/json.ts";
 import type { Chain, ChainView } from "./chain.ts";
 import { askViews, createChainReader, expectWord } from "./chain-reader.ts";
-import { dataFeeCall, readDataFee } from "./data-fee.ts";
-import { readTip, tipCall, usualCost } from "./fees.ts";
+import { dataFeeCall, readDataFee, readTip, tipCall, usualCost } from "./fees.ts";
 import { createLogReader } from "./log-reader.ts";
 import { createReceiptReader, transactionCall } from "./receipt-reader.ts";
-import { decodeRevert, type Revert } from "./revert.ts";
-import { readRevertData } from "./revert-data.ts";
+import { decodeRevert, type Revert, readRevertData } from "./revert.ts";
 import { headCall, readHead } from "./rpc/calls.ts";
 import type { FailoverPace } from "./rpc/failover.ts";
 import { createHttpRpc } from "./rpc/http-rpc.ts";
-import { isBytes, isWord, quantity, readQuantity } from "./rpc/read-hex.ts";
 import type { Rpc, RpcAnswer, RpcCall, RpcEndpoint } from "./rpc/rpc.ts";
 import type { RpcObserver } from "./rpc/rpc-status.ts";
-import { callViews, readViews } from "./view-calls.ts";
-import { balanceOf, codeOf, encodeIsValidSignature, isValidSignatureSelector, viewGas } from "./views.ts";
+import {
+  balanceOf,
+  callViews,
+  codeOf,
+  encodeIsValidSignature,
+  isValidSignatureSelector,
+  readViews,
+  viewGas,
+} from "./views.ts";
 
 export type ChainOptions = {
   network: NetworkConfig;
@@ -233,5 +237,5 @@ function readSafeInteger(result: unknown): number | undefined {
 function readBlockHash(result: unknown, number: bigint): Hex | null | undefined {
   if (result === null) return null;
   const { number: named, hash } = membersOf(result);
-  return readQuantity(named) === number && isWord(hash) ? hash : undefined;
+  return readQuantity(named) === number && isBytes32(hash) ? hash : undefined;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { NetworkConfig } from "../config/network-config.ts";
+import type { NetworkConfig } from "../config/serve-config.ts";
 import { networks } from "../protocol/networks.ts";
 import { boundTip, estimateFees, feeCap, isReplacementDue, raiseFees } from "./fees.ts";
 

@@ -1,7 +1,8 @@
-import type { NetworkConfig } from "../config/network-config.ts";
+import type { NetworkConfig } from "../config/serve-config.ts";
+import { type Address, type Hex, readQuantity, uintWord } from "../protocol/hex.ts";
 import type { Head } from "./rpc/calls.ts";
-import { readQuantity } from "./rpc/read-hex.ts";
 import type { RpcAnswer, RpcCall } from "./rpc/rpc.ts";
+import { callViews, readViews, selector } from "./views.ts";
 
 /*
  * What operators offer per gas: first with {@link estimateFees}, then, after {@link isReplacementDue}, an eighth more
@@ -84,4 +85,51 @@ function smaller(a: bigint, b: bigint): bigint {
 
 function larger(a: bigint, b: bigint): bigint {
   return a > b ? a : b;
+}
+
+/*
+ * What rollups charge for the data of a transaction on top of its gas: base and optimism write it to Ethereum.
+ */
+
+/** Tells that fee, where there is one. */
+const gasPriceOracle: Address = "0x420000000000000000000000000000000000000F";
+const l1FeeUpperBound = selector("getL1FeeUpperBound(uint256)");
+
+/** A signed transaction without its calldata, in bytes; more than enough. */
+const envelopeBytes = 200;
+
+/** Asks for the data fee of a transaction. */
+export function dataFeeCall(calldataBytes: number): RpcCall {
+  const size = BigInt(calldataBytes + envelopeBytes);
+  return callViews([{ target: gasPriceOracle, data: `${l1FeeUpperBound}${uintWord(size)}` }], 200_000);
+}
+
+/** Reads the answer: in wei, at most; 0 where nothing is charged for that, and on local chains. */
+export function readDataFee(result: unknown): bigint | undefined {
+  const views = readViews(result, 1);
+  return views && BigInt(views.results[0]?.word ?? 0);
+}
+
+/** A transaction that does nothing; twice as much where the account itself has code (EIP-7702). */
+const noopGas = 42_000n;
+
+/** A transaction of an account to itself that does nothing but take a txNonce. */
+export function noopTransaction(account: Address): { to: Address; data: Hex; gas: bigint } {
+  return { to: account, data: "0x", gas: noopGas };
+}
+
+/** Per byte of calldata, by the floor price of EIP-7623, which is above what is charged otherwise. */
+const gasPerZeroByte = 10n;
+export const gasPerByte = 40n;
+
+const zeroDigit = "0".charCodeAt(0);
+
+/** What the calldata of a transaction costs, in gas. */
+export function calldataGas(data: Hex): bigint {
+  let zeros = 0;
+  for (let index = 2; index < data.length; index += 2) {
+    if (data.charCodeAt(index) === zeroDigit && data.charCodeAt(index + 1) === zeroDigit) zeros++;
+  }
+  const others = data.length / 2 - 1 - zeros;
+  return BigInt(zeros) * gasPerZeroByte + BigInt(others) * gasPerByte;
 }

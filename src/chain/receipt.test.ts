@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { toHex } from "../protocol/hex.ts";
-import { readReceipt } from "./receipt.ts";
+import { readReceipt } from "./receipt-reader.ts";
 
 const word = (digit: string) => `0x${digit.repeat(64)}` as const;
 const hash = word("a");

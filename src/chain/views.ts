@@ -1,5 +1,16 @@
-import { type Address, addressWord, byteWords, type Hex, keccak256Text, uintWord } from "../protocol/hex.ts";
-import type { ViewCall } from "./view-calls.ts";
+import {
+  type Address,
+  addressWord,
+  byteWords,
+  type Hex,
+  isBytes,
+  keccak256,
+  keccak256Text,
+  quantity,
+  uintWord,
+  wordAt,
+} from "../protocol/hex.ts";
+import type { RpcCall } from "./rpc/rpc.ts";
 
 /** The four bytes that choose a function, or name an error: the start of keccak256 of its signature. */
 export function selector(signature: string): Hex {
@@ -57,4 +68,100 @@ export const isValidSignatureSelector = selector("isValidSignature(bytes32,bytes
 /** `isValidSignature(digest, signature)` of a contract wallet (EIP-1271). */
 export function encodeIsValidSignature(digest: Hex, signature: Hex): Hex {
   return `${isValidSignatureSelector}${digest.slice(2)}${uintWord(64n)}${byteWords(signature)}`;
+}
+
+/** A view function to call: at which address, with what calldata, and with how much gas where that is its own. */
+export type ViewCall = { target: Address; data: Hex; gas?: number };
+
+/** What came of one. */
+export type ViewResult = {
+  /**
+   * The hash of the code at the address; null where there is none. A delegation (EIP-7702) is code too: the 23 bytes
+   * 0xef0100 and the delegate, so that all accounts with one delegate have the same hash.
+   */
+  codeHash: Hex | null;
+  /** The first word that was returned; undefined when the call failed or returned less. */
+  word: Hex | undefined;
+};
+
+/** What came of all of them, and at which block. */
+export type ViewResults = { blockNumber: bigint; results: readonly ViewResult[] };
+
+/** The block number stands before the results. */
+const wordsBefore = 1;
+const wordsPerView = 3;
+
+/**
+ * One `eth_call` that makes many static calls at the same block (the newest, unless one is named), each with at most
+ * `gasEach` gas, and reports how each ended.
+ *
+ * Asked directly, a function that does not exist, reverts, or burns all its gas looks, on many nodes, just like a
+ * node in trouble: an error without data. So the calls are made by a program that the node runs as if it were
+ * deploying a contract, and what it would deploy are the results. It begins with
+ *
+ *     note the number of the block               NUMBER PUSH3 0 MSTORE
+ *
+ * goes on for each view, written out without loops, with
+ *
+ *     copy its calldata to memory                PUSH3 size PUSH3 from PUSH3 scratch CODECOPY
+ *     call, first word of the answer to memory   PUSH1 32 PUSH3 word PUSH3 size PUSH3 scratch PUSH20 target PUSH3 gas STATICCALL
+ *     success and at least a word returned       PUSH1 31 RETURNDATASIZE GT AND
+ *     note it, and the hash of the code          PUSH3 ok MSTORE PUSH20 target EXTCODEHASH PUSH3 code MSTORE
+ *
+ * and ends with `PUSH3 size PUSH1 0 RETURN`, behind which the calldata of all of them stands.
+ */
+export function callViews(
+  views: readonly ViewCall[],
+  gasEach: number,
+  block: bigint | "latest" = "latest",
+): RpcCall {
+  const resultBytes = (wordsBefore + views.length * wordsPerView) * 32;
+  const program = (payloadStart: number) => {
+    let from = payloadStart;
+    const steps = views.map(({ target, data, gas = gasEach }, index) => {
+      const size = data.length / 2 - 1;
+      const [code, ok, word] = [0, 1, 2].map((place) =>
+        push3((wordsBefore + index * wordsPerView + place) * 32),
+      );
+      const push20 = `73${addressWord(target).slice(24)}`;
+      const copy = `${push3(size)}${push3(from)}${push3(resultBytes)}39`;
+      const call = `6020${word}${push3(size)}${push3(resultBytes)}${push20}${push3(gas)}fa`;
+      from += size;
+      return `${copy}${call}601f3d1116${ok}52${push20}3f${code}52`;
+    });
+    return `43${push3(0)}52${steps.join("")}${push3(resultBytes)}6000f3`;
+  };
+  const payloadStart = program(0).length / 2;
+  const data = `0x${program(payloadStart)}${views.map((view) => view.data.slice(2)).join("")}`;
+  // Enough for storing the results as if they were code, and for the calldata, which costs 40 per byte at most.
+  const gas = 500_000 + (gasEach + 50_000) * views.length + 40 * data.length;
+  const at = block === "latest" ? block : quantity(block);
+  return { method: "eth_call", params: [{ data, gas: quantity(gas) }, at] };
+}
+
+function push3(value: number): string {
+  return `62${value.toString(16).padStart(6, "0")}`;
+}
+
+/** What EXTCODEHASH says of an account without code: one that does not exist, and one that does (EIP-1052). */
+const noCode: ReadonlySet<string> = new Set(["0".repeat(64), keccak256("0x").slice(2)]);
+
+/** Reads what {@link callViews} gave for `count` views; undefined when it is not that. */
+export function readViews(answer: unknown, count: number): ViewResults | undefined {
+  if (!isBytes(answer) || answer.length !== 2 + (wordsBefore + count * wordsPerView) * 64) return undefined;
+  const word = (index: number) => wordAt(answer, index) ?? "";
+  return {
+    blockNumber: BigInt(`0x${word(0)}`),
+    results: Array.from({ length: count }, (_, index) => {
+      const first = wordsBefore + index * wordsPerView;
+      return {
+        codeHash: noCode.has(word(first)) ? null : `0x${word(first)}`,
+        word: isSet(word(first + 1)) ? `0x${word(first + 2)}` : undefined,
+      };
+    }),
+  };
+}
+
+function isSet(word: string): boolean {
+  return /[^0]/.test(word);
 }

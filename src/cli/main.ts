@@ -1,8 +1,6 @@
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../util/errors.ts";
-import { kitVersion } from "../util/kit-version.ts";
-import { findSlip } from "../util/nearest.ts";
-import { self } from "../util/self-command.ts";
-import { asText } from "../util/show-value.ts";
+import { kitVersion, self } from "../util/self-command.ts";
+import { asText, findSlip } from "../util/text.ts";
 import type { Command } from "./kit/command.ts";
 import { requirePrivateCompileCache, useCompileCache } from "./kit/compile-cache.ts";
 import { Interruption, type Terminal, withoutControls } from "./kit/terminal.ts";
@@ -62,7 +60,7 @@ export const commands: readonly CommandEntry[] = [
     faultList: ["fault list", "list the faults of a running `up`, and how often each has hit", "keyless"],
     faultClear: ["fault clear", "end the faults of a running `up`", "keyless"],
   }),
-  ...commandsOf(() => import("./commands/fork.ts"), {
+  ...commandsOf(() => import("./commands/network.ts"), {
     forkRecord: ["fork record", "record a fork of a network, which later starts offline from the recording"],
   }),
   ...commandsOf(() => import("./commands/network.ts"), {
@@ -101,13 +99,13 @@ export const commands: readonly CommandEntry[] = [
   ...commandsOf(() => import("./commands/doctor.ts"), {
     doctor: ["doctor", "compare the configuration of `serve` with the chains and the database it names"],
   }),
-  ...commandsOf(() => import("./commands/migrate.ts"), {
+  ...commandsOf(() => import("./commands/database-commands.ts"), {
     migrateCommand: ["migrate", "bring the database up to date"],
   }),
   ...commandsOf(() => import("./commands/recover.ts"), {
     recover: ["recover", "pay out payments that were submitted directly to the token"],
   }),
-  ...commandsOf(() => import("./commands/stranded.ts"), {
+  ...commandsOf(() => import("./commands/recover.ts"), {
     stranded: ["stranded", "list value in the contract that no organization has claimed"],
   }),
   ...commandsOf(() => import("./commands/org.ts"), {
@@ -144,7 +142,7 @@ export const commands: readonly CommandEntry[] = [
     settlementsList: ["settlements list", "list settlements, also as CSV"],
     settlementsShow: ["settlements show", "show a settlement"],
   }),
-  ...commandsOf(() => import("./commands/archive.ts"), {
+  ...commandsOf(() => import("./commands/database-commands.ts"), {
     settlementsArchive: ["settlements archive", "move old settlements out of the database into a file"],
   }),
   [
@@ -190,7 +188,7 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
     else useCompileCache(terminal.env);
     const command = await load();
     if (rest.slice(0, rest.includes("--") ? rest.indexOf("--") : undefined).some(isHelp)) {
-      const { describeCommand } = await import("./kit/help.ts");
+      const { describeCommand } = await import("./kit/command-line.ts");
       terminal.print(describeCommand(name, summary, command));
       return 0;
     }

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { membersOf, parseJson } from "../util/json.ts";
-import { attempt, InvalidValue, quote, readPart } from "./values.ts";
+import { quote } from "../util/text.ts";
+import { attempt, InvalidValue, readPart } from "./values.ts";
 
 /**
  * Reads a file of JSON.

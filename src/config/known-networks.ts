@@ -1,12 +1,61 @@
+import { z } from "zod";
 import {
+  type Asset,
+  type BuiltInNetworkName,
   builtInNetworks,
   createNetworkRegistry,
   type Network,
+  type NetworkName,
   type NetworkRegistry,
   networkNames,
   networks,
 } from "../protocol/networks.ts";
-import { type NetworkDefaults, networkDefaults } from "./network-defaults.ts";
+import { parseJson } from "../util/json.ts";
+import { formatPath, readBy } from "./data-file.ts";
+import { type ByNetwork, InvalidValue, readAddress, readByNetwork, readWholeNumber } from "./values.ts";
+
+/** The default settings of a network. */
+export type NetworkDefaults = {
+  /** How many blocks, counting its own, a settlement needs before it is a success. */
+  confirmations: number;
+  /** The most that is paid per gas, in wei. */
+  maxFeePerGas: bigint;
+  /** The most that settling for one organization may cost in gas on one day (UTC), in wei. */
+  dailyGasBudget: bigint;
+};
+
+const gwei = 1_000_000_000n;
+const coin = 1_000_000_000n * gwei;
+
+/**
+ * Confirmations weigh seconds of waiting against a success that a reorganization takes back. It is not final either
+ * way: the service looks at a settlement's block until it is this deep, and no longer.
+ *
+ * - base and optimism have one sequencer, which does not replace its own blocks. What can be lost is the newest block,
+ *   when one sequencer fails and another takes over before the block has spread. One block on top of it, two seconds
+ *   more, says that the successor knows it.
+ * - Their test networks move nothing of value: the first block counts.
+ * - polygon's producers do replace blocks, rarely more than a few in a row; milestones make blocks final after a few
+ *   seconds when all goes well. Eight blocks, some 16 seconds, are beyond both.
+ *
+ * The fee cap is what a settlement is worth at the very most, not what it usually costs: a transaction pays the base
+ * fee and a small tip, and waits while the base fee is above the cap. A payment takes 108,000 gas.
+ *
+ * - base, optimism: some 0.01 gwei on most days, 1 gwei in a rush. At 5 gwei a payment costs 0.0005 ETH.
+ * - their test networks: coins cost nothing, but are handed out sparingly.
+ * - polygon: 30 gwei on most days (no node takes less than 25), several hundred in a rush. At 1,000 gwei a payment
+ *   costs 0.1 POL.
+ *
+ * The gas budget bounds what one organization, or payers that waste gas through it, can make the operator pay on a day. At
+ * the usual fees of each network it is enough for more than 90,000 payments a day; a busy shop needs more in a rush.
+ */
+export const networkDefaults: Readonly<Record<BuiltInNetworkName, NetworkDefaults>> = {
+  base: { confirmations: 2, maxFeePerGas: 5n * gwei, dailyGasBudget: coin / 10n },
+  "base-sepolia": { confirmations: 1, maxFeePerGas: 20n * gwei, dailyGasBudget: coin / 10n },
+  optimism: { confirmations: 2, maxFeePerGas: 5n * gwei, dailyGasBudget: coin / 10n },
+  "optimism-sepolia": { confirmations: 1, maxFeePerGas: 20n * gwei, dailyGasBudget: coin / 10n },
+  polygon: { confirmations: 8, maxFeePerGas: 1_000n * gwei, dailyGasBudget: 500n * coin },
+};
 
 /** A network with its default settings. */
 export type KnownNetwork = Network & NetworkDefaults;
@@ -43,5 +92,51 @@ export function findClash(
   return {
     field: "caip2",
     problem: `${caip2} is the chain of ${ofChain.name}, which is ${isBuiltIn(ofChain) ? "built in" : "there already"}; leave this one out`,
+  };
+}
+
+/** A token of a network, besides its USDC. */
+export type NetworkAsset = Asset & { network: NetworkName };
+
+const assetSchema = (known: NetworkRegistry) =>
+  z.strictObject({
+    network: z.enum(known.names),
+    address: z.string().transform(readBy(readAddress)),
+    name: z.string().min(1),
+    version: z.string().min(1),
+    decimals: z.int().min(0).max(77),
+    symbol: z.string().min(1).max(64).optional(),
+  });
+
+/** Reads the JSON array of `ASSETS`. */
+export function readAssets(text: string, known: NetworkRegistry = builtInNetworks): readonly NetworkAsset[] {
+  const json = parseJson(text);
+  if (json === undefined) throw new InvalidValue("is not JSON; in a .env file put it in single quotes");
+  const parsed = z.array(assetSchema(known)).safeParse(json);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const where = formatPath(issue?.path ?? []);
+  throw new InvalidValue(`${where === "" ? "" : `at ${where}: `}${issue?.message ?? "cannot be read"}`);
+}
+
+/**
+ * Reads `LOCAL_ASSETS`: `base=0x…,NAME,VERSION,DECIMALS`, several with semicolons. Parts left out after the address
+ * are those of the network's USDC.
+ */
+export function readLocalAssets(text: string, known?: NetworkRegistry): ByNetwork<Asset> {
+  return readByNetwork(text.split(";"), readLocalAsset, known);
+}
+
+function readLocalAsset(text: string, { usdc }: { usdc: Asset }): Asset {
+  const [address = "", name = usdc.name, version = usdc.version, decimals, ...others] = text
+    .split(",")
+    .map((part) => part.trim());
+  if (others.length > 0) throw new InvalidValue("has more than ADDRESS,NAME,VERSION,DECIMALS");
+  if (name === "" || version === "") throw new InvalidValue("has an empty name or version");
+  return {
+    address: readAddress(address),
+    name,
+    version,
+    decimals: decimals === undefined ? usdc.decimals : readWholeNumber(0, 36)(decimals),
   };
 }

@@ -1,6 +1,16 @@
 import type { NetworkName } from "../protocol/networks.ts";
-import type { ConfigurationProblem } from "../util/errors.ts";
-import { type ByNetwork, InvalidValue, quote, readPerNetwork, readWholeNumber } from "./values.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../util/errors.ts";
+import { quote } from "../util/text.ts";
+import {
+  type ByNetwork,
+  InvalidValue,
+  readHttpUrl,
+  readList,
+  readPerNetwork,
+  readWholeNumber,
+} from "./values.ts";
+import { type Environment, readVariable } from "./variable-reader.ts";
+import { describeVariable, rpcVariableOf } from "./variables.ts";
 
 const readPort = readWholeNumber(1, 65_535);
 
@@ -38,4 +48,19 @@ export function assignRpcPorts(
 ): ByNetwork<number> {
   if (first === undefined) return named;
   return { ...Object.fromEntries(started.map((name, index) => [name, first + index])), ...named };
+}
+
+/**
+ * The first RPC URL of a network's variable.
+ *
+ * @param purpose what it is needed for: `to fork base`
+ * @throws {ConfigurationError} when the variable is not set, or not to URLs
+ */
+export function readRpcUrl(network: NetworkName, env: Environment, purpose: string): string {
+  const name = rpcVariableOf(network);
+  const urls = readVariable(env, name, readList("URL", readHttpUrl)) ?? {
+    problem: { name, problem: `is needed ${purpose}`, example: describeVariable(name).example },
+  };
+  if ("problem" in urls) throw new ConfigurationError([urls.problem]);
+  return urls.value[0];
 }

@@ -1,7 +1,8 @@
-import type { CorsOrigins } from "../protocol/cors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
+import type { Asset, Network } from "../protocol/networks.ts";
+import type { X402Version } from "../protocol/requests.ts";
+import type { CorsOrigins } from "../protocol/routes.ts";
 import type { ConfigurationProblem } from "../util/errors.ts";
-import type { NetworkConfig } from "./network-config.ts";
 import type { LogLevel, RequestRate, TrustProxy } from "./values.ts";
 
 /** Where the operators' keys are. At least one operator; several take turns. */
@@ -43,3 +44,49 @@ export type ServeConfig = {
   /** Warnings about settings that work, but are probably not meant. */
   readonly warnings: readonly ConfigurationProblem[];
 };
+
+/** A network as one deployment of the service uses it. */
+export type NetworkConfig = Network & {
+  /** Where payers send to: `authorization.to` and `payTo` of every payment on this network. */
+  facilitatorContract: Address;
+  /** JSON-RPC endpoints, in order of preference. */
+  rpcUrls: readonly [string, ...string[]];
+  /** The assets that may be paid with; anything else is `invalid_payment_requirements`. */
+  assets: readonly Asset[];
+  /** How many blocks, counting its own, a settlement needs before it is a success; at least 1. */
+  confirmations: number;
+  /**
+   * How many RPC endpoints must have the receipt of a payment before it is a success; 1 by default. Never more than
+   * there are.
+   */
+  successEndpoints?: number;
+  /**
+   * How many RPC endpoints must show that a payment was submitted directly to the token before its value is forwarded;
+   * 2 by default. Where there are fewer, the payment waits for `x402-kit recover`.
+   */
+  forwardEndpoints?: number;
+  /** The most an operator pays per gas, in wei. */
+  maxFeePerGas: bigint;
+  /** The most that one settle transaction may cost, in wei: its gas limit times what it offers per gas. */
+  maxTransactionCost?: bigint | undefined;
+  /** The most that settling for one organization may cost in gas on one day (UTC), in wei, where it has no budget of its own. */
+  dailyGasBudget?: bigint | null | undefined;
+  /** Operators that can pay for fewer settlements than this cause a warning; 500 by default. */
+  gasHorizonPayments?: bigint;
+  /** How long from the chain's time a payment may be valid, in seconds; a day by default. */
+  maxValiditySeconds?: bigint;
+  /** Whether payments of 0 are settled; refused by default. */
+  allowZeroValue?: boolean;
+};
+
+/**
+ * How long a settle waits for its outcome unless configured otherwise, in milliseconds. Clients of version 1 cannot ask
+ * again, so theirs waits longer.
+ */
+export const settleWaitDefaultsMs: Readonly<Record<X402Version, number>> = { 1: 80_000, 2: 45_000 };
+
+/** What may be configured instead, for both versions, in milliseconds. */
+export const settleWaitBoundsMs = { least: 100, most: 600_000 } as const;
+
+/** The most that the time of a local chain moves forward at once, in seconds: a hundred years. */
+export const longestAdvanceSeconds = 3_155_760_000;

@@ -1,8 +1,8 @@
 import { type Address, sameAddress } from "../protocol/hex.ts";
 import type { Asset, Network, NetworkTier } from "../protocol/networks.ts";
 import type { ConfigurationProblem } from "../util/errors.ts";
-import type { NetworkAsset } from "./assets.ts";
-import type { NetworkConfig } from "./network-config.ts";
+import type { NetworkAsset } from "./known-networks.ts";
+import type { NetworkConfig } from "./serve-config.ts";
 import { type ByNetwork, warnOfClearText } from "./values.ts";
 import type { VariableReader } from "./variable-reader.ts";
 import { contractVariables, rpcVariableOf } from "./variables.ts";

@@ -1,15 +1,15 @@
 import { isIP } from "node:net";
-import { readAddress as parseAddress } from "../protocol/address.ts";
-import type { CorsOrigins } from "../protocol/cors.ts";
-import type { Address, Hex } from "../protocol/hex.ts";
+import { type Address, type Hex, isBytes32, readAddress as parseAddress } from "../protocol/hex.ts";
 import {
   builtInNetworks,
   type Network,
   type NetworkName,
   type NetworkRegistry,
 } from "../protocol/networks.ts";
+import type { CorsOrigins } from "../protocol/routes.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
 import type { ConfigurationProblem } from "../util/errors.ts";
+import { quote } from "../util/text.ts";
 
 /*
  * The readers of values: the only place where text from a variable or a command line becomes a value. Each takes a
@@ -38,14 +38,6 @@ export function readPart<T>(where: string, read: () => T): T {
   const part = attempt(read);
   if ("value" in part) return part.value;
   throw new InvalidValue(`${where}${part.problem}`);
-}
-
-/** Longer than any name or number that is asked for, shorter than any key. */
-const longestQuoted = 24;
-
-/** A text for a message: as it is when it is short, else only its length. */
-export function quote(text: string): string {
-  return text.length <= longestQuoted ? `"${text}"` : `a text of ${text.length} characters`;
 }
 
 /** 1st, 2nd, 3rd, … for things counted from 0. */
@@ -139,9 +131,8 @@ const secp256k1Order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8
 
 /** A private key, with or without 0x, given back in lower case with it. */
 export function readPrivateKey(text: string): Hex {
-  const digits = /^(?:0x)?([0-9a-fA-F]{64})$/.exec(text)?.[1];
-  if (digits === undefined) throw new InvalidValue("is not a private key");
-  const key: Hex = `0x${digits.toLowerCase()}`;
+  const key = `0x${text.replace(/^0x/, "").toLowerCase()}`;
+  if (!isBytes32(key)) throw new InvalidValue("is not a private key");
   if (BigInt(key) === 0n || BigInt(key) >= secp256k1Order) {
     throw new InvalidValue("is not a private key: not above zero and below the order of secp256k1");
   }
@@ -270,9 +261,8 @@ export function readLimit(text: string): bigint | null {
 
 /** 32 bytes as hexadecimal: an id of a settlement, a transaction hash. */
 export function readBytes32(text: string): Hex {
-  const digits = /^0x([0-9a-fA-F]{64})$/.exec(text)?.[1];
-  if (digits === undefined) throw new InvalidValue(`${quote(text)} is not 0x and 64 hexadecimal digits`);
-  return `0x${digits}`;
+  if (!isBytes32(text)) throw new InvalidValue(`${quote(text)} is not 0x and 64 hexadecimal digits`);
+  return text;
 }
 
 /** A moment: an ISO 8601 date, or date and time; UTC where it names no zone. In unix milliseconds. */

@@ -1,8 +1,8 @@
 import type { ConfigurationProblem } from "../util/errors.ts";
+import { nearest, typosBetween } from "../util/text.ts";
 import { readNamedFile } from "./data-file.ts";
 import { builtIn, type KnownNetworks } from "./known-networks.ts";
 import { readNetworkFile } from "./network-file.ts";
-import { findUnknownVariables } from "./unknown-variables.ts";
 import { attempt, InvalidValue } from "./values.ts";
 import {
   type AnyVariableName,
@@ -116,4 +116,57 @@ function readSecretFile(env: Environment, name: AnyVariableName, file: string): 
   const { text, named } = readNamedFile((env[file] ?? "").trim());
   if (text.trim() === "") throw new InvalidValue(`${named}, which is empty`);
   return text.trim();
+}
+
+/** Prefixes of names that only variables of this program have. */
+const ownPrefixes = [
+  "X402_KIT_",
+  "FACILITATOR_CONTRACT",
+  "OPERATOR_",
+  "RECOVERER_",
+  "DEPLOYER_",
+  "RATE_LIMIT_",
+  "METRICS_",
+  "SETTLE_WAIT",
+  "BASE_RPC",
+  "BASE_SEPOLIA_RPC",
+  "OPTIMISM_RPC",
+  "OPTIMISM_SEPOLIA_RPC",
+  "POLYGON_RPC",
+];
+
+/** Kubernetes sets such variables for every service of a namespace, by its name: `OPERATOR_PORT_80_TCP_ADDR`. */
+const ofKubernetes =
+  /_(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/;
+
+/** A short name has many others a letter away: `HOST` is not what is meant by `HOSTS`. */
+const shortestTypo = 8;
+const mostTypos = 2;
+
+/**
+ * Finds variables that are set and unknown, and probably misspelt: instead of them, defaults would be used silently.
+ */
+export function findUnknownVariables(
+  env: Readonly<Record<string, string | undefined>>,
+  names: readonly AnyVariableName[],
+): ConfigurationProblem[] {
+  const known = new Set(
+    names.flatMap((name) => [name, ...(describeVariable(name).secret ? [`${name}_FILE`] : [])]),
+  );
+  return Object.entries(env).flatMap(([name, text]) => {
+    if (known.has(name) || (text?.trim() ?? "") === "" || ofKubernetes.test(name)) return [];
+    const upper = name.toUpperCase().replaceAll("-", "_");
+    const [meant = ""] = nearest(upper, [...known], 1);
+    const isOurs = ownPrefixes.some((prefix) => upper.startsWith(prefix));
+    const isTypo = meant.length >= shortestTypo && typosBetween(upper, meant) <= mostTypos;
+    return isOurs || isTypo ? [{ name, problem: `no such variable; did you mean ${meant}?` }] : [];
+  });
+}
+
+/** Freezes an object of plain data, and everything in it. */
+export function freezeDeep<T extends object>(value: T): Readonly<T> {
+  for (const part of Object.values(value)) {
+    if (typeof part === "object" && part !== null && !Object.isFrozen(part)) freezeDeep(part);
+  }
+  return Object.freeze(value);
 }

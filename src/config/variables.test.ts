@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { describe, expect, test } from "vitest";
 import { networkNames } from "../protocol/networks.ts";
-import { networkDefaults } from "./network-defaults.ts";
-import { settleWaitDefaultsMs } from "./settle-wait.ts";
+import { networkDefaults } from "./known-networks.ts";
+import { settleWaitDefaultsMs } from "./serve-config.ts";
 import {
   contractVariables,
   defaultOf,

@@ -6,9 +6,8 @@ import {
   networkNames,
 } from "../protocol/networks.ts";
 import { formatUnits } from "../protocol/token-units.ts";
-import { readAssets, readLocalAssets } from "./assets.ts";
-import { networkDefaults } from "./network-defaults.ts";
-import { settleWaitBoundsMs, settleWaitDefaultsMs } from "./settle-wait.ts";
+import { networkDefaults, readAssets, readLocalAssets } from "./known-networks.ts";
+import { settleWaitBoundsMs, settleWaitDefaultsMs } from "./serve-config.ts";
 import {
   logLevels,
   readAddress,

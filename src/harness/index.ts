@@ -3,22 +3,22 @@ export type { LogLevel } from "../config/values.ts";
 export type { Capture } from "../observe/capture/capture-format.ts";
 export type { PaymentSummary } from "../observe/studio/payment-view.ts";
 export { ConfigurationError, KitError } from "../util/errors.ts";
-export type { HarnessBuyer } from "./api/buyer.ts";
+export type { HarnessBuyer, ShopConfig } from "./api/buyer.ts";
 export type { CapturedPayment, CapturedReplay } from "./api/captured-payment.ts";
 export { connectHarness } from "./api/connect-harness.ts";
 export { createHarness } from "./api/create-harness.ts";
 export type {
+  AssetOptions,
   Harness,
   HarnessCaller,
   HarnessNetwork,
+  HarnessOptions,
   HarnessSnapshot,
   Payment,
   PaymentRequestBody,
   ServiceAnswer,
   SettleOptions,
 } from "./api/harness-api.ts";
-export type { AssetOptions, HarnessOptions } from "./api/harness-options.ts";
-export type { ShopConfig } from "./api/shop-config.ts";
 export type { HarnessClient } from "./api/viem-client.ts";
 export type { Payer, PaymentSpec } from "./control/pay.ts";
 export type { FaultReport } from "./faults/fault-board.ts";

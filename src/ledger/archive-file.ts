@@ -2,14 +2,14 @@ import { randomUUID } from "node:crypto";
 import { type FileHandle, link, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
-import type { Hex } from "../protocol/hex.ts";
+import { type Hex, isBytes32 } from "../protocol/hex.ts";
 import { KitError } from "../util/errors.ts";
 import { parseJson } from "../util/json.ts";
 
 /** The first line of an archive: what it is, and the moment before which its settlements are (ISO 8601). */
 const headSchema = z.object({ kind: z.literal("x402-kit settlements archive"), before: z.iso.datetime() });
 
-const keySchema = z.custom<Hex>((value) => typeof value === "string" && /^0x[0-9a-f]{64}$/.test(value));
+const keySchema = z.custom<Hex>((value) => isBytes32(value) && value === value.toLowerCase());
 const lineSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("settlement"), row: z.object({ id: keySchema }) }),
   z.object({ kind: z.literal("attempt"), row: z.object({ hash: keySchema }) }),

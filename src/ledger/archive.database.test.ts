@@ -18,7 +18,7 @@ import type { Hex } from "../protocol/hex.ts";
 import { createLedgerArchive, type LedgerArchive, serializeRow } from "./archive.ts";
 import { dayOf } from "./gas-spending.ts";
 import type { ClaimRequest } from "./ledger.ts";
-import type { LedgerTables } from "./tables.ts";
+import type { LedgerTables } from "./rows.ts";
 
 const dayMs = 24 * 60 * 60 * 1_000;
 

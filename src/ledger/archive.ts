@@ -1,12 +1,11 @@
 import type { ExpressionBuilder, Kysely, Transaction } from "kysely";
-import type { Cursor } from "../protocol/cursor.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
+import type { Cursor } from "../protocol/settlement-query.ts";
 import type { Database } from "./database/database.ts";
-import { repeatable } from "./database/retrying.ts";
-import { inTransaction } from "./database/transaction.ts";
+import { inTransaction, repeatable } from "./database/transactions.ts";
 import { dayOf } from "./gas-spending.ts";
 import { lockOperator } from "./locks.ts";
-import type { AttemptsTable, LedgerTables, SettlementsTable } from "./tables.ts";
+import type { AttemptsTable, LedgerTables, SettlementsTable } from "./rows.ts";
 
 /** The account and number of a transaction. */
 type TxNonce = { chain_id: number; operator: Address; tx_nonce: number };

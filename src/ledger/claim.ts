@@ -1,18 +1,24 @@
 import type { Kysely, Transaction } from "kysely";
-import type { Address } from "../protocol/hex.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
+import { bytes32 } from "../protocol/primitives.ts";
 import { KitError } from "../util/errors.ts";
-import { allAtOnce, inTransaction, withCommit } from "./database/transaction.ts";
-import { decideClaims } from "./decide-claims.ts";
-import type { ClaimRequest, Ledger } from "./ledger.ts";
-import { lockingAccounts } from "./locks.ts";
-import { bindIdentifiers } from "./payment-identifiers.ts";
-import { fromAttempt, fromSettlement, lowerCase, toAttempt, toSafeInteger } from "./rows.ts";
+import { allAtOnce, inTransaction, withCommit } from "./database/transactions.ts";
+import { keptMs, sweep } from "./idempotency.ts";
+import type { ClaimOutcome, ClaimRequest, Claims } from "./ledger.ts";
+import { lockingAccounts, lockOperator } from "./locks.ts";
+import {
+  fromAttempt,
+  fromSettlement,
+  type LedgerTables,
+  lowerCase,
+  toAttempt,
+  toSafeInteger,
+} from "./rows.ts";
 import type { Attempt } from "./settlement.ts";
-import type { LedgerTables } from "./tables.ts";
-import { givingBack, takenTxNonce, taking } from "./tx-nonces.ts";
+import { attemptsOf, givingBack, takenTxNonce, taking } from "./tx-nonces.ts";
 
-/** Makes {@link Ledger.claim}. */
-export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger["claim"] {
+/** Makes {@link Claims.claim}. */
+export function createClaim(db: Kysely<LedgerTables>, now: () => number): Claims["claim"] {
   return async (operator, requests, sign) => {
     if (requests.length === 0) return { outcomes: [], attempt: null };
     return inTransaction(db, async (transaction) => {
@@ -154,4 +160,189 @@ function countingUnmined(
 
 function distinct<T>(values: readonly T[]): T[] {
   return [...new Set(values)];
+}
+
+/** What counts against a payer's balance beside the requests themselves. */
+export type Reserved = {
+  asset: string;
+  payer: string;
+  amount: bigint;
+  /** The block that took it from the balance, as far as is known; null before. */
+  minedIn: bigint | null;
+};
+
+type Account = {
+  unmined: bigint;
+  mined: { amount: bigint; block: bigint }[];
+  /** What was mined after a block, once it was asked for: payments that are claimed together mostly share theirs. */
+  minedAfter: Map<bigint, bigint>;
+};
+
+/**
+ * Decides which payments may be claimed, in the given order, each against the balance it brings:
+ *
+ * - `taken`: its id is in the ledger, or an earlier request of the same call got it;
+ * - `over_balance`: amount + unmined > balance, where *unmined* are the payer's settlements that no block is known to
+ *   hold, and the earlier requests of the same call that were let through;
+ * - `stale_balance`: not over, but amount + unmined + just mined > balance, where *just mined* are settlements in
+ *   blocks after `balanceBlock`. The balance may include what they took, so that nothing can be said before it is
+ *   read again;
+ * - `claimed` otherwise.
+ */
+export function decideClaims(
+  requests: readonly ClaimRequest[],
+  takenIds: ReadonlySet<string>,
+  reserved: readonly Reserved[],
+): ClaimOutcome[] {
+  const taken = new Set(takenIds);
+  const accounts = new Map<string, Account>();
+  const accountOf = (asset: string, payer: string) => {
+    const key = `${asset} ${payer}`;
+    let account = accounts.get(key);
+    if (account === undefined) {
+      account = { unmined: 0n, mined: [], minedAfter: new Map() };
+      accounts.set(key, account);
+    }
+    return account;
+  };
+  for (const { asset, payer, amount, minedIn } of reserved) {
+    const account = accountOf(asset, payer);
+    if (minedIn === null) account.unmined += amount;
+    else account.mined.push({ amount, block: minedIn });
+  }
+
+  return requests.map(({ id, asset, payer, amount, balance, balanceBlock }) => {
+    if (taken.has(lowerCase(id))) return "taken";
+    const account = accountOf(lowerCase(asset), lowerCase(payer));
+    const needed = account.unmined + amount;
+    if (needed > balance) return "over_balance";
+    if (needed + minedAfter(account, balanceBlock) > balance) return "stale_balance";
+    account.unmined = needed;
+    taken.add(lowerCase(id));
+    return "claimed";
+  });
+}
+
+function minedAfter({ mined, minedAfter }: Account, balanceBlock: bigint): bigint {
+  let sum = minedAfter.get(balanceBlock);
+  if (sum === undefined) {
+    sum = 0n;
+    for (const { amount, block } of mined) if (block > balanceBlock) sum += amount;
+    minedAfter.set(balanceBlock, sum);
+  }
+  return sum;
+}
+
+/** Makes {@link Claims.addAttempt}. */
+export function createAddAttempt(db: Kysely<LedgerTables>): Claims["addAttempt"] {
+  return (attempt) =>
+    inTransaction(db, async (transaction) => {
+      await lockOperator(transaction, attempt);
+      const row = fromAttempt(attempt);
+      const open = await attemptsOf(transaction, attempt, [attempt.txNonce])
+        .select("hash")
+        .where("state", "=", "open")
+        .executeTakeFirst();
+      if (open === undefined) return false;
+      // Another instance may have signed the same at the same time.
+      await transaction
+        .insertInto("attempts")
+        .values(row)
+        .onConflict((conflict) => conflict.column("hash").doNothing())
+        .execute();
+      // A no-op settles nothing: what waits for its settlement goes on knowing the hash that would.
+      if (attempt.kind === "settle") {
+        await transaction
+          .updateTable("settlements")
+          .set({ transaction_hash: row.hash })
+          .where("chain_id", "=", row.chain_id)
+          .where("operator", "=", row.operator)
+          .where("tx_nonce", "=", row.tx_nonce)
+          .where("state", "=", "submitted")
+          .execute();
+      }
+      return true;
+    });
+}
+
+/*
+ * Identifiers are kept beside the keys of `Idempotency-Key`, and for as long. They have no answer of their own: that
+ * is the settlement. They are written together with the claim, so that no two payments of one identifier are ever
+ * claimed, whichever instances they come to and whichever of them dies; what was refused binds nothing.
+ */
+
+/** Makes {@link Claims.findIdentifier}. */
+export function createFindIdentifier(db: Kysely<LedgerTables>, now: () => number): Claims["findIdentifier"] {
+  return async (organizationId, id) => {
+    const row = await db
+      .selectFrom("idempotency")
+      .select("body_hash")
+      .where("organization_id", "=", organizationId)
+      .where("idempotency_key", "=", keyOf(id))
+      .where("expires_at", ">", now())
+      .executeTakeFirst();
+    return row === undefined ? null : bytes32.parse(row.body_hash);
+  };
+}
+
+/** Binds the identifiers of requests that are being claimed; the places of those whose identifier is another payment's. */
+export async function bindIdentifiers(
+  transaction: Transaction<LedgerTables>,
+  {
+    requests,
+    outcomes,
+    time,
+  }: { requests: readonly ClaimRequest[]; outcomes: readonly ClaimOutcome[]; time: number },
+): Promise<readonly number[]> {
+  const named = requests
+    .flatMap(({ organizationId, identifier }, index) =>
+      identifier === undefined || outcomes[index] !== "claimed"
+        ? []
+        : [{ index, organizationId, ...identifier }],
+    )
+    // In one order everywhere: two transactions that wait for each other's rows would never end.
+    .sort((a, b) => (`${a.organizationId} ${a.id}` < `${b.organizationId} ${b.id}` ? -1 : 1));
+  const reused: number[] = [];
+  for (const { index, organizationId, id, fingerprint } of named) {
+    if (!(await bind(transaction, { organizationId, id, fingerprint, time }))) reused.push(index);
+  }
+  if (named.length > 0) await sweep(transaction, time);
+  return reused;
+}
+
+async function bind(
+  transaction: Transaction<LedgerTables>,
+  {
+    organizationId,
+    id,
+    fingerprint,
+    time,
+  }: { organizationId: string; id: string; fingerprint: Hex; time: number },
+): Promise<boolean> {
+  const bound = {
+    body_hash: fingerprint,
+    answer: "claimed",
+    instance_id: "",
+    lease_expires_at: time,
+    expires_at: time + keptMs,
+  };
+  const written = await transaction
+    .insertInto("idempotency")
+    .values({ organization_id: organizationId, idempotency_key: keyOf(id), ...bound })
+    .onConflict((conflict) =>
+      conflict
+        .columns(["organization_id", "idempotency_key"])
+        .doUpdateSet(bound)
+        .where((row) =>
+          row.or([row("idempotency.expires_at", "<=", time), row("idempotency.body_hash", "=", fingerprint)]),
+        ),
+    )
+    .returning("organization_id")
+    .executeTakeFirst();
+  return written !== undefined;
+}
+
+/** No `Idempotency-Key` has a space in it. */
+function keyOf(id: string): string {
+  return `payment-identifier ${id}`;
 }

@@ -1,31 +1,23 @@
 import { type Kysely, sql } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
-import { padded, together } from "../util/together.ts";
-import { createAddAttempt } from "./add-attempt.ts";
-import { createClaim } from "./claim.ts";
-import { createConclude } from "./conclude.ts";
-import { createConcluded } from "./concluded.ts";
+import { padded, together } from "../util/concurrency.ts";
+import { createAddAttempt, createClaim, createFindIdentifier } from "./claim.ts";
+import { createConclude, createConcludedForwards, createConcludedSettles } from "./conclude.ts";
 import type { Database } from "./database/database.ts";
-import { repeatable } from "./database/retrying.ts";
+import { repeatable } from "./database/transactions.ts";
 import { createGasSpending } from "./gas-spending.ts";
-import { createIdempotency } from "./idempotency.ts";
+import { createIdempotency, createUndelivered } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";
-import type { Ledger } from "./ledger.ts";
-import { createList } from "./list.ts";
-import { createOpenAttempts } from "./open-attempts.ts";
+import type { Claims, Leases, Ledger, Outcomes } from "./ledger.ts";
 import { createOperatorChanges } from "./operator-changes.ts";
-import { createFindIdentifier } from "./payment-identifiers.ts";
-import { createRecentSettles } from "./recent-settles.ts";
-import { createFailures } from "./recover-failures.ts";
-import { createForwards } from "./recover-forwards.ts";
-import { createRedrive } from "./redrive.ts";
-import { createReopen } from "./reopen.ts";
+import { createList, createOpenAttempts, createOpenForwards, createRecentSettles } from "./queries.ts";
+import { createFailures, createForwards } from "./recover-failures.ts";
+import type { Recoveries } from "./recoveries.ts";
+import { createFillTxNonce, createRedrive, createReopenForwards, createReopenSettles } from "./reopen.ts";
 import { createRetryQueue } from "./retry-queue.ts";
-import { lowerCase, toSafeInteger, toSettlement } from "./rows.ts";
+import { type LedgerTables, lowerCase, toSafeInteger, toSettlement } from "./rows.ts";
 import type { Settlement } from "./settlement.ts";
-import type { LedgerTables } from "./tables.ts";
 import { introduceSender, readNextTxNonce } from "./tx-nonces.ts";
-import { createUndelivered } from "./undelivered.ts";
 
 export type LedgerOptions = {
   /** An open and migrated database. */
@@ -39,29 +31,41 @@ export type LedgerOptions = {
 };
 
 /** The ledger in a database. Any number of instances may share one. */
-export function createLedger(options: LedgerOptions): Ledger {
-  const { instanceId, now, leaseMs = 30_000 } = options;
+export function createLedger({ now, leaseMs = 30_000, instanceId, ...options }: LedgerOptions): Ledger {
   const db = options.db.$extendTables<LedgerTables>();
-  const retryQueue = createRetryQueue();
-  const undelivered = createUndelivered(retryQueue);
+  return {
+    claims: createClaims(db, now),
+    outcomes: createOutcomes(db, now),
+    leases: createAllLeases(db, { instanceId, now, leaseMs }),
+    recoveries: createRecoveries(db, now),
+  };
+}
+
+function createClaims(db: Kysely<LedgerTables>, now: () => number): Claims {
   const find = together(createFindAll(db), { most: 64, anyNumber: true });
   return {
-    ...createLeases(db, retryQueue, undelivered, { instanceId, now, leaseMs }),
-    ...createIdempotency(db, retryQueue, undelivered, { instanceId, now, leaseMs }),
-    ...createFailures(db, now),
-    ...createForwards(db, now),
     ...createOperatorChanges(db, now),
-    ...createOpenAttempts(db),
-    ...createConcluded(db),
-    ...createReopen(db, now),
     claim: createClaim(db, now),
-    conclude: createConclude(db, now),
-    addAttempt: createAddAttempt(db),
-    redrive: createRedrive(db, now),
+    find: (id) => find(lowerCase(id)),
     list: createList(db),
-    recentSettles: createRecentSettles(db),
-    gasSpending: createGasSpending(db, now),
     findIdentifier: createFindIdentifier(db, now),
+    redrive: createRedrive(db, now),
+    addAttempt: createAddAttempt(db),
+    openAttempts: createOpenAttempts(db),
+    introduceOperator: (chainId, address, txNonce) =>
+      introduceSender(db, { chainId, address }, txNonce, { movesUp: false }),
+    nextTxNonce: (chainId, address) => readNextTxNonce(db, { chainId, address }),
+  };
+}
+
+function createOutcomes(db: Kysely<LedgerTables>, now: () => number): Outcomes {
+  return {
+    conclude: createConclude(db, now),
+    concludedSettles: createConcludedSettles(db),
+    reopenSettles: createReopenSettles(db),
+    fillTxNonce: createFillTxNonce(db, now),
+    gasSpending: createGasSpending(db, now),
+    recentSettles: createRecentSettles(db),
 
     async noteMined(ids, blockNumber) {
       if (ids.length === 0) return;
@@ -93,6 +97,30 @@ export function createLedger(options: LedgerOptions): Ledger {
         oldestClaimedAt: Number(oldest),
       }));
     },
+  };
+}
+
+function createAllLeases(
+  db: Kysely<LedgerTables>,
+  options: { instanceId: string; now: () => number; leaseMs: number },
+): Leases {
+  const retryQueue = createRetryQueue();
+  const undelivered = createUndelivered(retryQueue);
+  return {
+    ...createLeases(db, retryQueue, undelivered, options),
+    ...createIdempotency(db, retryQueue, undelivered, options),
+    retryWrites: retryQueue.drain,
+    finishWrites: retryQueue.finish,
+  };
+}
+
+function createRecoveries(db: Kysely<LedgerTables>, now: () => number): Recoveries {
+  return {
+    ...createFailures(db, now),
+    ...createForwards(db, now),
+    openForwards: createOpenForwards(db),
+    concludedForwards: createConcludedForwards(db),
+    reopenForwards: createReopenForwards(db),
 
     async recoveryCounts() {
       const rows = await db
@@ -107,17 +135,6 @@ export function createLedger(options: LedgerOptions): Ledger {
         .execute();
       return rows.map((row) => ({ ...row, count: Number(row.count) }));
     },
-
-    retryWrites: retryQueue.drain,
-
-    finishWrites: retryQueue.finish,
-
-    nextTxNonce: (chainId, address) => readNextTxNonce(db, { chainId, address }),
-
-    find: (id) => find(lowerCase(id)),
-
-    introduceOperator: (chainId, address, txNonce) =>
-      introduceSender(db, { chainId, address }, txNonce, { movesUp: false }),
   };
 }
 

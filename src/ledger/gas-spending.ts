@@ -1,10 +1,9 @@
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import { inSnapshot } from "./database/transaction.ts";
-import type { Ledger } from "./ledger.ts";
-import { toSafeInteger } from "./rows.ts";
-import type { GasSpendingTable, LedgerTables } from "./tables.ts";
+import { inSnapshot } from "./database/transactions.ts";
+import type { Outcomes } from "./ledger.ts";
+import { type GasSpendingTable, type LedgerTables, toSafeInteger } from "./rows.ts";
 
 /*
  * What settling has cost, per organization, network and day (UTC). Kept in gwei, rounded up, as whole numbers that the
@@ -17,8 +16,8 @@ const gwei = 1_000_000_000n;
 /** A day of the table, which a moment is in. */
 export const dayOf = (time: number) => Math.floor(time / dayMs);
 
-/** Makes {@link Ledger.gasSpending}. */
-export function createGasSpending(db: Kysely<LedgerTables>, now: () => number): Ledger["gasSpending"] {
+/** Makes {@link Outcomes.gasSpending}. */
+export function createGasSpending(db: Kysely<LedgerTables>, now: () => number): Outcomes["gasSpending"] {
   return (organizationId, network) =>
     inSnapshot(db, async (snapshot) => {
       const spending = await snapshot

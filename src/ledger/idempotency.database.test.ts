@@ -8,8 +8,8 @@ import {
   seconds,
 } from "../../test/support/ledger/test-ledger.ts";
 import type { Database } from "./database/database.ts";
-import { UnansweredError } from "./database/retrying.ts";
-import type { LedgerTables } from "./tables.ts";
+import { UnansweredError } from "./database/transactions.ts";
+import type { LedgerTables } from "./rows.ts";
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);
@@ -41,6 +41,16 @@ describe.each(backends)("on $name", (backend) => {
       );
       expect(entries.filter(({ status }) => status === "new")).toHaveLength(1);
       expect(entries.filter(({ status }) => status === "running")).toHaveLength(19);
+    });
+
+    test("is new once, whatever other keys are begun at the same time, in any order and on every instance", async () => {
+      const keys = Array.from({ length: 100 }, (_, index) => `key ${index}`);
+      const [own, others] = await Promise.all([
+        Promise.all(keys.map((key) => begin(ledger, "body", key))),
+        Promise.all(keys.toReversed().map((key) => begin(other, "body", key))),
+      ]);
+      const statuses = own.map(({ status }, index) => [status, others.at(-1 - index)?.status].sort());
+      expect(statuses).toEqual(keys.map(() => ["new", "running"]));
     });
 
     test("gives the same answer again, on every instance", async () => {

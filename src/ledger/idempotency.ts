@@ -1,15 +1,15 @@
 import type { Kysely, Transaction } from "kysely";
-import { repeatable, UnansweredError } from "./database/retrying.ts";
-import { inTransaction } from "./database/transaction.ts";
-import type { IdempotencyEntry, KeptAnswer, Ledger } from "./ledger.ts";
+import { together } from "../util/concurrency.ts";
+import { allAtOnce, inTransaction, repeatable, UnansweredError } from "./database/transactions.ts";
+import type { IdempotencyEntry, KeptAnswer, Leases } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
-import type { LedgerTables } from "./tables.ts";
-import type { Undelivered } from "./undelivered.ts";
+import type { LedgerTables } from "./rows.ts";
 
 /** How long a success is given again. */
 export const keptMs = 24 * 60 * 60 * 1000;
 
-type Beginning = { organizationId: string; key: string; bodyHash: string; time: number };
+/** A key that is to be bound to a body; `expiresAt` is set when that is tried. */
+type Beginning = { organizationId: string; key: string; bodyHash: string; expiresAt: number };
 
 /**
  * A running request is leased like an authorization: when its instance dies, its key is free after `leaseMs`.
@@ -21,19 +21,48 @@ export function createIdempotency(
   retryQueue: RetryQueue,
   undelivered: Undelivered,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
-): Pick<Ledger, "beginIdempotent" | "answerIdempotent" | "abandonIdempotent"> {
-  async function begin(
+): Pick<Leases, "beginIdempotent" | "answerIdempotent" | "abandonIdempotent"> {
+  const begin = together(beginAll, {
+    most: 64,
+    anyNumber: true,
+    keyOf: ({ organizationId, key }: Beginning) => nameOfKey(organizationId, key),
+  });
+
+  /** Binds keys in one transaction: with one for each, SQLite would sync the disk for each. */
+  function beginAll(beginnings: readonly Beginning[]): Promise<IdempotencyEntry[]> {
+    return inTransaction(db, async (transaction) => {
+      const time = now();
+      for (const beginning of beginnings) beginning.expiresAt = time + keptMs;
+      const bound = await allAtOnce(
+        transaction,
+        inOrder(beginnings).map((beginning) => binding(transaction, beginning, time)),
+      );
+      const isBound = new Set(bound.flat().map((row) => nameOfKey(row.organization_id, row.idempotency_key)));
+      if (isBound.size > 0) await sweep(transaction, time, isBound.size);
+      const entries: IdempotencyEntry[] = [];
+      for (const beginning of beginnings) {
+        const name = nameOfKey(beginning.organizationId, beginning.key);
+        if (isBound.has(name)) retryQueue.forget(name);
+        entries.push(isBound.has(name) ? { status: "new" } : await findEntry(transaction, beginning));
+      }
+      return entries;
+    });
+  }
+
+  /** The statement that binds a key where it is free. */
+  function binding(
     transaction: Transaction<LedgerTables>,
-    { organizationId, key, bodyHash, time }: Beginning,
-  ): Promise<IdempotencyEntry> {
+    { organizationId, key, bodyHash, expiresAt }: Beginning,
+    time: number,
+  ) {
     const bound = {
       body_hash: bodyHash,
       answer: null,
       instance_id: instanceId,
       lease_expires_at: time + leaseMs,
-      expires_at: time + keptMs,
+      expires_at: expiresAt,
     };
-    const begun = await transaction
+    return transaction
       .insertInto("idempotency")
       .values({ organization_id: organizationId, idempotency_key: key, ...bound })
       .onConflict((conflict) =>
@@ -52,37 +81,20 @@ export function createIdempotency(
             ]),
           ),
       )
-      .returning("organization_id")
-      .executeTakeFirst();
-    if (begun !== undefined) {
-      retryQueue.forget(nameOfKey(organizationId, key));
-      await sweep(transaction, time);
-      return { status: "new" };
-    }
-    const row = await transaction
-      .selectFrom("idempotency")
-      .select(["body_hash", "answer"])
-      .where("organization_id", "=", organizationId)
-      .where("idempotency_key", "=", key)
-      .executeTakeFirstOrThrow();
-    if (row.body_hash !== bodyHash) return { status: "other_body" };
-    return row.answer === null ? { status: "running" } : { status: "answered", answer: row.answer };
+      .returning(["organization_id", "idempotency_key"]);
   }
 
   return {
     async beginIdempotent(organizationId, key, bodyHash) {
       await undelivered.catchUp(nameOfKey(organizationId, key));
-      let expiresAt = 0;
+      const beginning: Beginning = { organizationId, key, bodyHash, expiresAt: 0 };
       try {
-        return await inTransaction(db, (transaction) => {
-          const time = now();
-          expiresAt = time + keptMs;
-          return begin(transaction, { organizationId, key, bodyHash, time });
-        });
+        return await begin(beginning);
       } catch (error) {
         // It may have begun all the same, and would be renewed for as long as the process lives. By its time it is told
         // from that of another request.
         if (error instanceof UnansweredError) {
+          const { expiresAt } = beginning;
           retryQueue.add(`${nameOfKey(organizationId, key)} ${expiresAt}`, async () => {
             const begun = abandoning(db, { organizationId, key }, instanceId);
             await repeatable(() => begun.where("expires_at", "=", expiresAt).execute());
@@ -102,6 +114,27 @@ export function createIdempotency(
         await repeatable(() => abandoning(db, { organizationId, key }, instanceId).execute());
       }),
   };
+}
+
+/** What a key that was not free is bound to. */
+async function findEntry(
+  transaction: Transaction<LedgerTables>,
+  { organizationId, key, bodyHash }: Beginning,
+): Promise<IdempotencyEntry> {
+  const row = await transaction
+    .selectFrom("idempotency")
+    .select(["body_hash", "answer"])
+    .where("organization_id", "=", organizationId)
+    .where("idempotency_key", "=", key)
+    .executeTakeFirstOrThrow();
+  if (row.body_hash !== bodyHash) return { status: "other_body" };
+  return row.answer === null ? { status: "running" } : { status: "answered", answer: row.answer };
+}
+
+/** In one order everywhere: two transactions must not wait for each other. */
+function inOrder(beginnings: readonly Beginning[]): Beginning[] {
+  const nameOf = ({ organizationId, key }: Beginning) => nameOfKey(organizationId, key);
+  return [...beginnings].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
 }
 
 /** The statement that stores an answer under its key, where an instance still runs the key's request. */
@@ -141,7 +174,7 @@ export function nameOfKey(organizationId: string, key: string): string {
  * Every new row takes up to two expired ones away: the table stays as large as a day is, and no request pays much. Those
  * that another transaction has are left to it, which may be waiting for a signature.
  */
-export async function sweep(transaction: Transaction<LedgerTables>, time: number): Promise<void> {
+export async function sweep(transaction: Transaction<LedgerTables>, time: number, rows = 1): Promise<void> {
   await transaction
     .deleteFrom("idempotency")
     // Again, for rows that another request has made its own between the search and the deletion.
@@ -154,11 +187,40 @@ export async function sweep(transaction: Transaction<LedgerTables>, time: number
           .select(["old.organization_id", "old.idempotency_key"])
           .where("old.expires_at", "<=", time)
           .orderBy("old.expires_at")
-          .limit(2)
+          .limit(2 * rows)
           .forUpdate()
           .skipLocked()
           .$asTuple("organization_id", "idempotency_key"),
       ),
     )
     .execute();
+}
+
+/**
+ * Successes that this process has handed over and the database has not recorded yet. While the database cannot be
+ * reached their leases run out, so that before a right is given anew, what is known here to be delivered is recorded.
+ */
+export type Undelivered = {
+  /** Records a delivery, which ends the rights with these names. It is tried again, under `work`, when this throws. */
+  record(names: readonly string[], work: string, deliver: () => Promise<void>): Promise<void>;
+  /** Records the delivery that ends the right with this name, if there is one. Throws when that cannot be done. */
+  catchUp(name: string): Promise<void>;
+};
+
+export function createUndelivered(retryQueue: RetryQueue): Undelivered {
+  const recordings = new Map<string, () => Promise<void>>();
+  return {
+    record(names, work, deliver) {
+      const recording = () =>
+        retryQueue.run(work, async () => {
+          await deliver();
+          for (const name of names) if (recordings.get(name) === recording) recordings.delete(name);
+        });
+      for (const name of names) recordings.set(name, recording);
+      return recording();
+    },
+    async catchUp(name) {
+      await recordings.get(name)?.();
+    },
+  };
 }

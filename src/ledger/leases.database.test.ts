@@ -12,8 +12,8 @@ import {
 } from "../../test/support/ledger/test-ledger.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import type { Database } from "./database/database.ts";
-import { UnansweredError } from "./database/retrying.ts";
-import type { LedgerTables } from "./tables.ts";
+import { UnansweredError } from "./database/transactions.ts";
+import type { LedgerTables } from "./rows.ts";
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);

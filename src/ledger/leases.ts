@@ -1,14 +1,11 @@
 import { type Kysely, type SqlBool, sql } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
-import { padded, type TogetherOptions, together } from "../util/together.ts";
-import { repeatable, UnansweredError } from "./database/retrying.ts";
-import { inTransaction, urgently, withCommit } from "./database/transaction.ts";
-import { abandoning, keeping, nameOfKey } from "./idempotency.ts";
-import type { KeptAnswer, Ledger } from "./ledger.ts";
+import { padded, type TogetherOptions, together } from "../util/concurrency.ts";
+import { inTransaction, repeatable, UnansweredError, urgently, withCommit } from "./database/transactions.ts";
+import { abandoning, keeping, nameOfKey, type Undelivered } from "./idempotency.ts";
+import type { KeptAnswer, Leases } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
-import { lowerCase } from "./rows.ts";
-import type { LedgerTables } from "./tables.ts";
-import type { Undelivered } from "./undelivered.ts";
+import { type LedgerTables, lowerCase } from "./rows.ts";
 
 /** Expired leases are kept for so many lease times: an instance that merely stalled may still renew them. */
 const graceLeases = 10;
@@ -28,7 +25,7 @@ export function createLeases(
   retryQueue: RetryQueue,
   undelivered: Undelivered,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
-): Pick<Ledger, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
+): Pick<Leases, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
   const acquire = together(acquireAll, ofOneId);
   const free = together(freeAll, ofOneId);
   // No caller waits for it: one after the other, there is more in each.

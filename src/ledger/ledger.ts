@@ -1,8 +1,18 @@
-import type { Cursor } from "../protocol/cursor.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import type { Recoveries, RecoveryState } from "./recoveries.ts";
-import type { Attempt, Claim, Settlement, SettlementState, SignedAttempt } from "./settlement.ts";
+import type { Cursor } from "../protocol/settlement-query.ts";
+import type { Recoveries } from "./recoveries.ts";
+import type {
+  Attempt,
+  Claim,
+  ConcludedTransaction,
+  MinedTransaction,
+  Settlement,
+  SettlementState,
+  SignedAttempt,
+  TxNonceRange,
+} from "./settlement.ts";
+
 /** A payment that asks to be claimed, with the balance it was checked against. */
 export type ClaimRequest = Claim & {
   /** The payer's balance of the asset. */
@@ -30,29 +40,6 @@ export type ClaimOutcome =
 
 /** How one settlement of a mined transaction ended. */
 export type Conclusion = { id: Hex; state: "settled" } | { id: Hex; state: "failed"; failure: string };
-
-/** The transaction that took a txNonce, one of its attempts. */
-export type MinedTransaction = {
-  chainId: number;
-  operator: Address;
-  txNonce: number;
-  hash: Hex;
-  blockNumber: bigint;
-  blockHash: Hex;
-  /** What it has cost, in wei: charged in equal shares to those whose settlements it concludes. */
-  gasCost?: bigint;
-};
-
-/** A transaction that decided its settlements, and the block that held it then. */
-export type ConcludedTransaction = Omit<MinedTransaction, "chainId" | "operator" | "gasCost"> & {
-  /** Unix milliseconds. */
-  concludedAt: number;
-  /** False where its payments turned out to have been made by a transaction of another txNonce, which `hash` names. */
-  hasThisTxNonce: boolean;
-};
-
-/** A part of an account's txNonces, both bounds optional, and how many of them at most. */
-export type TxNonceRange = { from?: number; below?: number; limit: number };
 
 /** One change of an operator's next txNonce by hand; `at` in unix milliseconds. */
 export type TxNonceChange = { at: number; actor: string; from: number; to: number };
@@ -105,32 +92,8 @@ export type IdempotencyEntry =
   | { status: "other_body" }
   | { status: "answered"; answer: string };
 
-/**
- * Settlements, attempts, leases and txNonces: what must survive the process. Every method is one transaction and
- * durable when it returns.
- */
-export type Ledger = Recoveries & {
-  find(id: Hex): Promise<Settlement | null>;
-
-  /**
-   * Takes the right to settle, and then to answer, an authorization; false while another request holds it. A lease
-   * that is not renewed in time is free to be taken. Taking one's own lease again is true. Holders are told apart
-   * within their instance: their names need be unique there only. Where it throws, what it may have taken is given up
-   * once the database is back.
-   */
-  acquireLease(id: Hex, holder: string): Promise<boolean>;
-  releaseLease(id: Hex, holder: string): Promise<void>;
-  /**
-   * Who holds the right to an authorization: a request of this instance or of another one, and until when (unix
-   * milliseconds) unless it is renewed; null when it is free. An instance that has died renews nothing.
-   */
-  findLease(id: Hex): Promise<{ isOwn: boolean; expiresAt: number } | null>;
-  /** Extends all leases and running idempotency keys that this instance holds; called on a timer. */
-  renewLeases(): Promise<void>;
-
-  /** Sets the first txNonce of an operator that the ledger does not know yet; else changes nothing. */
-  introduceOperator(chainId: number, operator: Address, txNonce: number): Promise<void>;
-
+/** Settlements as they are claimed, and the signed transactions that carry them, each with a txNonce of its operator. */
+export type Claims = {
   /**
    * Claims payments for their organizations and stores the signed transaction that settles them, with its
    * txNonce, in one transaction. `sign` gets the requests that may be claimed, at least one; when it throws,
@@ -144,19 +107,16 @@ export type Ledger = Recoveries & {
     sign: (txNonce: number, claimable: readonly ClaimRequest[]) => Promise<SignedAttempt>,
   ): Promise<{ outcomes: readonly ClaimOutcome[]; attempt: Attempt | null }>;
 
-  /**
-   * Records how the settlements of a mined transaction ended, and closes every attempt of its txNonce. What is
-   * concluded already stays as it is, so that recording a transaction twice changes nothing. Throws, and changes
-   * nothing, unless the conclusions account for every unfinished settlement of the txNonce and for no others: a
-   * closed txNonce is not watched any more.
-   */
-  conclude(mined: MinedTransaction, conclusions: readonly Conclusion[]): Promise<void>;
+  find(id: Hex): Promise<Settlement | null>;
 
-  /**
-   * Stores another attempt of an open txNonce, before it is broadcast: a replacement with higher fees, or a no-op.
-   * False, and nothing stored, when the txNonce has been closed meanwhile.
-   */
-  addAttempt(attempt: Attempt): Promise<boolean>;
+  /** Settlements by the time of their claim, newest first: `limit` of them, after the one that `after` names. */
+  list(
+    filter: SettlementFilter,
+    page: { limit: number; after?: Cursor | undefined },
+  ): Promise<{ settlements: readonly Settlement[]; next: Cursor | null }>;
+
+  /** The fingerprint of the payment that an organization's identifier was claimed with in the last 24 h; null when there is none. */
+  findIdentifier(organizationId: string, id: string): Promise<Hex | null>;
 
   /**
    * Moves unfinished settlements to a new txNonce, because theirs was taken by a transaction that
@@ -171,52 +131,19 @@ export type Ledger = Recoveries & {
   ): Promise<{ attempt: Attempt; settlements: readonly Settlement[] } | null>;
 
   /**
-   * Notes in which block unfinished settlements were mined that is not deep enough yet, or null when that block has
-   * vanished. A balance read at or after that block does not hold their value any more, so that it is not reserved
-   * twice.
+   * Stores another attempt of an open txNonce, before it is broadcast: a replacement with higher fees, or a no-op.
+   * False, and nothing stored, when the txNonce has been closed meanwhile.
    */
-  noteMined(ids: readonly Hex[], blockNumber: bigint | null): Promise<void>;
+  addAttempt(attempt: Attempt): Promise<boolean>;
 
-  /**
-   * Transactions that decided an operator's settlements, highest txNonce first, except those of failures that are being
-   * recovered. `limit` counts txNonces: there is more than one where a payment of a txNonce turned out to have been made
-   * by another transaction.
-   */
-  concludedSettles(
+  /** Attempts whose txNonce is still open, oldest txNonce first, each with its settlements. */
+  openAttempts(
     chainId: number,
     operator: Address,
-    range: TxNonceRange,
-  ): Promise<readonly ConcludedTransaction[]>;
-  /** Transactions of a recoverer that paid out recoveries, highest txNonce first. */
-  concludedForwards(
-    chainId: number,
-    recoverer: Address,
-    range: TxNonceRange,
-  ): Promise<readonly ConcludedTransaction[]>;
-  /**
-   * Takes conclusions back whose block has vanished from the chain: the settlements are undecided again, and the stored
-   * transactions may be mined. Whether a success was handed over stays known, so that there is no second one. Does
-   * nothing for a transaction that is concluded in another block by now.
-   */
-  reopenSettles(
-    chainId: number,
-    operator: Address,
-    transactions: readonly Pick<ConcludedTransaction, "txNonce" | "blockHash">[],
-  ): Promise<void>;
-  /** The same for forwards: the settlements are failed again, and their recoveries sent. */
-  reopenForwards(
-    chainId: number,
-    recoverer: Address,
-    transactions: readonly Pick<ConcludedTransaction, "txNonce" | "blockHash">[],
-  ): Promise<void>;
-  /**
-   * Opens a closed txNonce that no settlement needs and that the chain does not know any more, with a no-op: the one
-   * that is stored, or else a new one. Null, and nothing signed, when it is open, or when a payment was decided with it.
-   */
-  fillTxNonce(
-    sender: { chainId: number; operator: Address; txNonce: number },
-    sign: () => Promise<SignedAttempt>,
-  ): Promise<{ attempt: Attempt; settlements: readonly Settlement[] } | null>;
+  ): Promise<readonly { attempt: Attempt; settlements: readonly Settlement[] }[]>;
+
+  /** Sets the first txNonce of an operator that the ledger does not know yet; else changes nothing. */
+  introduceOperator(chainId: number, operator: Address, txNonce: number): Promise<void>;
 
   /** The txNonce after the last one that was taken; null for an operator that was not introduced. */
   nextTxNonce(chainId: number, operator: Address): Promise<number | null>;
@@ -229,14 +156,89 @@ export type Ledger = Recoveries & {
     operator: { chainId: number; operator: Address; txNonce: number },
     actor: string,
   ): Promise<boolean>;
+
   /** What {@link acceptTxNonce} has done, oldest first. */
   operatorChanges(chainId: number, operator: Address): Promise<readonly TxNonceChange[]>;
+};
 
-  /** Attempts whose txNonce is still open, oldest txNonce first, each with its settlements. */
-  openAttempts(
+/** What became of claims: which transaction decided them, in which block, and at what cost. */
+export type Outcomes = {
+  /**
+   * Notes in which block unfinished settlements were mined that is not deep enough yet, or null when that block has
+   * vanished. A balance read at or after that block does not hold their value any more, so that it is not reserved
+   * twice.
+   */
+  noteMined(ids: readonly Hex[], blockNumber: bigint | null): Promise<void>;
+
+  /**
+   * Records how the settlements of a mined transaction ended, and closes every attempt of its txNonce. What is
+   * concluded already stays as it is, so that recording a transaction twice changes nothing. Throws, and changes
+   * nothing, unless the conclusions account for every unfinished settlement of the txNonce and for no others: a
+   * closed txNonce is not watched any more.
+   */
+  conclude(mined: MinedTransaction, conclusions: readonly Conclusion[]): Promise<void>;
+
+  /**
+   * Transactions that decided an operator's settlements, highest txNonce first, except those of failures that are being
+   * recovered. `limit` counts txNonces: there is more than one where a payment of a txNonce turned out to have been made
+   * by another transaction.
+   */
+  concludedSettles(
     chainId: number,
     operator: Address,
-  ): Promise<readonly { attempt: Attempt; settlements: readonly Settlement[] }[]>;
+    range: TxNonceRange,
+  ): Promise<readonly ConcludedTransaction[]>;
+
+  /**
+   * Takes conclusions back whose block has vanished from the chain: the settlements are undecided again, and the stored
+   * transactions may be mined. Whether a success was handed over stays known, so that there is no second one. Does
+   * nothing for a transaction that is concluded in another block by now.
+   */
+  reopenSettles(
+    chainId: number,
+    operator: Address,
+    transactions: readonly Pick<ConcludedTransaction, "txNonce" | "blockHash">[],
+  ): Promise<void>;
+
+  /**
+   * Opens a closed txNonce that no settlement needs and that the chain does not know any more, with a no-op: the one
+   * that is stored, or else a new one. Null, and nothing signed, when it is open, or when a payment was decided with it.
+   */
+  fillTxNonce(
+    sender: { chainId: number; operator: Address; txNonce: number },
+    sign: () => Promise<SignedAttempt>,
+  ): Promise<{ attempt: Attempt; settlements: readonly Settlement[] } | null>;
+
+  /** The networks that have unfinished settlements: how many, and when the oldest of them was claimed. */
+  unfinished(): Promise<readonly { network: NetworkName; count: number; oldestClaimedAt: number }[]>;
+
+  /** What settling for an organization on a network has cost since the day (UTC) began. */
+  gasSpending(organizationId: string, network: NetworkName): Promise<GasSpending>;
+
+  /** How settles of a kind went that were decided after a moment (unix milliseconds). */
+  recentSettles(of: SettlesOf, since: number): Promise<RecentSettles>;
+};
+
+/** Rights to settle and to answer, each of one request at a time, and the successes that were handed over by them. */
+export type Leases = {
+  /**
+   * Takes the right to settle, and then to answer, an authorization; false while another request holds it. A lease
+   * that is not renewed in time is free to be taken. Taking one's own lease again is true. Holders are told apart
+   * within their instance: their names need be unique there only. Where it throws, what it may have taken is given up
+   * once the database is back.
+   */
+  acquireLease(id: Hex, holder: string): Promise<boolean>;
+
+  releaseLease(id: Hex, holder: string): Promise<void>;
+
+  /**
+   * Who holds the right to an authorization: a request of this instance or of another one, and until when (unix
+   * milliseconds) unless it is renewed; null when it is free. An instance that has died renews nothing.
+   */
+  findLease(id: Hex): Promise<{ isOwn: boolean; expiresAt: number } | null>;
+
+  /** Extends all leases and running idempotency keys that this instance holds; called on a timer. */
+  renewLeases(): Promise<void>;
 
   /**
    * Marks a success as handed over, stores its answer where it is to be given again, and gives up the lease, in one
@@ -245,41 +247,34 @@ export type Ledger = Recoveries & {
   markDelivered(id: Hex, holder: string, kept?: KeptAnswer): Promise<void>;
 
   /**
-   * Does the writes again that failed, of deliveries and of rights given up, but for those that are being done already.
-   * Called on a timer. May take long where the database comes and goes, so that nothing else should wait for it.
-   */
-  retryWrites(): Promise<void>;
-  /** The same until all are done, for `forMs` at most. Gives how many are left, which end with the process. */
-  finishWrites(forMs: number): Promise<number>;
-
-  /** Settlements by the time of their claim, newest first: `limit` of them, after the one that `after` names. */
-  list(
-    filter: SettlementFilter,
-    page: { limit: number; after?: Cursor | undefined },
-  ): Promise<{ settlements: readonly Settlement[]; next: Cursor | null }>;
-
-  /** The networks that have unfinished settlements: how many, and when the oldest of them was claimed. */
-  unfinished(): Promise<readonly { network: NetworkName; count: number; oldestClaimedAt: number }[]>;
-
-  /** How many payments were submitted directly to the token, by network and by how far their forwards are. */
-  recoveryCounts(): Promise<readonly { network: NetworkName; state: RecoveryState; count: number }[]>;
-
-  /** What settling for an organization on a network has cost since the day (UTC) began. */
-  gasSpending(organizationId: string, network: NetworkName): Promise<GasSpending>;
-
-  /** How settles of a kind went that were decided after a moment (unix milliseconds). */
-  recentSettles(of: SettlesOf, since: number): Promise<RecentSettles>;
-
-  /** The fingerprint of the payment that an organization's identifier was claimed with in the last 24 h; null when there is none. */
-  findIdentifier(organizationId: string, id: string): Promise<Hex | null>;
-
-  /**
    * Binds an `Idempotency-Key` of an organization to a request body, or tells what it is bound to. Kept for 24 h. Where it
    * throws, a key that it may have bound is freed once the database is back.
    */
   beginIdempotent(organizationId: string, key: string, bodyHash: string): Promise<IdempotencyEntry>;
+
   /** Stores the answer to give again under the key, unless the key is another request's by now. */
   answerIdempotent(kept: KeptAnswer): Promise<void>;
+
   /** Frees a key whose request ended without a verdict. */
   abandonIdempotent(organizationId: string, key: string): Promise<void>;
+
+  /**
+   * Does the writes again that failed, of deliveries and of rights given up, but for those that are being done already.
+   * Called on a timer. May take long where the database comes and goes, so that nothing else should wait for it.
+   */
+  retryWrites(): Promise<void>;
+
+  /** The same until all are done, for `forMs` at most. Gives how many are left, which end with the process. */
+  finishWrites(forMs: number): Promise<number>;
+};
+
+/**
+ * What must survive the process, in four stores: of claims, of their outcomes, of who may answer, and of what follows a
+ * failure. Every method is one transaction and durable when it returns.
+ */
+export type Ledger = {
+  readonly claims: Claims;
+  readonly outcomes: Outcomes;
+  readonly leases: Leases;
+  readonly recoveries: Recoveries;
 };

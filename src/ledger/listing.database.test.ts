@@ -10,12 +10,12 @@ import {
   paymentOf,
   settled,
 } from "../../test/support/ledger/test-ledger.ts";
-import { readCursor, writeCursor } from "../protocol/cursor.ts";
+import { readCursor, writeCursor } from "../protocol/settlement-query.ts";
 import type { Database } from "./database/database.ts";
-import type { Ledger, SettlementFilter } from "./ledger.ts";
-import { createList } from "./list.ts";
+import type { Claims, SettlementFilter } from "./ledger.ts";
+import { createList } from "./queries.ts";
+import type { LedgerTables } from "./rows.ts";
 import type { Settlement } from "./settlement.ts";
-import type { LedgerTables } from "./tables.ts";
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);
@@ -61,7 +61,7 @@ describe.each(backends)("on $name", (backend) => {
   async function listAll(
     filter: SettlementFilter,
     limit: number,
-    list: Ledger["list"] = ledger.list,
+    list: Claims["list"] = ledger.list,
   ): Promise<Settlement[]> {
     const listed: Settlement[] = [];
     for (let after: string | undefined; ; ) {

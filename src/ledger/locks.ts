@@ -1,8 +1,7 @@
 import type { Transaction } from "kysely";
 import type { Address } from "../protocol/hex.ts";
 import type { ClaimRequest } from "./ledger.ts";
-import { lowerCase } from "./rows.ts";
-import type { LedgerTables } from "./tables.ts";
+import { type LedgerTables, lowerCase } from "./rows.ts";
 import { attemptsOf } from "./tx-nonces.ts";
 
 /*

@@ -1,16 +1,15 @@
 import type { Kysely } from "kysely";
 import type { Address } from "../protocol/hex.ts";
-import { inTransaction } from "./database/transaction.ts";
-import type { Ledger } from "./ledger.ts";
+import { inTransaction } from "./database/transactions.ts";
+import type { Claims } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
-import { lowerCase } from "./rows.ts";
-import type { LedgerTables } from "./tables.ts";
+import { type LedgerTables, lowerCase } from "./rows.ts";
 
-/** Makes the part of {@link Ledger} that people change by hand. */
+/** Makes the part of {@link Claims} that people change by hand. */
 export function createOperatorChanges(
   db: Kysely<LedgerTables>,
   now: () => number,
-): Pick<Ledger, "acceptTxNonce" | "operatorChanges"> {
+): Pick<Claims, "acceptTxNonce" | "operatorChanges"> {
   const ofOperator = (chainId: number, operator: Address) =>
     db
       .selectFrom("operator_changes")

@@ -44,85 +44,97 @@ export function publishLedger(
     }));
   }
 
+  const { claims, outcomes, leases, recoveries } = ledger;
   return {
-    ...ledger,
+    claims: {
+      ...claims,
 
-    async claim(operator, requests, sign) {
-      const result = await ledger.claim(operator, requests, sign);
-      const claimed = requests.filter((_, index) => result.outcomes[index] === "claimed");
-      for (const { id, network, organizationId } of claimed) {
-        publishStep([id], () => ({ step: "claimed", network, organizationId }));
-      }
-      if (result.attempt !== null) publishSigned(result.attempt, () => claimed.map(({ id }) => id));
-      return result;
+      async claim(operator, requests, sign) {
+        const result = await claims.claim(operator, requests, sign);
+        const claimed = requests.filter((_, index) => result.outcomes[index] === "claimed");
+        for (const { id, network, organizationId } of claimed) {
+          publishStep([id], () => ({ step: "claimed", network, organizationId }));
+        }
+        if (result.attempt !== null) publishSigned(result.attempt, () => claimed.map(({ id }) => id));
+        return result;
+      },
+
+      async addAttempt(attempt) {
+        const isStored = await claims.addAttempt(attempt);
+        if (isStored) publishSigned(attempt, () => []);
+        return isStored;
+      },
+
+      async redrive(from, ids, sign) {
+        const moved = await claims.redrive(from, ids, sign);
+        if (moved === null) return null;
+        const movedIds = moved.settlements.map(({ id }) => id);
+        publishStep(movedIds, () => ({ step: "moved" }));
+        publishSigned(moved.attempt, () => movedIds);
+        return moved;
+      },
     },
+    outcomes: {
+      ...outcomes,
 
-    async addAttempt(attempt) {
-      const isStored = await ledger.addAttempt(attempt);
-      if (isStored) publishSigned(attempt, () => []);
-      return isStored;
-    },
-
-    async redrive(from, ids, sign) {
-      const moved = await ledger.redrive(from, ids, sign);
-      if (moved === null) return null;
-      const movedIds = moved.settlements.map(({ id }) => id);
-      publishStep(movedIds, () => ({ step: "moved" }));
-      publishSigned(moved.attempt, () => movedIds);
-      return moved;
-    },
-
-    async noteMined(ids, blockNumber) {
-      await ledger.noteMined(ids, blockNumber);
-      publishStep(ids, () =>
-        blockNumber === null ? { step: "reorganized" } : { step: "mined", blockNumber },
-      );
-    },
-
-    async conclude(mined, conclusions) {
-      await ledger.conclude(mined, conclusions);
-      const { chainId, hash: transaction, blockNumber } = mined;
-      publishTransaction(chainId, transaction, () => ({ step: "concluded", blockNumber }));
-      for (const conclusion of conclusions) {
-        publishStep([conclusion.id], () =>
-          conclusion.state === "settled"
-            ? { step: "settled", transaction }
-            : { step: "failed", transaction, failure: conclusion.failure },
+      async noteMined(ids, blockNumber) {
+        await outcomes.noteMined(ids, blockNumber);
+        publishStep(ids, () =>
+          blockNumber === null ? { step: "reorganized" } : { step: "mined", blockNumber },
         );
-      }
-    },
+      },
 
-    async queueRecovery(id, proof) {
-      await ledger.queueRecovery(id, proof);
-      publishStep([id], () => ({ step: "recoveryQueued", directSubmission: proof.transactionHash }));
+      async conclude(mined, conclusions) {
+        await outcomes.conclude(mined, conclusions);
+        const { chainId, hash: transaction, blockNumber } = mined;
+        publishTransaction(chainId, transaction, () => ({ step: "concluded", blockNumber }));
+        for (const conclusion of conclusions) {
+          publishStep([conclusion.id], () =>
+            conclusion.state === "settled"
+              ? { step: "settled", transaction }
+              : { step: "failed", transaction, failure: conclusion.failure },
+          );
+        }
+      },
     },
+    recoveries: {
+      ...recoveries,
 
-    async postponeRecovery(id, problem, nextLookAt) {
-      await ledger.postponeRecovery(id, problem, nextLookAt);
-      publishStep([id], () => ({ step: "recoveryPostponed", problem }));
+      async queueRecovery(id, proof) {
+        await recoveries.queueRecovery(id, proof);
+        publishStep([id], () => ({ step: "recoveryQueued", directSubmission: proof.transactionHash }));
+      },
+
+      async postponeRecovery(id, problem, nextLookAt) {
+        await recoveries.postponeRecovery(id, problem, nextLookAt);
+        publishStep([id], () => ({ step: "recoveryPostponed", problem }));
+      },
+
+      async sendForward(recoverer, id, sign) {
+        const sent = await recoveries.sendForward(recoverer, id, sign);
+        if (sent !== null) publishSigned(sent.attempt, () => [id]);
+        return sent;
+      },
+
+      async requeueForward(ended, id, problem, nextLookAt) {
+        await recoveries.requeueForward(ended, id, problem, nextLookAt);
+        publishStep([id], () => ({ step: "recoveryPostponed", problem }));
+      },
+
+      async concludeForward(mined, id) {
+        await recoveries.concludeForward(mined, id);
+        const { chainId, hash: transaction, blockNumber } = mined;
+        publishTransaction(chainId, transaction, () => ({ step: "concluded", blockNumber }));
+        publishStep([id], () => ({ step: "recovered", transaction }));
+      },
     },
+    leases: {
+      ...leases,
 
-    async sendForward(recoverer, id, sign) {
-      const sent = await ledger.sendForward(recoverer, id, sign);
-      if (sent !== null) publishSigned(sent.attempt, () => [id]);
-      return sent;
-    },
-
-    async requeueForward(ended, id, problem, nextLookAt) {
-      await ledger.requeueForward(ended, id, problem, nextLookAt);
-      publishStep([id], () => ({ step: "recoveryPostponed", problem }));
-    },
-
-    async concludeForward(mined, id) {
-      await ledger.concludeForward(mined, id);
-      const { chainId, hash: transaction, blockNumber } = mined;
-      publishTransaction(chainId, transaction, () => ({ step: "concluded", blockNumber }));
-      publishStep([id], () => ({ step: "recovered", transaction }));
-    },
-
-    async markDelivered(id, holder, kept) {
-      await ledger.markDelivered(id, holder, kept);
-      publishStep([id], () => ({ step: "delivered" }));
+      async markDelivered(id, holder, kept) {
+        await leases.markDelivered(id, holder, kept);
+        publishStep([id], () => ({ step: "delivered" }));
+      },
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { Address, Hex } from "../protocol/hex.ts";
-import type { Attempt, Settlement, SignedAttempt } from "./settlement.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import type { Attempt, ConcludedTransaction, Settlement, SignedAttempt, TxNonceRange } from "./settlement.ts";
 
 /** The token's `Transfer` by which a direct submission brought its value to the contract, as a place on chain. */
 export type RecoveryProof = { transactionHash: Hex; logIndex: number; blockNumber: bigint };
@@ -128,4 +129,21 @@ export type Recoveries = {
     problem: string,
     nextLookAt: number,
   ): Promise<void>;
+
+  /** Transactions of a recoverer that paid out recoveries, highest txNonce first. */
+  concludedForwards(
+    chainId: number,
+    recoverer: Address,
+    range: TxNonceRange,
+  ): Promise<readonly ConcludedTransaction[]>;
+
+  /** The same for forwards: the settlements are failed again, and their recoveries sent. */
+  reopenForwards(
+    chainId: number,
+    recoverer: Address,
+    transactions: readonly Pick<ConcludedTransaction, "txNonce" | "blockHash">[],
+  ): Promise<void>;
+
+  /** How many payments were submitted directly to the token, by network and by how far their forwards are. */
+  recoveryCounts(): Promise<readonly { network: NetworkName; state: RecoveryState; count: number }[]>;
 };

@@ -1,6 +1,6 @@
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import type { settlementStates } from "../protocol/settlement-states.ts";
+import type { settlementStates } from "../protocol/settlement-query.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 
 /**
@@ -84,3 +84,26 @@ export type Attempt = {
 
 /** An attempt as its signer makes it, before it has been stored. */
 export type SignedAttempt = Pick<Attempt, "hash" | "raw" | "maxFeePerGas" | "maxPriorityFeePerGas">;
+
+/** The transaction that took a txNonce, one of its attempts. */
+export type MinedTransaction = {
+  chainId: number;
+  operator: Address;
+  txNonce: number;
+  hash: Hex;
+  blockNumber: bigint;
+  blockHash: Hex;
+  /** What it has cost, in wei: charged in equal shares to those whose settlements it concludes. */
+  gasCost?: bigint;
+};
+
+/** A transaction that decided its settlements, and the block that held it then. */
+export type ConcludedTransaction = Omit<MinedTransaction, "chainId" | "operator" | "gasCost"> & {
+  /** Unix milliseconds. */
+  concludedAt: number;
+  /** False where its payments turned out to have been made by a transaction of another txNonce, which `hash` names. */
+  hasThisTxNonce: boolean;
+};
+
+/** A part of an account's txNonces, both bounds optional, and how many of them at most. */
+export type TxNonceRange = { from?: number; below?: number; limit: number };

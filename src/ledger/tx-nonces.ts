@@ -1,9 +1,8 @@
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { KitError } from "../util/errors.ts";
-import { repeatable } from "./database/retrying.ts";
-import { lowerCase } from "./rows.ts";
-import type { AttemptsTable, LedgerTables } from "./tables.ts";
+import { repeatable } from "./database/transactions.ts";
+import { type AttemptsTable, type LedgerTables, lowerCase } from "./rows.ts";
 
 /*
  * The txNonces of operators and recoverers: which is next, how one is taken, given back and closed. `locks.ts` says

@@ -9,7 +9,7 @@ import {
 } from "./catalogue.ts";
 import type { Hex } from "./hex.ts";
 import { bytes32 } from "./primitives.ts";
-import { settlementStates } from "./settlement-states.ts";
+import { settlementStates } from "./settlement-query.ts";
 
 /** What a v2 settle may answer. */
 export const settleErrorReasonsV2: [SettleErrorReasonV2, ...SettleErrorReasonV2[]] = [

@@ -1,5 +1,4 @@
-import { checksumAddress } from "./address.ts";
-import { type Address, type Hex, keccak256 } from "./hex.ts";
+import { type Address, checksumAddress, type Hex, keccak256 } from "./hex.ts";
 
 /**
  * The CREATE2 deployer at the same address on practically every chain, anvil included: it deploys the init code that

@@ -6,6 +6,39 @@ export type Hex = `0x${string}`;
 /** A 20-byte address as 0x-prefixed hexadecimal, in any casing. Compare with {@link sameAddress}. */
 export type Address = Hex;
 
+/** The forms of hexadecimal texts. */
+export const hexForms = {
+  address: /^0x[0-9a-fA-F]{40}$/,
+  bytes32: /^0x[0-9a-fA-F]{64}$/,
+  bytes: /^0x([0-9a-fA-F]{2})*$/,
+  quantity: /^0x[0-9a-fA-F]{1,64}$/,
+} as const;
+
+/** Whether a value is an address, in any casing. */
+export function isAddress(value: unknown): value is Address {
+  return typeof value === "string" && hexForms.address.test(value);
+}
+
+/** Whether a value is 32 bytes. */
+export function isBytes32(value: unknown): value is Hex {
+  return typeof value === "string" && hexForms.bytes32.test(value);
+}
+
+/** Whether a value is whole bytes, any number of them. */
+export function isBytes(value: unknown): value is Hex {
+  return typeof value === "string" && hexForms.bytes.test(value);
+}
+
+/** A number of up to 256 bits as JSON-RPC gives it, leading zeros allowed; undefined of anything else. */
+export function readQuantity(value: unknown): bigint | undefined {
+  return typeof value === "string" && hexForms.quantity.test(value) ? BigInt(value) : undefined;
+}
+
+/** Writes a number as JSON-RPC wants it: hexadecimal without leading zeros. */
+export function quantity(value: bigint | number): Hex {
+  return `0x${value.toString(16)}`;
+}
+
 let hash: (bytes: Uint8Array) => Uint8Array = keccak_256;
 
 /** Has keccak256 computed by another implementation from now on; see `fast-keccak.ts`. */
@@ -52,6 +85,12 @@ const zeros = "0".repeat(64);
 /** Digits with the zeros that a word has before them; `padStart` takes twice as long. */
 function word(digits: string): string {
   return zeros.slice(digits.length) + digits;
+}
+
+/** The word at an index of ABI-encoded data, as 64 digits without 0x; undefined beyond the end. */
+export function wordAt(data: Hex, index: number): string | undefined {
+  const start = 2 + index * 64;
+  return data.length >= start + 64 ? data.slice(start, start + 64) : undefined;
 }
 
 /** Bytes as ABI words, without the 0x: how many there are, and themselves, filled up to whole words. */
@@ -103,4 +142,40 @@ export function toHex(bytes: Uint8Array): Hex {
     codes = [];
   }
   return text as Hex;
+}
+
+/** An address that was read, or what is wrong with it, as the rest of a sentence that begins with its name. */
+export type ReadAddress =
+  | { address: Address; problem?: undefined }
+  | { address?: undefined; problem: string };
+
+/**
+ * Reads an address that a person wrote, and gives it with its checksum. In mixed case the checksum must be right
+ * (EIP-55): a wrong one means that a digit was mistyped. The zero address is refused.
+ *
+ * Addresses in payments are read with the schema of the wire, which allows any casing, as chains do.
+ */
+export function readAddress(text: string): ReadAddress {
+  if (!isAddress(text)) return { problem: "is not an address: 0x and 40 hexadecimal digits" };
+  const address = checksumAddress(text);
+  const isMixedCase = /[a-f]/.test(text.slice(2)) && /[A-F]/.test(text);
+  if (isMixedCase && text !== address) {
+    return { problem: "has a wrong checksum (EIP-55): a digit may be mistyped" };
+  }
+  return BigInt(address) === 0n ? { problem: "is the zero address" } : { address };
+}
+
+/** The address of an account from its uncompressed public key of 65 bytes. */
+export function addressOfPublicKey(publicKey: Uint8Array): Address {
+  return checksumAddress(toHex(keccakBytes(publicKey.subarray(1)).subarray(12)));
+}
+
+/** An address in the mixed case that carries its checksum (EIP-55). */
+export function checksumAddress(address: Address): Address {
+  const digits = address.slice(2).toLowerCase();
+  const hash = keccak256Text(digits).slice(2);
+  const cased = Array.from(digits, (digit, index) =>
+    Number.parseInt(hash.charAt(index), 16) >= 8 ? digit.toUpperCase() : digit,
+  );
+  return `0x${cased.join("")}`;
 }

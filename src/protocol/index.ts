@@ -10,6 +10,6 @@ export type {
   PaymentRequest,
   X402Version,
 } from "./requests.ts";
-export * from "./settlement-states.ts";
+export * from "./settlement-query.ts";
 export { type SignedPayment, settlementId } from "./signed-payment.ts";
 export { maxSignatureBytes, maxUint256, parseUint256 } from "./wire-values.ts";

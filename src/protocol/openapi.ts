@@ -14,14 +14,13 @@ import {
   discoveryListSchema,
   discoverySearchQuery,
   discoverySearchSchema,
-} from "./discovery/discovery.ts";
+} from "./discovery/discovery-schemas.ts";
 import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
 import { paymentIdentifierExtension, shopsResourcePattern } from "./payment-identifier.ts";
 import { problemKinds, problemMediaType, problemTexts } from "./problems.ts";
 import { createPaymentRequestSchema } from "./request-schemas.ts";
 import { type Route, type RouteName, routes } from "./routes.ts";
-import { largestPage, type SettlementQuery, usualPage } from "./settlement-query.ts";
-import { settlementStates } from "./settlement-states.ts";
+import { largestPage, type SettlementQuery, settlementStates, usualPage } from "./settlement-query.ts";
 import { forms } from "./wire-values.ts";
 
 /** Other routes on the same address, for the OpenAPI document. */

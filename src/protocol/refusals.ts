@@ -15,7 +15,7 @@ import {
   type NetworkName,
   type NetworkRegistry,
 } from "./networks.ts";
-import type { settlementStates } from "./settlement-states.ts";
+import type { settlementStates } from "./settlement-query.ts";
 import { describeOne, type TokenUnits, unitsOf } from "./token-units.ts";
 
 /**

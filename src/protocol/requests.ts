@@ -1,5 +1,5 @@
 import { type Invalid, type InvalidPart, invalidAt } from "./catalogue.ts";
-import { type Address, type Hex, sameAddress } from "./hex.ts";
+import { type Address, type Hex, isAddress, sameAddress } from "./hex.ts";
 import { builtInNetworks, type Network, type NetworkRegistry } from "./networks.ts";
 import {
   type PaymentIdentifier,
@@ -10,7 +10,6 @@ import { refusals } from "./refusals.ts";
 import { type SignedPayment, settlementId } from "./signed-payment.ts";
 import {
   inObject,
-  isWireAddress,
   MalformedError,
   optional,
   type Place,
@@ -167,7 +166,7 @@ function readEnvelope(body: unknown, readerOf: (payload: unknown) => PayloadRead
   const payer = readerOf(signed).payerOf(signed);
   return {
     x402Version,
-    payer: isWireAddress(payer) ? payer : undefined,
+    payer: isAddress(payer) ? payer : undefined,
     network: candidates.find((candidate) => typeof candidate === "string") ?? "",
   };
 }

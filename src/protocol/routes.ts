@@ -1,4 +1,4 @@
-import { findSlip } from "../util/nearest.ts";
+import { findSlip } from "../util/text.ts";
 
 /** A route of the service: its method, and every path that it is at. Documents and links name the first path. */
 export type Route = { method: "GET" | "POST"; paths: readonly [string, ...string[]] };
@@ -86,4 +86,23 @@ export function nearestRoute(path: string, known: readonly string[]): string {
 /** A path, shortened for answers. */
 export function shortenPath(path: string): string {
   return path.length > 100 ? `${path.slice(0, 100)}…` : path;
+}
+
+/** The origins of web pages that may call: a list, or all. */
+export type CorsOrigins = "*" | readonly string[];
+
+/** Response headers that pages may read besides those they always may. */
+const exposedHeaders = [
+  ...["location", "retry-after", "www-authenticate", "x-request-id", "x-settlement-state"],
+  ...["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"],
+];
+
+/** The options of `@fastify/cors`, the same for the service and the mock server. Cookies play no part. */
+export function corsOptions(origins: CorsOrigins) {
+  return {
+    origin: origins === "*" ? "*" : [...origins],
+    methods: ["GET", "HEAD", "POST"],
+    exposedHeaders,
+    maxAge: 600,
+  };
 }

@@ -1,11 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { readCursor } from "./cursor.ts";
 import { builtInNetworks } from "./networks.ts";
 import { address } from "./primitives.ts";
-import { parseSettlementQuery } from "./settlement-query.ts";
-import { settlementStates } from "./settlement-states.ts";
+import { parseSettlementQuery, readCursor, settlementStates } from "./settlement-query.ts";
 
 const timeFault = "must be an ISO 8601 date, or date and time with zone";
 const limitFault = "must be a whole number from 1 to 100";

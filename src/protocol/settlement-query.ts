@@ -1,8 +1,9 @@
-import { type Cursor, readCursor } from "./cursor.ts";
-import type { Address } from "./hex.ts";
+import { type Address, type Hex, isAddress } from "./hex.ts";
 import type { NetworkName, NetworkRegistry } from "./networks.ts";
-import { settlementStates } from "./settlement-states.ts";
-import { faults, isWireAddress } from "./wire-values.ts";
+import { faults } from "./wire-values.ts";
+
+/** The states of a settlement; the ledger says what they mean. */
+export const settlementStates = ["submitted", "settled", "failed", "recovered"] as const;
 
 /** The most settlements that a page may have. */
 export const largestPage = 100;
@@ -60,7 +61,7 @@ export function parseSettlementQuery(
 
   take("network", queryFaults.network, (name) => (known.find(name, 1) ?? known.find(name, 2))?.name);
   take("state", queryFaults.state, (text) => settlementStates.find((state) => state === text));
-  take("payer", faults.address, (text) => (isWireAddress(text) ? text : undefined));
+  take("payer", faults.address, (text) => (isAddress(text) ? text : undefined));
   take("from", queryFaults.time, readTime);
   take("to", queryFaults.time, readTime);
   take("limit", queryFaults.limit, (text) =>
@@ -85,4 +86,18 @@ function readTime(text: string): number | undefined {
   const date = new Date(`${year}-${month}-${day}T00:00:00Z`);
   const exists = !Number.isNaN(date.getTime()) && date.toISOString().startsWith(`${year}-${month}-${day}`);
   return exists ? Date.parse(text) : undefined;
+}
+
+/** A place in a list of settlements: after this one. */
+export type Cursor = { claimedAt: number; id: Hex };
+
+/** A cursor as text that needs no escaping in URLs and command lines. */
+export function writeCursor({ claimedAt, id }: Cursor): string {
+  return `${claimedAt}-${id.slice(2)}`;
+}
+
+/** Reads a cursor; null when the text is not one. */
+export function readCursor(text: string): Cursor | null {
+  const [, claimedAt, id] = /^(\d{1,15})-([0-9a-f]{64})$/.exec(text) ?? [];
+  return claimedAt === undefined || id === undefined ? null : { claimedAt: Number(claimedAt), id: `0x${id}` };
 }

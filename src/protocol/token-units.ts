@@ -1,4 +1,5 @@
-import type { Asset } from "./networks.ts";
+import { sameAddress } from "./hex.ts";
+import type { Asset, Network } from "./networks.ts";
 
 /** How amounts of a token are shown: with its symbol and decimals, such as `USDC` and 6. */
 export type TokenUnits = { symbol: string; decimals: number };
@@ -33,4 +34,32 @@ export function parseAmount(text: string, decimals: number): string | undefined 
   const digits = fraction.replace(/0+$/, "");
   if (whole + fraction === "" || digits.length > decimals) return undefined;
   return `${whole}${digits.padEnd(decimals, "0")}`.replace(/^0+(?=\d)/, "") || "0";
+}
+
+/** The tokens that a facilitator takes on each network, besides the networks' own; those first that were configured. */
+export type KnownTokens = Readonly<Record<string, readonly Asset[]>>;
+
+/** The tokens of networks that have them. */
+export function tokensOf(networks: readonly { name: string; assets: readonly Asset[] }[]): KnownTokens {
+  return Object.fromEntries(networks.map(({ name, assets }) => [name, assets]));
+}
+
+/** The token with this address; undefined where the network has none that is known. */
+export function knownToken(
+  network: Pick<Network, "name" | "usdc"> | undefined,
+  address: string,
+  tokens: KnownTokens = {},
+): Asset | undefined {
+  if (network === undefined) return undefined;
+  const all = [...(Object.hasOwn(tokens, network.name) ? (tokens[network.name] ?? []) : []), network.usdc];
+  return all.find((token) => sameAddress(token.address, address));
+}
+
+/** How the amounts of a payment are shown; null if its token is unknown, or there is no payment. */
+export function unitsOfPayment(
+  request: { knownNetwork: Network; requirements: { asset: string } } | undefined,
+  tokens?: KnownTokens,
+): TokenUnits | null {
+  const token = request && knownToken(request.knownNetwork, request.requirements.asset, tokens);
+  return token === undefined ? null : unitsOf(token);
 }

@@ -5,13 +5,11 @@ import { generatedBodies } from "../../test/support/generated-bodies.ts";
 import { authorizationOf } from "../methods/exact-eip3009/payload.ts";
 import { exactPayloadSchema } from "../methods/exact-eip3009/payload-schema.ts";
 import { parsePaymentRequest } from "../methods/methods.ts";
-import { sameAddress } from "./hex.ts";
+import { isAddress, isBytes32, sameAddress } from "./hex.ts";
 import { address, bytes32, signature, uint256String } from "./primitives.ts";
 import {
   faults,
   inObject,
-  isBytes32,
-  isWireAddress,
   MalformedError,
   type Place,
   readBytes32,
@@ -59,7 +57,7 @@ test.each<[string, z.ZodType, (place: Place) => unknown]>([
 test("addresses and 32 bytes are recognized as the schema does", () => {
   fc.assert(
     fc.property(values, (value) => {
-      expect(isWireAddress(value)).toBe(address.safeParse(value).success);
+      expect(isAddress(value)).toBe(address.safeParse(value).success);
       expect(isBytes32(value)).toBe(bytes32.safeParse(value).success);
     }),
   );

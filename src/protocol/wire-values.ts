@@ -1,4 +1,4 @@
-import type { Address, Hex } from "./hex.ts";
+import { type Address, type Hex, hexForms, isAddress, isBytes, isBytes32 } from "./hex.ts";
 
 /*
  * Values of payments, read by hand: the fixtures run in browser pages, where a schema library weighs as much as all the
@@ -18,12 +18,7 @@ export const maxSignatureBytes = 4_096;
 const maxDigits = 78;
 
 /** The forms of texts. */
-export const forms = {
-  decimal: /^(0|[1-9][0-9]*)$/,
-  address: /^0x[0-9a-fA-F]{40}$/,
-  bytes32: /^0x[0-9a-fA-F]{64}$/,
-  bytes: /^0x([0-9a-fA-F]{2})*$/,
-} as const;
+export const forms = { decimal: /^(0|[1-9][0-9]*)$/, ...hexForms } as const;
 
 /** The sentences about malformed values. */
 export const faults = {
@@ -46,16 +41,6 @@ export function parseUint256(text: string): bigint | null {
   if (text.length > maxDigits || !forms.decimal.test(text)) return null;
   const value = BigInt(text);
   return value <= maxUint256 ? value : null;
-}
-
-/** Whether a value is an address, in any casing. */
-export function isWireAddress(value: unknown): value is Address {
-  return typeof value === "string" && forms.address.test(value);
-}
-
-/** Whether a value is 32 bytes as hexadecimal. */
-export function isBytes32(value: unknown): value is Hex {
-  return typeof value === "string" && forms.bytes32.test(value);
 }
 
 /** A malformed value from outside; the message has its path and what is wrong. */
@@ -101,7 +86,7 @@ export function readUint256(place: Place): bigint {
 /** @throws MalformedError */
 export function readWireAddress(place: Place): Address {
   const text = readText(place);
-  if (!isWireAddress(text)) throw new MalformedError(place.path, faults.address);
+  if (!isAddress(text)) throw new MalformedError(place.path, faults.address);
   return text;
 }
 
@@ -118,10 +103,6 @@ export function readSignature(place: Place): Hex {
   if (text.length > 2 + 2 * maxSignatureBytes) throw new MalformedError(place.path, faults.tooLong);
   if (!isBytes(text)) throw new MalformedError(place.path, faults.bytes);
   return text;
-}
-
-function isBytes(text: string): text is Hex {
-  return forms.bytes.test(text);
 }
 
 /** @throws MalformedError */

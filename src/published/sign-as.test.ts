@@ -5,8 +5,7 @@ import { signAuthorization, transferWithAuthorizationTypes } from "../methods/ex
 import { create2Deployer } from "../protocol/create2.ts";
 import { networks } from "../protocol/networks.ts";
 import { walletInitCode } from "./init-code.ts";
-import { createPayerSigner } from "./payer-signer.ts";
-import { signAs, undeployedWalletSalt } from "./sign-as.ts";
+import { createPayerSigner, signAs, undeployedWalletSalt } from "./sign-as.ts";
 import { type TestPayer, type TestPayerName, testPayers } from "./test-payers.ts";
 
 const terms = {

@@ -1,13 +1,15 @@
 import {
   type Authorization,
+  type AuthorizationSigner,
   type AuthorizationTerms,
+  createDigestSigner,
   signAuthorization,
 } from "../methods/exact-eip3009/authorization.ts";
 import { create2Deployer } from "../protocol/create2.ts";
-import type { Hex } from "../protocol/hex.ts";
-import { wrapErc6492 } from "../protocol/signature.ts";
+import { addressOfPublicKey, type Hex, toBytes, toHex } from "../protocol/hex.ts";
+import { wrapErc6492 } from "../protocol/signed-payment.ts";
+import { publicKeyOf, signDigest } from "../util/secp256k1.ts";
 import { walletInitCode } from "./init-code.ts";
-import { createPayerSigner } from "./payer-signer.ts";
 import { type TestPayerName, testPayers } from "./test-payers.ts";
 
 /** The salt with which the deployer would deploy the undeployed wallet. */
@@ -31,4 +33,18 @@ export async function signAs(
   const initCode = walletInitCode(testPayers.undeployedWallet.owner);
   const factoryCalldata: Hex = `${undeployedWalletSalt}${initCode.slice(2)}`;
   return { ...signed, signature: wrapErc6492(create2Deployer, factoryCalldata, signed.signature) };
+}
+
+/**
+ * Signs payments with a private key, as a viem account would: the same signature, without viem's import, which
+ * takes 100 ms.
+ *
+ * @throws when the key is not 32 bytes or outside the curve's order
+ */
+export function createPayerSigner(privateKey: Hex): AuthorizationSigner {
+  const key = toBytes(privateKey);
+  return createDigestSigner(addressOfPublicKey(publicKeyOf(key)), (digest) => {
+    const { rs, recoveryId } = signDigest(toBytes(digest), key);
+    return `${toHex(rs)}${recoveryId === 0 ? "1b" : "1c"}`;
+  });
 }

@@ -4,12 +4,12 @@ import { accountOf, keyOf } from "../../test/support/key-accounts.ts";
 import { altering } from "../../test/support/misbehaviour.ts";
 import type { Body } from "../../test/support/service.ts";
 import { type Behaviour, forwardingTo, type StubNode, startStubNode } from "../../test/support/stub-node.ts";
-import { encodeOperatorChange } from "../chain/deploy/roles.ts";
+import { encodeOperatorChange } from "../chain/deploy/contract-state.ts";
 import { createLocalSigner } from "../chain/signing/local-signer.ts";
-import { requestJson } from "../harness/control/http-json.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { harnessAccounts } from "../published/accounts.ts";
 import { ConfigurationError } from "../util/errors.ts";
+import { requestJson } from "../util/http-client.ts";
 
 /*
  * The service as production composes it: a configuration, a database file, a node that it does not own.
@@ -151,7 +151,13 @@ describe("what is in flight when the service ends", () => {
     let looks = 0;
     const second = await composition.start({
       wrap: {
-        ledger: (ledger) => ({ ...ledger, find: async (id) => (++looks === 1 ? null : ledger.find(id)) }),
+        ledger: (ledger) => ({
+          ...ledger,
+          claims: {
+            ...ledger.claims,
+            find: async (id) => (++looks === 1 ? null : ledger.claims.find(id)),
+          },
+        }),
       },
     });
     expect((await composition.post(second, "settle", body)).body).toMatchObject({ success: true });
@@ -164,7 +170,12 @@ describe("what is in flight when the service ends", () => {
     const first = await composition.start({
       settleWaitMs: 300,
       leaseMs,
-      wrap: { ledger: (ledger) => ({ ...ledger, releaseLease: dead, renewLeases: dead }) },
+      wrap: {
+        ledger: (ledger) => ({
+          ...ledger,
+          leases: { ...ledger.leases, releaseLease: dead, renewLeases: dead },
+        }),
+      },
     });
     expect((await composition.post(first, "settle", body)).status).toBe(503);
     await composition.stop(first);

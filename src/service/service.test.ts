@@ -100,11 +100,11 @@ test("a service that closes while its database is away records what became of it
   const parts = openParts(lasting);
   const service = await composeService(lasting, parts);
   const id = `0x${"5e".repeat(32)}` as const;
-  await parts.ledger.acquireLease(id, "request");
+  await parts.ledger.leases.acquireLease(id, "request");
   const leases = async () => (await sql`select id from leases`.execute(database)).rows;
   expect(await leases()).toEqual([{ id }]);
   await sql`alter table settlements rename to elsewhere`.execute(database);
-  await expect(parts.ledger.markDelivered(id, "request")).rejects.toThrow();
+  await expect(parts.ledger.leases.markDelivered(id, "request")).rejects.toThrow();
   const closed = service.close();
   await delay(50);
   await sql`alter table elsewhere rename to settlements`.execute(database);
@@ -118,9 +118,12 @@ test("leases are renewed however long it takes to record what was answered", asy
   let renewals = 0;
   const ledger = {
     ...parts.ledger,
-    retryWrites: () => new Promise<void>(() => {}),
-    async renewLeases() {
-      renewals++;
+    leases: {
+      ...parts.ledger.leases,
+      retryWrites: () => new Promise<void>(() => {}),
+      async renewLeases() {
+        renewals++;
+      },
     },
   };
   const service = await composeService(options, { ...parts, ledger });
@@ -136,9 +139,12 @@ test("a renewal of leases that fails is tried again at once, and not when it is 
   let failures = 0;
   const ledger = {
     ...parts.ledger,
-    async renewLeases() {
-      failures++;
-      throw new Error("the database is away");
+    leases: {
+      ...parts.ledger.leases,
+      async renewLeases() {
+        failures++;
+        throw new Error("the database is away");
+      },
     },
   };
   const service = await composeService(lasting, { ...parts, ledger });

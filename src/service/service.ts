@@ -2,41 +2,40 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import type { Chain } from "../chain/chain.ts";
 import type { Signer } from "../chain/signing/signer.ts";
-import { settleWaitDefaultsMs } from "../config/settle-wait.ts";
+import { settleWaitDefaultsMs } from "../config/serve-config.ts";
 import { waysToPay } from "../methods/on-chain/ways-to-pay.ts";
 import { noMetrics } from "../observe/metrics/metrics.ts";
 import type { NetworkHealth } from "../protocol/answers.ts";
 import { loadFastKeccak } from "../protocol/fast-keccak.ts";
-import type { Address } from "../protocol/hex.ts";
 import { addToBuiltIn, type NetworkName } from "../protocol/networks.ts";
-import { ConfigurationError, type ConfigurationProblem } from "../util/errors.ts";
-import { createPending } from "../util/pending.ts";
+import { createPending } from "../util/concurrency.ts";
+import { ConfigurationError } from "../util/errors.ts";
 import { type Catalog, createCatalog } from "./discovery/catalog.ts";
 import type { Lane, Lanes } from "./facilitator/context.ts";
 import { createFacilitator, type Facilitator } from "./facilitator/facilitator.ts";
-import type { Check } from "./health/check.ts";
 import { usualClockTolerance } from "./health/check-endpoint.ts";
-import { checkSigner } from "./health/check-signer.ts";
+import { checkSigner } from "./health/check-operators.ts";
 import { type Inspection, inspectNetwork } from "./health/inspect-network.ts";
-import { createHealthCheck } from "./health/service-health.ts";
-import { createSupervision } from "./health/supervision.ts";
+import { createHealthCheck, createSupervision, type Supervision } from "./health/service-health.ts";
 import { createApp } from "./http/app.ts";
 import { listen } from "./http/connections/listen.ts";
+import { renewLeasesRegularly } from "./lease-renewal.ts";
+import { createNetworkStarts, type StartOptions } from "./network-starts.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
 import type { Organizations } from "./organizations/organizations.ts";
 import { wrongPepper } from "./organizations/pepper.ts";
 import { reserve } from "./organizations/recipient.ts";
-import { createOutcomes } from "./relayer/outcomes.ts";
 import { createRecoverer } from "./relayer/recoverer.ts";
 import { createRecovery, type RecoveryLoop } from "./relayer/recovery.ts";
 import { createRelayer } from "./relayer/relayer.ts";
-import { openParts, type ServiceOptions, type ServiceParts, usualLeaseMs } from "./service-parts.ts";
-import { createMetricSources } from "./service-sources.ts";
-
-type StartOptions = {
-  inspect: boolean;
-  mined?: ((network: NetworkName, account: Address) => number | undefined) | undefined;
-};
+import { createOutcomes, type Outcomes } from "./relayer/slot.ts";
+import {
+  createMetricSources,
+  openParts,
+  type ServiceOptions,
+  type ServiceParts,
+  usualLeaseMs,
+} from "./service-parts.ts";
 
 /** What the service knows and does, without its HTTP. */
 export type ServiceCore = {
@@ -92,8 +91,6 @@ const finishWritesMs = 10_000;
 const unrecordedDeliveries =
   "the database is away: it is not recorded that answers were delivered, so the same payments sent again may get them once more";
 
-const reconnectMs = 5_000;
-const renewAgainMs = 200;
 const fastKeccakAfterMs = 500;
 
 /** Puts the whole service together. */
@@ -154,9 +151,9 @@ export function createCore(options: ServiceOptions): ServiceCore {
 }
 
 function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore {
-  const { serviceId, ledger, chains, endpoints } = parts;
-  const { logger, apiKeyPepper, settleWaitMs, leaseMs = usualLeaseMs } = options;
-  const { database: db, signers, ways = waysToPay, clock = usualClockTolerance } = options;
+  const { serviceId, ledger } = parts;
+  const { logger, apiKeyPepper, settleWaitMs, leaseMs = usualLeaseMs, inspectEveryMs } = options;
+  const { database: db, ways = waysToPay, clock = usualClockTolerance } = options;
   const now = () => Date.now();
   const organizations = createOrganizations({
     db,
@@ -167,8 +164,116 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   const catalog = options.discovery ? createCatalog({ database: db, now, log: logger }) : undefined;
   const outcomes = createOutcomes();
   const closing = new AbortController();
-
   const { metrics = noMetrics } = options.http ?? {};
+
+  const { networks, recoveries, supervision } = createNetworks(options, parts, outcomes);
+  const lanes = [...networks.values()].flat();
+  const starts = createNetworkStarts({
+    ...{ networks, recoveries, supervision, log: logger },
+    recoverer: options.recoverer?.address,
+    closing: closing.signal,
+  });
+  let draining = false;
+
+  /** What becomes of answers is recorded after them: the database must be there until it is. */
+  const recordings = createPending();
+  const facilitator = createFacilitator({
+    networks,
+    recoveries,
+    ledger: {
+      ...ledger,
+      leases: {
+        ...ledger.leases,
+        markDelivered: recordings.track(ledger.leases.markDelivered),
+        releaseLease: recordings.track(ledger.leases.releaseLease),
+        abandonIdempotent: recordings.track(ledger.leases.abandonIdempotent),
+      },
+    },
+    ways,
+    outcomes,
+    now,
+    settleWaitMs: settleWaitMs === undefined ? settleWaitDefaultsMs : { 1: settleWaitMs, 2: settleWaitMs },
+    serviceId,
+    closing: closing.signal,
+  });
+  const checkHealth = createHealthCheck({
+    ...{ networks, database: db, organizations, clock, now, log: logger },
+    whyNotServed: (name) => (draining ? "shutting down" : starts.whyNotServed(name)),
+  });
+  metrics.observe(createMetricSources({ networks, ledger, health: checkHealth, usual: ways.usual }));
+
+  const endRenewal = renewLeasesRegularly(ledger.leases, { leaseMs, log: logger });
+  let hashing: NodeJS.Timeout | undefined;
+  let inspecting = Promise.resolve();
+  const inspectAgain = async () => {
+    await Promise.all(starts.started().map((name) => supervision.inspect(name)));
+  };
+  const repetition =
+    inspectEveryMs === undefined
+      ? undefined
+      : setInterval(() => {
+          inspecting = inspecting.then(inspectAgain);
+        }, inspectEveryMs).unref();
+
+  async function settled(): Promise<void> {
+    await Promise.all([recordings.settled(), catalog?.settled()]);
+    const unrecorded = await ledger.leases.finishWrites(finishWritesMs);
+    if (unrecorded > 0) logger.error({ writes: unrecorded }, unrecordedDeliveries);
+  }
+
+  return {
+    facilitator,
+    organizations,
+    catalog,
+    checkHealth,
+    settled,
+    async start(startOptions = { inspect: true }) {
+      if (startOptions.inspect && (await organizations.checkPepper()) === "wrong") {
+        const { name, problem, advice } = wrongPepper;
+        throw new ConfigurationError([{ name, problem: `${problem}. ${advice}` }]);
+      }
+      const problems = await starts.startAll(startOptions);
+      if (problems.length > 0) throw new ConfigurationError(problems);
+      // Not while the first payments wait for their start.
+      hashing = setTimeout(() => void loadFastKeccak(), fastKeccakAfterMs).unref();
+    },
+    drain() {
+      draining = true;
+    },
+    async stop() {
+      starts.stop();
+      clearTimeout(hashing);
+      clearInterval(repetition);
+      closing.abort();
+      await Promise.all([
+        ...lanes.map(({ relayer }) => relayer.stop()),
+        ...[...recoveries.values()].map((recovery) => recovery.stop()),
+        inspecting,
+      ]);
+    },
+    async close() {
+      // Until now, as answers that were under way needed their leases.
+      await endRenewal();
+      await settled();
+      for (const { chain } of lanes) chain.close();
+      for (const rpc of [...parts.endpoints.values()].flat()) rpc.close();
+      await db.destroy();
+    },
+  };
+}
+
+/** The operators of each network, what follows their failures up, and the inspection of the networks. */
+function createNetworks(
+  options: ServiceOptions,
+  { ledger, chains, endpoints }: ServiceParts,
+  outcomes: Outcomes,
+): {
+  networks: ReadonlyMap<NetworkName, Lanes>;
+  recoveries: ReadonlyMap<NetworkName, RecoveryLoop>;
+  supervision: Supervision;
+} {
+  const { logger, signers, recoverer, ways = waysToPay, clock = usualClockTolerance } = options;
+  const now = () => Date.now();
   const networks = new Map<NetworkName, Lanes>(
     [...chains].map(([name, [first, ...others]]) => {
       const createLane = (chain: Chain, signer: Signer): Lane => ({
@@ -185,132 +290,13 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       return [name, [createLane(first, signer), ...otherLanes]];
     }),
   );
-  const lanes = [...networks.values()].flat();
-  const supervision = createSupervision({ inspect, log: logger });
   const recoveries = new Map<NetworkName, RecoveryLoop>(
     [...networks].map(([name, [{ chain }]]) => {
       const collaborators = { chain, ledger, ways, outcomes, now, log: logger };
-      const recoverer = options.recoverer && createRecoverer({ ...collaborators, signer: options.recoverer });
-      return [name, createRecovery({ ...collaborators, recoverer })];
+      const sender = recoverer && createRecoverer({ ...collaborators, signer: recoverer });
+      return [name, createRecovery({ ...collaborators, ledger: ledger.recoveries, recoverer: sender })];
     }),
   );
-  let draining = false;
-  const started = new Set<NetworkName>();
-  /** Networks that answer, and are not served as they are. */
-  const refused = new Set<NetworkName>();
-
-  /** What becomes of answers is recorded after them: the database must be there until it is. */
-  const recordings = createPending();
-  const facilitator = createFacilitator({
-    networks,
-    recoveries,
-    ledger: {
-      ...ledger,
-      markDelivered: recordings.track(ledger.markDelivered),
-      releaseLease: recordings.track(ledger.releaseLease),
-      abandonIdempotent: recordings.track(ledger.abandonIdempotent),
-    },
-    ways,
-    outcomes,
-    now,
-    settleWaitMs: settleWaitMs === undefined ? settleWaitDefaultsMs : { 1: settleWaitMs, 2: settleWaitMs },
-    serviceId,
-    closing: closing.signal,
-  });
-  const checkHealth = createHealthCheck({
-    ...{ networks, database: db, organizations, clock, now, log: logger },
-    whyNotServed(name) {
-      if (draining) return "shutting down";
-      if (started.has(name)) return undefined;
-      // The details are for the operator, and are in the log.
-      return refused.has(name) ? "not what was configured; the log says more" : "not reached yet";
-    },
-  });
-  metrics.observe(createMetricSources({ networks, ledger, health: checkHealth, usual: ways.usual }));
-
-  let renewing: Promise<void> | undefined;
-  let closed = false;
-  /** Tried again at once where it fails, which may have taken half a lease: other instances take what is not renewed. */
-  async function renewLeases(): Promise<void> {
-    for (;;) {
-      try {
-        return await ledger.renewLeases();
-      } catch (error) {
-        logger.error({ err: error }, "leases could not be renewed");
-      }
-      if (closed) return;
-      await sleep(renewAgainMs);
-    }
-  }
-  const renewal = setInterval(() => {
-    // One that takes long, since the database does, is not made to take longer by the next.
-    renewing ??= renewLeases().finally(() => {
-      renewing = undefined;
-    });
-    // Beside it: where this takes longer than a lease, another instance would give the successes that are to be recorded.
-    void ledger.retryWrites();
-  }, leaseMs / 6);
-  renewal.unref();
-  let reconnection: NodeJS.Timeout | undefined;
-  let hashing: NodeJS.Timeout | undefined;
-  let inspecting = Promise.resolve();
-  const { inspectEveryMs } = options;
-  const repetition =
-    inspectEveryMs === undefined
-      ? undefined
-      : setInterval(() => {
-          inspecting = inspecting.then(inspectAgain);
-        }, inspectEveryMs).unref();
-
-  /** Starts what is not started yet, and is tried again later where that fails. Gives what waiting does not mend. */
-  async function startOthers({ inspect, mined }: StartOptions): Promise<readonly ConfigurationProblem[]> {
-    const problems = await Promise.all(
-      [...networks]
-        .filter(([name]) => !started.has(name))
-        .map(([name, ofNetwork]) =>
-          inspect ? startOne(name, ofNetwork, mined) : takeUp(name, ofNetwork, mined),
-        ),
-    );
-    if (started.size < networks.size && !closing.signal.aborted) {
-      reconnection = setTimeout(() => void startOthers({ inspect: true }), reconnectMs).unref();
-    }
-    return problems.flat();
-  }
-
-  async function startOne(
-    name: NetworkName,
-    lanes: Lanes,
-    mined: StartOptions["mined"],
-  ): Promise<readonly ConfigurationProblem[]> {
-    const { checks, verdict } = await supervision.inspect(name);
-    if (closing.signal.aborted) return [];
-    const fatal = checks.filter((check) => check.fatal);
-    if (verdict === "refuse") refused.add(name);
-    else refused.delete(name);
-    if (verdict !== "serve") return fatal.map((check) => ({ name, problem: explainCheck(check) }));
-    return takeUp(name, lanes, mined);
-  }
-
-  async function takeUp(
-    name: NetworkName,
-    lanes: Lanes,
-    mined: StartOptions["mined"] = () => undefined,
-  ): Promise<readonly []> {
-    const { recoverer } = options;
-    try {
-      await Promise.all([
-        recoveries.get(name)?.start(recoverer && mined(name, recoverer.address)),
-        ...lanes.map(({ relayer }) => relayer.start(mined(name, relayer.operator))),
-      ]);
-      started.add(name);
-      if (reconnection !== undefined) logger.info({ network: name }, "the network is served now");
-    } catch (error) {
-      if (!closing.signal.aborted) {
-        logger.warn({ network: name, err: error }, "the network cannot be reached; trying again");
-      }
-    }
-    return [];
-  }
 
   async function inspect(name: NetworkName): Promise<Inspection> {
     const lanes = networks.get(name);
@@ -321,8 +307,8 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
         network,
         endpoints: endpoints.get(name) ?? [],
         operators: lanes.map(({ relayer }) => relayer.operator),
-        recoverer: options.recoverer?.address,
-        nextTxNonce: ledger.nextTxNonce,
+        recoverer: recoverer?.address,
+        nextTxNonce: ledger.claims.nextTxNonce,
         now,
         clock,
       }),
@@ -333,59 +319,6 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     return { ...inspection, checks: [...inspection.checks, ...ofSigners] };
   }
 
-  async function inspectAgain(): Promise<void> {
-    await Promise.all([...started].map((name) => supervision.inspect(name)));
-  }
-
-  async function settled(): Promise<void> {
-    await Promise.all([recordings.settled(), catalog?.settled()]);
-    const unrecorded = await ledger.finishWrites(finishWritesMs);
-    if (unrecorded > 0) logger.error({ writes: unrecorded }, unrecordedDeliveries);
-  }
-
-  return {
-    facilitator,
-    organizations,
-    catalog,
-    checkHealth,
-    settled,
-    async start(options = { inspect: true }) {
-      if (options.inspect && (await organizations.checkPepper()) === "wrong") {
-        const { name, problem, advice } = wrongPepper;
-        throw new ConfigurationError([{ name, problem: `${problem}. ${advice}` }]);
-      }
-      const problems = await startOthers(options);
-      if (problems.length > 0) throw new ConfigurationError(problems);
-      // Not while the first payments wait for their start.
-      hashing = setTimeout(() => void loadFastKeccak(), fastKeccakAfterMs).unref();
-    },
-    drain() {
-      draining = true;
-    },
-    async stop() {
-      clearTimeout(reconnection);
-      clearTimeout(hashing);
-      clearInterval(repetition);
-      closing.abort();
-      await Promise.all([
-        ...lanes.map(({ relayer }) => relayer.stop()),
-        ...[...recoveries.values()].map((recovery) => recovery.stop()),
-        inspecting,
-      ]);
-    },
-    async close() {
-      // Until now, as answers that were under way needed their leases.
-      clearInterval(renewal);
-      closed = true;
-      await renewing;
-      await settled();
-      for (const { chain } of lanes) chain.close();
-      for (const rpc of [...endpoints.values()].flat()) rpc.close();
-      await db.destroy();
-    },
-  };
-}
-
-function explainCheck({ detail, advice }: Check): string {
-  return advice === undefined ? detail : `${detail}. ${advice}`;
+  const supervision = createSupervision({ inspect, log: logger });
+  return { networks, recoveries, supervision };
 }

@@ -1,5 +1,5 @@
 import { ConfigurationError, type ConfigurationProblem } from "./errors.ts";
-import { nearest, typosBetween } from "./nearest.ts";
+import { nearest, quote, typosBetween } from "./text.ts";
 
 /*
  * Checks the arguments of public functions. Callers may be JavaScript and pass anything: arguments that would cause a
@@ -137,14 +137,9 @@ function meant(name: string, names: readonly string[]): string {
   return isNear ? `did you mean ${found}?` : `there are ${names.join(", ")}`;
 }
 
-/** Longer than any name or number that is asked for, shorter than any key. */
-const longestShown = 24;
-
-/** A value for a message. A long text may be a secret. */
+/** A value for a message. */
 function show(value: unknown): string {
-  if (typeof value === "string") {
-    return value.length > longestShown ? `a text of ${value.length} characters` : JSON.stringify(value);
-  }
+  if (typeof value === "string") return quote(value);
   if (typeof value === "bigint") return `${value}n`;
   if (typeof value === "function") return "a function";
   if (Array.isArray(value)) return "a list";

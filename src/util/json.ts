@@ -15,3 +15,46 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
 export function membersOf(value: unknown): Readonly<Record<string, unknown>> {
   return isObject(value) ? value : {};
 }
+
+/**
+ * The text of a JSON value as `JSON.stringify` writes it, of any depth. `JSON.stringify` itself runs out of stack at some
+ * thousand levels, and callers choose how deep a body is.
+ *
+ * @param json as `JSON.parse` gives it
+ */
+export function jsonText(json: unknown): string {
+  let text = "";
+  const waiting: ({ written: string } | { value: unknown })[] = [{ value: json }];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if ("written" in next) {
+      text += next.written;
+      continue;
+    }
+    const { value } = next;
+    if (typeof value !== "object" || value === null) {
+      text += JSON.stringify(value);
+      continue;
+    }
+    const isArray = Array.isArray(value);
+    const members = Object.entries(value);
+    text += isArray ? "[" : "{";
+    waiting.push({ written: isArray ? "]" : "}" });
+    // In reverse, since the last one on the stack is written first.
+    for (const [index, [key, member]] of [...members.entries()].reverse()) {
+      const before = index === 0 ? "" : ",";
+      waiting.push({ value: member }, { written: isArray ? before : `${before}${JSON.stringify(key)}:` });
+    }
+  }
+  return text;
+}
+
+/** HTTP headers with one text each, as Node has them with none or several. */
+export function joinHeaders(
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>,
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, typeof value === "string" ? value : value.join(", ")]],
+    ),
+  );
+}

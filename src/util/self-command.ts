@@ -1,3 +1,6 @@
+import { createRequire } from "node:module";
+import { membersOf } from "./json.ts";
+
 const { npm_lifecycle_event: npmEvent = "", npm_lifecycle_script: npmScript = "" } = process.env;
 
 /** Whether npm runs this command as a script of the checkout: `npm start`, or `npm run x402-kit`. */
@@ -15,3 +18,9 @@ export const isRunByNpm =
  * checkout somewhere, for half a minute.
  */
 export const self = isScriptOfCheckout ? "npm run -s x402-kit --" : "npx x402-kit";
+
+/** The version of this package, as its manifest says. */
+export function kitVersion(): string {
+  const manifest: unknown = createRequire(import.meta.url)("../../package.json");
+  return String(membersOf(manifest).version ?? "unknown");
+}

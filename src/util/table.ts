@@ -1,4 +1,4 @@
-import { escapeControls } from "./escape-controls.ts";
+import { escapeControls } from "./text.ts";
 
 /** A column of a table by its heading; numbers stand at the right. */
 export type Column = string | { right: string };

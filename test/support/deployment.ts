@@ -10,7 +10,7 @@ import {
   TransactionReceiptNotFoundError,
   walletActions,
 } from "viem";
-import type { NetworkConfig } from "../../src/config/network-config.ts";
+import type { NetworkConfig } from "../../src/config/serve-config.ts";
 import { mock1271WalletBytecode } from "../../src/contracts/mock1271Wallet.ts";
 import { mock7702DelegateDeployedBytecode } from "../../src/contracts/mock7702Delegate.ts";
 import { mockGasBurningWalletDeployedBytecode } from "../../src/contracts/mockGasBurningWallet.ts";

@@ -1,4 +1,4 @@
-import type { NetworkConfig } from "../../src/config/network-config.ts";
+import type { NetworkConfig } from "../../src/config/serve-config.ts";
 import type { Address } from "../../src/protocol/hex.ts";
 import { type Asset, type Network, networks } from "../../src/protocol/networks.ts";
 

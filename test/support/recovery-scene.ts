@@ -4,12 +4,11 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { encodeFunctionData, keccak256, toHex } from "viem";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
-import type { NetworkConfig } from "../../src/config/network-config.ts";
+import type { NetworkConfig } from "../../src/config/serve-config.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";
-import { openDatabase } from "../../src/ledger/database/open-database.ts";
-import { openMigrated } from "../../src/ledger/database/open-migrated.ts";
+import { openDatabase, openMigrated } from "../../src/ledger/database/open-database.ts";
 import type { Recovery } from "../../src/ledger/recoveries.ts";
 import type { Authorization } from "../../src/methods/exact-eip3009/authorization.ts";
 import {
@@ -306,7 +305,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       const db = await openDatabase({ url: scene.databaseUrl() });
       try {
         const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
-        return (await ledger.findFailure(scene.idOf(body)))?.recovery ?? null;
+        return (await ledger.recoveries.findFailure(scene.idOf(body)))?.recovery ?? null;
       } finally {
         await db.destroy();
       }

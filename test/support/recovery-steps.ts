@@ -20,25 +20,28 @@ export function watchSteps(reached: (step: RecoveryStep) => void) {
   return {
     ledger: (ledger: Ledger): Ledger => ({
       ...ledger,
-      async queueRecovery(id, proof) {
-        reached("proven, not queued");
-        await ledger.queueRecovery(id, proof);
-        reached("queued, not signed");
-      },
-      async sendForward(recoverer, id, sign) {
-        const sent = await ledger.sendForward(recoverer, id, async (txNonce) => {
-          const signed = await sign(txNonce);
-          reached("signed, not stored");
-          return signed;
-        });
-        stored = true;
-        reached("stored, not broadcast");
-        return sent;
-      },
-      async concludeForward(mined, id) {
-        reached("mined, not recorded");
-        await ledger.concludeForward(mined, id);
-        reached("recorded, not answered");
+      recoveries: {
+        ...ledger.recoveries,
+        async queueRecovery(id, proof) {
+          reached("proven, not queued");
+          await ledger.recoveries.queueRecovery(id, proof);
+          reached("queued, not signed");
+        },
+        async sendForward(recoverer, id, sign) {
+          const sent = await ledger.recoveries.sendForward(recoverer, id, async (txNonce) => {
+            const signed = await sign(txNonce);
+            reached("signed, not stored");
+            return signed;
+          });
+          stored = true;
+          reached("stored, not broadcast");
+          return sent;
+        },
+        async concludeForward(mined, id) {
+          reached("mined, not recorded");
+          await ledger.recoveries.concludeForward(mined, id);
+          reached("recorded, not answered");
+        },
       },
     }),
     chain: (chain: Chain): Chain => ({

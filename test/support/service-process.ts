@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { type JsonResponse, requestJson } from "../../src/harness/control/http-json.ts";
 import type { Hex } from "../../src/protocol/hex.ts";
+import { type JsonResponse, requestJson } from "../../src/util/http-client.ts";
 import type { Composition } from "./composition.ts";
 import type { Boundary } from "./crash/boundaries.ts";
 import { programFile } from "./programs.ts";

@@ -1,4 +1,3 @@
-import { requestJson } from "../../src/harness/control/http-json.ts";
 import type { RunningHarness } from "../../src/harness/run/running-harness.ts";
 import { startHarness } from "../../src/harness/run/start-harness.ts";
 import type { StartOptions } from "../../src/harness/run/start-options.ts";
@@ -9,9 +8,10 @@ import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import type { NetworkName } from "../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
-import { localOrganization } from "../../src/published/local-organization.ts";
 import { signAs } from "../../src/published/sign-as.ts";
+import { localOrganization } from "../../src/published/test-keys.ts";
 import type { TestPayerName } from "../../src/published/test-payers.ts";
+import { requestJson } from "../../src/util/http-client.ts";
 import { runningChain } from "./running-chain.ts";
 
 /** A harness on any free port, quiet unless something breaks. */

@@ -1,12 +1,45 @@
 import { x402FacilitatorDeployedBytecode } from "../../contracts/x402Facilitator.ts";
-import { checksumAddress } from "../../protocol/address.ts";
-import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
-import { isBytes } from "../rpc/read-hex.ts";
+import {
+  type Address,
+  addressWord,
+  checksumAddress,
+  type Hex,
+  isBytes,
+  keccak256Text,
+  sameAddress,
+} from "../../protocol/hex.ts";
+import { KitError } from "../../util/errors.ts";
+import { self } from "../../util/self-command.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
-import { callViews, readViews } from "../view-calls.ts";
-import { selector } from "../views.ts";
-import { expectAnswer } from "./expect-answer.ts";
-import { encodeHasRole, type Role } from "./roles.ts";
+import { callViews, readViews, selector } from "../views.ts";
+import { expectAnswer, type OnChain } from "./endpoints.ts";
+import type { ContractCall } from "./priced-transaction.ts";
+
+/** The roles of the facilitator contract besides its admin. */
+export const roles = {
+  operator: keccak256Text("OPERATOR_ROLE"),
+  recoverer: keccak256Text("RECOVERER_ROLE"),
+  pauser: keccak256Text("PAUSER_ROLE"),
+} as const satisfies Record<string, Hex>;
+
+export type Role = keyof typeof roles;
+
+const hasRole = selector("hasRole(bytes32,address)");
+
+/** Asks whether an account holds a role. */
+export function encodeHasRole(role: Role, account: Address): Hex {
+  return `${hasRole}${roles[role].slice(2)}${addressWord(account)}`;
+}
+
+const changes = {
+  grant: selector("grantRole(bytes32,address)"),
+  revoke: selector("revokeRole(bytes32,address)"),
+};
+
+/** Grants an account the role of an operator, or revokes it. For the admin. */
+export function encodeOperatorChange(change: "grant" | "revoke", account: Address): Hex {
+  return `${changes[change]}${roles.operator.slice(2)}${addressWord(account)}`;
+}
 
 /** What stands at the address of the facilitator contract. */
 export type ContractCode = "none" | "ours" | "other";
@@ -70,4 +103,50 @@ export function readContractState(
       return { ...membership, holds: word === undefined ? undefined : BigInt(word) !== 0n };
     }),
   };
+}
+
+/** An account that is to become an operator, or to be one no longer. */
+export type RoleChange = { change: "grant" | "revoke"; account: Address };
+
+/** A change with the call that makes it; undefined where it is so already. */
+export type PlannedChange = RoleChange & { call: ContractCall | undefined };
+
+/** The changes of operators that are asked for, and what is still to be done for each. */
+export type OperatorPlan = { contract: Address; admin: Address; changes: readonly PlannedChange[] };
+
+/**
+ * Finds out which changes of operators are still to be made.
+ *
+ * @throws KitError when there is no contract of ours at the address
+ */
+export async function planOperatorChanges(
+  { rpc, network }: OnChain,
+  changes: readonly RoleChange[],
+): Promise<OperatorPlan> {
+  const { facilitatorContract: contract, name } = network;
+  const state = await readContract(
+    rpc,
+    contract,
+    changes.map(({ account }) => ({ role: "operator", account })),
+  );
+  if (state.admin === undefined || state.memberships.some(({ holds }) => holds === undefined)) {
+    throw new KitError(`There is no facilitator contract at ${contract} on ${name}`, {
+      hints: [`Deploy it first: ${self} deploy --network ${name}`],
+    });
+  }
+  return {
+    contract,
+    admin: state.admin,
+    changes: changes.map(({ change, account }, index) => {
+      const isOperator = state.memberships[index]?.holds === true;
+      const isDone = isOperator === (change === "grant");
+      const call = isDone ? undefined : { to: contract, data: encodeOperatorChange(change, account) };
+      return { change, account, call };
+    }),
+  };
+}
+
+/** Whether an account may make the changes of a plan. */
+export function isAdmin({ admin }: OperatorPlan, account: Address | undefined): boolean {
+  return account !== undefined && sameAddress(admin, account);
 }

@@ -1,10 +1,12 @@
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
+import { rpcVariableOf } from "../../config/variables.ts";
+import { create2Deployer, create2DeployerCode, missingDeployerHints } from "../../protocol/create2.ts";
+import { readQuantity } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
-import { UndeterminedError } from "../../util/errors.ts";
+import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { createHttpRpc } from "../rpc/http-rpc.ts";
-import type { Rpc } from "../rpc/rpc.ts";
-import { causeOf } from "./explain-failure.ts";
-import { requireNetwork } from "./require-network.ts";
+import { describeError } from "../rpc/json-rpc.ts";
+import type { Rpc, RpcAnswer } from "../rpc/rpc.ts";
 
 /** A client for each RPC URL of a network by itself, none standing in for another. */
 export function openEndpoints(network: Network & Pick<NetworkConfig, "rpcUrls">): readonly Rpc[] {
@@ -35,3 +37,67 @@ export async function chooseEndpoint(
   }
   throw new UndeterminedError(`No RPC endpoint of ${network.name} answers`, { hints: failures });
 }
+
+/**
+ * Makes sure that an RPC serves a network, before anything is sent to it.
+ *
+ * @throws KitError when it serves another
+ */
+export async function requireNetwork(rpc: Pick<Rpc, "ask">, { name, chainId }: Network): Promise<void> {
+  const [answer] = await rpc.ask([{ method: "eth_chainId", params: [] }]);
+  const served = expectAnswer("the chain id", answer, readQuantity);
+  if (served !== BigInt(chainId)) {
+    throw new KitError(`The RPC serves chain ${served}, but ${name} is chain ${chainId}`, {
+      hints: [`Correct ${rpcVariableOf(name)}.`],
+    });
+  }
+}
+
+/**
+ * Makes sure that the CREATE2 deployer is what it should be.
+ *
+ * @throws KitError that says how it gets there
+ */
+export async function requireCreate2Deployer(rpc: Pick<Rpc, "ask">, { name }: Network): Promise<void> {
+  const [answer] = await rpc.ask([{ method: "eth_getCode", params: [create2Deployer, "latest"] }]);
+  const code = expectAnswer("the code of the CREATE2 deployer", answer, (result) =>
+    typeof result === "string" ? result : undefined,
+  );
+  if (code.toLowerCase() !== create2DeployerCode) {
+    throw new KitError(`${name} cannot be deployed to`, { hints: missingDeployerHints });
+  }
+}
+
+/**
+ * Reads a node's answer with a reader that gives undefined for what it cannot read.
+ *
+ * @throws UndeterminedError when the node refused, or answered something else
+ */
+export function expectAnswer<T>(
+  what: string,
+  answer: RpcAnswer | undefined,
+  read: (result: unknown) => T | undefined,
+): T {
+  if (answer?.error !== undefined) {
+    throw new UndeterminedError(`The RPC did not give ${what}: ${describeError(answer.error)}`);
+  }
+  const value = read(answer?.result);
+  if (value === undefined) throw new UndeterminedError(`The RPC gave no usable answer to ${what}`);
+  return value;
+}
+
+/** Why something went wrong, in one line for an operator. Errors of the chain name no URL. */
+export function explainFailure(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = causeOf(error);
+  return cause === error.message ? cause : `${error.message.replace(/; try again$/, "")}: ${cause}`;
+}
+
+/** The cause alone, without the message that was made of it for the caller. */
+export function causeOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error instanceof KitError && error.cause instanceof Error ? error.cause.message : error.message;
+}
+
+/** A network, and an endpoint that serves it. */
+export type OnChain = { rpc: Pick<Rpc, "ask">; network: NetworkConfig };

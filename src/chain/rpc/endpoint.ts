@@ -1,7 +1,7 @@
+import { createKeepAlivePost, HttpFailure } from "../../util/http-client.ts";
 import { chainIdCall, type Head, headCall, readChainId, readHead } from "./calls.ts";
 import { createEndpointState, EndpointFailure, type EndpointState } from "./endpoint-state.ts";
 import { BatchRefused, describeError, readBatch, writeBatch } from "./json-rpc.ts";
-import { createKeepAlivePost, HttpFailure } from "./keep-alive-post.ts";
 import type { EndpointAnswer, Question, RpcCall } from "./rpc.ts";
 import {
   type EndpointError,

@@ -247,7 +247,7 @@ describe("a signer that cannot be asked", () => {
     [
       "sends it elsewhere",
       (_, response) => void response.writeHead(307, { location: "http://secret.example" }).end(),
-      "the connection to it failed",
+      "it answered with HTTP 307",
     ],
     [
       "answers without end",

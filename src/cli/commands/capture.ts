@@ -1,17 +1,15 @@
 import { z } from "zod";
-import { requestJson } from "../../harness/control/http-json.ts";
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import { type Capture, captureSchema, readCapture } from "../../observe/capture/capture-format.ts";
 import { replayCapture } from "../../observe/capture/replay.ts";
 import { createPaymentReader } from "../../observe/studio/read-payments.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
-import { escapeControls } from "../../util/escape-controls.ts";
+import { requestJson } from "../../util/http-client.ts";
 import { self } from "../../util/self-command.ts";
-import { atUrl } from "../kit/at-url.ts";
-import { defineCommand, flag, textOption, tokenOption, urlOption } from "../kit/command.ts";
-import { readInputFile } from "../kit/input-file.ts";
-import { requireWritable, writePrivateFile } from "../kit/output-file.ts";
+import { escapeControls } from "../../util/text.ts";
+import { atUrl, defineCommand, flag, textOption, tokenOption, urlOption } from "../kit/command.ts";
+import { readInputFile, requireWritable, writePrivateFile } from "../kit/files.ts";
 import { findLastAsked } from "./look-up.ts";
 
 /* A payment as a file, written from a running harness and judged again anywhere. */

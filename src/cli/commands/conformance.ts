@@ -20,7 +20,7 @@ import { runConformance } from "../../judge/conformance/run-conformance.ts";
 import { authKinds } from "../../judge/conformance/send-request.ts";
 import { testKeys } from "../../published/test-keys.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
-import { nearest } from "../../util/nearest.ts";
+import { nearest } from "../../util/text.ts";
 import {
   addressOption,
   defineCommand,
@@ -30,7 +30,7 @@ import {
   textOption,
   variableOption,
 } from "../kit/command.ts";
-import { requireWritable, writeOutput } from "../kit/output-file.ts";
+import { requireWritable, writeOutput } from "../kit/files.ts";
 
 const url = variables.X402_KIT_URL.default;
 

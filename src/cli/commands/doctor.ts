@@ -9,14 +9,17 @@ import { variablesOf } from "../../config/variables.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Database } from "../../ledger/database/database.ts";
 import type { Check, CheckStatus } from "../../service/health/check.ts";
-import { checkConfiguration, problemAsCheck } from "../../service/health/configuration.ts";
-import { checkDatabase, openAsIs, warnOfPlainText } from "../../service/health/database.ts";
-import { checkDiskSpace } from "../../service/health/disk-space.ts";
+import {
+  checkConfiguration,
+  checkDiskSpace,
+  problemAsCheck,
+} from "../../service/health/check-configuration.ts";
+import { checkDatabase, openAsIs, warnOfPlainText } from "../../service/health/check-database.ts";
 import { inspectNetwork } from "../../service/health/inspect-network.ts";
 import { createOrganizations } from "../../service/organizations/create-organizations.ts";
 import { wrongPepper } from "../../service/organizations/pepper.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
-import { escapeControls } from "../../util/escape-controls.ts";
+import { escapeControls } from "../../util/text.ts";
 import { defineCommand, flag, networkFileOption } from "../kit/command.ts";
 
 export const doctor = defineCommand({
@@ -65,7 +68,7 @@ async function examine(
   ];
   const now = () => Date.now();
   const db = state.kind === "ready" ? state.db : undefined;
-  const nextTxNonce = db && createLedger({ db, instanceId: crypto.randomUUID(), now }).nextTxNonce;
+  const nextTxNonce = db && createLedger({ db, instanceId: crypto.randomUUID(), now }).claims.nextTxNonce;
   try {
     const networks = config.networks.map(async (network) => {
       const endpoints = openEndpoints(network);

@@ -1,13 +1,13 @@
 import { stat } from "node:fs/promises";
 import { readFacilitatorUrl, readMoment } from "../../config/values.ts";
-import { askTime } from "../../harness/control/ask-time.ts";
+import { askTime } from "../../harness/control/ask-chain.ts";
 import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
 import { explain } from "../../observe/explain/explain-input.ts";
 import { explanationOf } from "../../observe/explain/explain-refusal.ts";
 import { formatExplanations } from "../../observe/explain/format-explanation.ts";
 import { namedPayment, namesIn, readInput } from "../../observe/explain/read-input.ts";
+import { isBytes32 } from "../../protocol/hex.ts";
 import { sortByRank } from "../../protocol/mistakes.ts";
-import { isBytes32 } from "../../protocol/wire-values.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import {
@@ -20,8 +20,8 @@ import {
   textOption,
   tokenOption,
 } from "../kit/command.ts";
-import { readInputFile, readText } from "../kit/input-file.ts";
-import { askThere } from "./ask-there.ts";
+import { readInputFile, readText } from "../kit/files.ts";
+import { askThere } from "./look-up.ts";
 
 /** Longer than any payment, shorter than what would be read by mistake. */
 const mostBytes = 1_048_576;

@@ -1,8 +1,7 @@
 import { InvalidValue, readNetwork, readOneOf } from "../../config/values.ts";
 import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
-import { describeField } from "../../harness/faults/describe-faults.ts";
-import type { FaultReport } from "../../harness/faults/fault-board.ts";
+import { describeField, type FaultReport } from "../../harness/faults/fault-board.ts";
 import {
   examples,
   type FaultKind,
@@ -14,10 +13,10 @@ import {
 } from "../../harness/faults/fault-spec.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
-import { asText } from "../../util/show-value.ts";
 import { renderTable } from "../../util/table.ts";
-import { atUrl } from "../kit/at-url.ts";
+import { asText } from "../../util/text.ts";
 import {
+  atUrl,
   defineCommand,
   flag,
   jsonFlag,

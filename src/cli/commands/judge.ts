@@ -25,7 +25,7 @@ import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import type { ShopResult } from "../../judge/shop/run-shop-case.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
 import { KitError } from "../../util/errors.ts";
-import { nearest } from "../../util/nearest.ts";
+import { nearest } from "../../util/text.ts";
 import {
   type CommandTerminal,
   commandOption,
@@ -36,7 +36,7 @@ import {
   option,
   textOption,
 } from "../kit/command.ts";
-import { requireWritable, writeOutput } from "../kit/output-file.ts";
+import { requireWritable, writeOutput } from "../kit/files.ts";
 
 /** A shop that takes longer, in seconds, shows no more of a client. */
 const mostSlow = 12;

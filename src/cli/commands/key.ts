@@ -4,7 +4,7 @@ import { type KeyRecord, type Scope, scopes } from "../../service/organizations/
 import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/table.ts";
 import { actorOption, defineCommand, jsonFlag, option, textOption } from "../kit/command.ts";
-import { actorOr, usesDatabase, usesKeys, withDatabase, withOrganizations } from "../kit/database.ts";
+import { actorOr, usesDatabase, usesKeys, withDatabase, withOrganizations } from "../kit/with-database.ts";
 
 const now = Date.now;
 

@@ -1,9 +1,19 @@
+import { askState, askUse } from "../../harness/control/ask-chain.ts";
+import type { PayerState } from "../../methods/exact-eip3009/on-chain/state.ts";
+import type { PaymentUse } from "../../methods/on-chain/settling.ts";
+import type { ExplainContext } from "../../observe/explain/explain-input.ts";
+import { explanationOfReason, type RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
+import type { KnownOfChain } from "../../observe/explain/format-explanation.ts";
 import type { NamedPayment } from "../../observe/explain/read-input.ts";
 import { mostListed, type PaymentDetail, type PaymentSummary } from "../../observe/studio/payment-view.ts";
-import type { PaymentReader } from "../../observe/studio/read-payments.ts";
-import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { createPaymentReader, type PaymentReader } from "../../observe/studio/read-payments.ts";
+import { explainUse, type SettledHere, settledHere } from "../../observe/studio/refusal-details.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
+import { adviceOnReason } from "../../protocol/catalogue-texts.ts";
+import { type Address, type Hex, isAddress, sameAddress } from "../../protocol/hex.ts";
+import { refusals } from "../../protocol/refusals.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
-import { isWireAddress } from "../../protocol/wire-values.ts";
+import { formatAmount, knownToken, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
 
 /** The id of the settlement of a payment, in a token. */
 export function idOf({ network, authorization: { from, nonce } }: NamedPayment, asset: Address): Hex {
@@ -25,7 +35,7 @@ export async function findPayment(
       on === network.name &&
       payer !== null &&
       sameAddress(payer, authorization.from) &&
-      isWireAddress(asset) &&
+      isAddress(asset) &&
       idOf(payment, asset) === id,
   );
   return listed && reader.find(listed.id);
@@ -44,4 +54,120 @@ function lastAskedAt({ verify, settle, lastSeenAt }: PaymentSummary): number {
   const asked = [verify, settle].flatMap((view) => view ?? []);
   // One that is under way has no time, and what no route answers neither verify nor settle.
   return asked.length === 0 ? lastSeenAt : Math.max(...asked.map(({ at }) => at ?? lastSeenAt));
+}
+
+/** What is known at a URL of a payment, and what is wrong with it there. */
+type There = {
+  seen: PaymentDetail | undefined;
+  explanations: readonly RefusalExplanation[];
+  /** What was found out there of its chain. */
+  known: KnownOfChain;
+  /** A sentence. */
+  told: string;
+};
+
+/**
+ * Asks a running service what it did about a payment, and its chain how the authorization was used or, where it is
+ * unused, whether the payer can pay.
+ *
+ * @throws KitError when no payments can be read there
+ */
+export async function askThere({
+  url,
+  token,
+  payment,
+  contracts,
+}: {
+  url: string;
+  token: string | undefined;
+  payment: NamedPayment | undefined;
+  contracts: ExplainContext["contracts"];
+}): Promise<There> {
+  const reader = createPaymentReader(url, token);
+  if (payment === undefined) {
+    // Nothing is said of a URL that was not asked.
+    await reader.list(1);
+    const told = `At ${url}: nothing was looked up, since this names no authorization.`;
+    return { seen: undefined, explanations: [], known: "nothing", told };
+  }
+  const { network, authorization } = payment;
+  const seen = await findPayment(reader, payment);
+  const asset = isAddress(seen?.asset) ? seen.asset : payment.assets[0];
+  const named = {
+    network: network.name,
+    asset,
+    payment: { payer: authorization.from, nonce: authorization.nonce },
+    settlementId: idOf(payment, asset),
+  };
+  const use = settledHere(seen?.timeline ?? []) ?? (await askUse(url, named));
+  const isSettlement = use ? isThrough(contracts[network.tier], use) : false;
+  const own = isSettlement ? adviceOnReason("invalid_transaction_state", "settled_before") : undefined;
+  const used = explainUse(use ?? undefined, seen?.token ?? null, own);
+  const explanations = seen?.explanations ?? [];
+  const isTold = explanations.some(({ at }) => at === "authorization.nonce");
+  // What was found of its use says all that the chain has to say.
+  const state = use === null ? await askState(url, named) : undefined;
+  const ofState = state === undefined ? [] : explainState(state, payment, asset);
+  const seenMistakes = new Set(explanations.map(({ mistake }) => mistake));
+  const ofChain =
+    state !== undefined
+      ? `; ${describeState(state, payment, { asset, units: seen?.token ?? null })}`
+      : use
+        ? ""
+        : "; no chain could be asked there whether its authorization was used";
+  return {
+    seen,
+    explanations: [
+      ...(used === undefined || isTold ? [] : [used]),
+      ...explanations,
+      ...ofState.filter(({ mistake }) => !seenMistakes.has(mistake)),
+    ],
+    known: state !== undefined ? "state" : use ? "use" : "nothing",
+    told: `At ${url}: ${seen === undefined ? "no verify or settle of this payment was seen" : whatWasSeen(seen)}${ofChain}.`,
+  };
+}
+
+/** Whether the facilitator contract used the authorization: by its ledger, or by the transaction. */
+function isThrough(contract: string, use: SettledHere | PaymentUse): boolean {
+  return "settledAt" in use || (use.to !== null && sameAddress(use.to, contract));
+}
+
+function whatWasSeen(seen: PaymentDetail): string {
+  const ends = (["verify", "settle"] as const).flatMap((operation) => {
+    const view = seen[operation];
+    return view === null
+      ? []
+      : `${operation} ${view.outcome}${view.reason === null ? "" : `: ${view.reason}`}`;
+  });
+  return `${ends.join(", ")}${seen.transaction === null ? "" : `, transaction ${seen.transaction}`}`;
+}
+
+/** What stands in the way of a payment by the state of its chain, in the words of the refusals that it would lead to. */
+export function explainState(
+  { balance, payerBlacklisted, tokenPaused, used }: PayerState,
+  { network, value }: NamedPayment,
+  asset: Address,
+): RefusalExplanation[] {
+  const token = knownToken(network, asset);
+  const of = (at: string, refusal: Invalid) => explanationOfReason(refusal, at);
+  return [
+    ...(used ? [of("authorization.nonce", refusals.usedOnChain())] : []),
+    ...(tokenPaused ? [of("", refusals.assetPaused())] : []),
+    ...(payerBlacklisted ? [of("authorization.from", refusals.payerBlacklisted())] : []),
+    ...(value !== undefined && balance < value
+      ? [of("authorization.value", refusals.balanceTooSmall(balance, value, token))]
+      : []),
+  ];
+}
+
+/** The state of a chain as the end of a sentence about a payment. */
+export function describeState(
+  { balance, used: isUsed }: PayerState,
+  { network }: NamedPayment,
+  { asset, units }: { asset: Address; units: TokenUnits | null },
+): string {
+  const token = knownToken(network, asset);
+  const held = formatAmount(balance, units ?? (token === undefined ? null : unitsOf(token)));
+  const used = isUsed ? "was used or cancelled in a block older than those that were searched" : "is unused";
+  return `its authorization ${used} on ${network.name}, where its payer holds ${held}`;
 }

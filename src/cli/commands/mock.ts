@@ -3,7 +3,7 @@ import { usualAmount } from "../../fixtures/cases/payment-spec.ts";
 import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases/scenarios.ts";
 import { signForScenario } from "../../fixtures/engine/sign-payment.ts";
 import { type MockServer, startMockServer } from "../../fixtures/mock-server/start-mock-server.ts";
-import { curlOf } from "../../harness/control/curl.ts";
+import { curlOf } from "../../harness/control/description.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
 import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { renderRows, renderTable } from "../../util/table.ts";

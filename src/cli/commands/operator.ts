@@ -1,7 +1,7 @@
 import { createChain } from "../../chain/create-chain.ts";
 import { chooseEndpoint } from "../../chain/deploy/endpoints.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
-import { chainVariables, readRecoverEnvironment } from "../../config/recover-environment.ts";
+import { chainVariables, readRecoverEnvironment } from "../../config/command-environments.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import { createConfigurationReader, type Environment } from "../../config/variable-reader.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
@@ -17,7 +17,7 @@ import {
   requiredAddress,
   requireNetwork,
 } from "../kit/command.ts";
-import { actorOr, usesDatabase, withLedger } from "../kit/database.ts";
+import { actorOr, usesDatabase, withLedger } from "../kit/with-database.ts";
 
 export const operatorShow = defineCommand({
   ...usesDatabase,
@@ -33,8 +33,8 @@ export const operatorShow = defineCommand({
       // The chain first: what a running service sends after that is in the ledger before it is on the chain.
       const known = await readKnownTransactions(env, network, operator);
       const { chainId } = requireNetwork(networks, network);
-      const next = await ledger.nextTxNonce(chainId, operator);
-      const changes = (await ledger.operatorChanges(chainId, operator)).map((change) => ({
+      const next = await ledger.claims.nextTxNonce(chainId, operator);
+      const changes = (await ledger.claims.operatorChanges(chainId, operator)).map((change) => ({
         ...change,
         at: new Date(change.at).toISOString(),
       }));
@@ -126,7 +126,7 @@ async function accept(
       chain.transactionCount(operator),
       chain.pendingTransactionCount(operator),
     ]);
-    const from = await ledger.nextTxNonce(chainId, operator);
+    const from = await ledger.claims.nextTxNonce(chainId, operator);
     if (from === null) {
       throw new KitError(`The database knows no operator ${operator} on ${name}: there is nothing to accept`);
     }
@@ -138,13 +138,13 @@ async function accept(
         },
       );
     }
-    const open = await ledger.openAttempts(chainId, operator);
+    const open = await ledger.claims.openAttempts(chainId, operator);
     const passed = new Set(
       open
         .filter(({ attempt }) => attempt.txNonce < mined)
         .flatMap(({ settlements }) => settlements.map(({ id }) => id)),
     );
-    const moved = await ledger.acceptTxNonce({ chainId, operator, txNonce: mined }, actor);
+    const moved = await ledger.claims.acceptTxNonce({ chainId, operator, txNonce: mined }, actor);
     return { from, to: moved ? mined : from, passed: passed.size };
   } finally {
     chain.close();

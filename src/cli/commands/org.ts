@@ -6,8 +6,8 @@ import { noOrganization } from "../../service/organizations/audit.ts";
 import type { Organization } from "../../service/organizations/organizations.ts";
 import { reserveByTier } from "../../service/organizations/recipient.ts";
 import { self } from "../../util/self-command.ts";
-import { asText } from "../../util/show-value.ts";
 import { renderTable } from "../../util/table.ts";
+import { asText } from "../../util/text.ts";
 import {
   actorOption,
   defineCommand,
@@ -17,7 +17,7 @@ import {
   requiredAddress,
   textOption,
 } from "../kit/command.ts";
-import { usesDatabase, usingDatabase, withOrganizations } from "../kit/database.ts";
+import { usesDatabase, usingDatabase, withOrganizations } from "../kit/with-database.ts";
 import { describeKeys, keyAsJson, organizationOption } from "./key.ts";
 
 export const orgCreate = defineCommand({

@@ -10,12 +10,11 @@ import {
 } from "../../observe/studio/payment-view.ts";
 import { createPaymentReader, type PaymentReader } from "../../observe/studio/read-payments.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
+import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
-import { escapeControls } from "../../util/escape-controls.ts";
 import { self } from "../../util/self-command.ts";
-import { createTurns } from "../../util/turns.ts";
-import { atUrl } from "../kit/at-url.ts";
-import { defineCommand, flag, option, textOption, tokenOption, urlOption } from "../kit/command.ts";
+import { escapeControls } from "../../util/text.ts";
+import { atUrl, defineCommand, flag, option, textOption, tokenOption, urlOption } from "../kit/command.ts";
 import { findLastAsked } from "./look-up.ts";
 
 const usualLimit = 20;

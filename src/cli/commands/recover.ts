@@ -1,21 +1,31 @@
+import type { Chain } from "../../chain/chain.ts";
+import { askViews, expectWord } from "../../chain/chain-reader.ts";
 import { createChain } from "../../chain/create-chain.ts";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
-import { readRecoverEnvironment } from "../../config/recover-environment.ts";
-import { readBytes32, readList } from "../../config/values.ts";
+import { balanceOf as balanceView, viewGas } from "../../chain/views.ts";
+import { chainVariables, readRecoverEnvironment } from "../../config/command-environments.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
+import { readBytes32, readList, readMoment } from "../../config/values.ts";
 import { variablesOf } from "../../config/variables.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { lowerCase } from "../../ledger/rows.ts";
+import {
+  findStrandedTransfers,
+  type StrandedTransfer,
+} from "../../methods/exact-eip3009/on-chain/received-transfers.ts";
 import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../observe/log/logger.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { createOutcomes } from "../../service/relayer/outcomes.ts";
+import type { Asset, NetworkName } from "../../protocol/networks.ts";
+import { settlementId } from "../../protocol/signed-payment.ts";
 import { type RecoverResult, recoverNetwork } from "../../service/relayer/recover-network.ts";
 import { createRecoverer } from "../../service/relayer/recoverer.ts";
 import { createRecovery } from "../../service/relayer/recovery.ts";
+import { createOutcomes } from "../../service/relayer/slot.ts";
+import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/table.ts";
 import { defineCommand, flag, jsonFlag, onlyNetworkOptions, option } from "../kit/command.ts";
-import { withLedger } from "../kit/database.ts";
+import { withLedger } from "../kit/with-database.ts";
 
 export const recover = defineCommand({
   usesEnvFile: true,
@@ -72,7 +82,8 @@ async function recoverOn(
   const outcomes = createOutcomes();
   const collaborators = { chain, ledger, ways: waysToPay, now: Date.now, log };
   const recoverer = signer && createRecoverer({ ...collaborators, signer, outcomes });
-  const recovery = recoverer && createRecovery({ ...collaborators, recoverer, confirmed });
+  const recovery =
+    recoverer && createRecovery({ ...collaborators, ledger: ledger.recoveries, recoverer, confirmed });
   try {
     await recoverer?.start();
     const results: RecoverResult[] = [];
@@ -105,4 +116,144 @@ function describeResults(results: readonly RecoverResult[], dryRun: boolean): st
     problem === null ? [] : [`${settlement}: ${problem}`],
   );
   return [table, ...problems, ...(dryRun ? ["Nothing was sent."] : [])].join("\n");
+}
+
+const usualDays = 7;
+const dayMs = 24 * 60 * 60 * 1000;
+
+/** What lies in the facilitator contract of one asset. JSON as it is; amounts in smallest units, decimal. */
+type StrandedAsset = {
+  network: NetworkName;
+  asset: string;
+  contract: string;
+  balance: string;
+  /** Found, and claimed by no organization: for the admin. */
+  stranded: { value: string; from: string; transaction: string; since: string; reason: string }[];
+  /** Found, and an organization's: `x402-kit recover` pays it out. */
+  recoverable: string;
+};
+
+export const stranded = defineCommand({
+  usesEnvFile: true,
+  options: {
+    ...onlyNetworkOptions,
+    since: option("TIME", `look at transfers from this time on (default ${usualDays} days ago)`, {
+      read: readMoment,
+      example: "2026-11-01",
+    }),
+    json: jsonFlag,
+  },
+  variables: chainVariables,
+
+  async run({ network, since = Date.now() - usualDays * dayMs }, terminal) {
+    const { networks, databaseUrl } = readRecoverEnvironment(terminal.env, network, { key: false });
+    const ofNetworks = await withLedger(databaseUrl, (ledger) =>
+      Promise.all(networks.map((config) => findOn(config, ledger, since))),
+    );
+    const found = ofNetworks.flat();
+    return { json: { assets: found }, text: describeFound(found, since) };
+  },
+});
+
+async function findOn(network: NetworkConfig, ledger: Ledger, since: number): Promise<StrandedAsset[]> {
+  const chain = createChain({ network, operator: network.facilitatorContract });
+  try {
+    const found: StrandedAsset[] = [];
+    for (const asset of network.assets) found.push(await findAsset(chain, ledger, asset, since));
+    return found;
+  } finally {
+    chain.close();
+  }
+}
+
+async function findAsset(chain: Chain, ledger: Ledger, asset: Asset, since: number): Promise<StrandedAsset> {
+  const { name, chainId, facilitatorContract, blockTimeMs } = chain.network;
+  const balance = await balanceOf(chain, asset);
+  const found: StrandedAsset = {
+    network: name,
+    asset: asset.address,
+    contract: facilitatorContract,
+    balance: balance.toString(),
+    stranded: [],
+    recoverable: "0",
+  };
+  // Settling leaves nothing behind: what lies there is what is stranded, and all of it.
+  if (balance === 0n) return found;
+
+  const head = await chain.head();
+  const headMs = Number(head.timestamp) * 1000;
+  const blocksBack = BigInt(Math.max(0, Math.ceil((headMs - since) / blockTimeMs)));
+  const fromBlock = blocksBack < head.number ? head.number - blocksBack : 0n;
+  const deep = head.number - BigInt(chain.network.confirmations) + 1n;
+  let recoverable = 0n;
+  const transfers = await findStrandedTransfers(chain, asset.address, fromBlock, deep);
+  for (const transfer of transfers) {
+    const reason = await explain(transfer);
+    if (reason === "recoverable") {
+      recoverable += transfer.value;
+      continue;
+    }
+    found.stranded.push({
+      value: transfer.value.toString(),
+      from: transfer.from,
+      transaction: transfer.transactionHash,
+      // Blocks do not come with their times here; at the pace of the network it is right to the minute.
+      since: new Date(headMs - Number(head.number - transfer.blockNumber) * blockTimeMs).toISOString(),
+      reason,
+    });
+  }
+  return { ...found, recoverable: recoverable.toString() };
+
+  async function explain({ from, nonce, blockNumber, value }: StrandedTransfer): Promise<string> {
+    if (nonce === undefined) return "sent without an authorization";
+    const settlement = await ledger.claims.find(settlementId(chainId, asset.address, from, nonce));
+    if (settlement === null) return "no organization claimed it";
+    if (settlement.amount !== value) return `an organization claimed ${settlement.amount} instead`;
+    if (settlement.claimedBlock >= blockNumber) return `claimed by ${settlement.organizationId} afterwards`;
+    return "recoverable";
+  }
+}
+
+/** How much of an asset the facilitator contract holds. */
+async function balanceOf(
+  { reader, network: { facilitatorContract } }: Chain,
+  { address }: Asset,
+): Promise<bigint> {
+  const [held] = await askViews(reader, [balanceView(address, facilitatorContract)], viewGas, undefined);
+  return BigInt(expectWord(reader, "balanceOf of the asset", held));
+}
+
+function describeFound(found: readonly StrandedAsset[], since: number): string {
+  const lines: string[] = [];
+  const rows = found.flatMap(({ network, stranded: transfers }) =>
+    transfers.map((transfer) => ({ network, ...transfer })),
+  );
+  if (rows.length > 0) {
+    lines.push(
+      renderTable(
+        ["network", { right: "value" }, "from", "since (about)", "transaction", "why"],
+        rows.map((row) => [row.network, row.value, row.from, row.since, row.transaction, row.reason]),
+      ),
+      "",
+      "The admin of the contract can send it to its owner: announceRescue(token, recipient, value) on the",
+      "contract, and, from 2 days later on and within 14 days, executeRescue with the same arguments.",
+    );
+  }
+  for (const { network, asset, contract, balance, recoverable, stranded: transfers } of found) {
+    const listed = transfers.reduce((sum, { value }) => sum + BigInt(value), BigInt(recoverable));
+    if (balance !== "0") lines.push(`${network}: ${balance} of ${asset} lie in ${contract}.`);
+    if (recoverable !== "0") {
+      lines.push(`${network}: ${recoverable} of it are claimed: ${self} recover. Do not rescue these.`);
+    }
+    if (listed < BigInt(balance)) {
+      const time = new Date(since).toISOString();
+      lines.push(
+        `${network}: the rest came before ${time}, or only just now; look further back with --since.`,
+      );
+    }
+    if (listed > BigInt(balance)) {
+      lines.push(`${network}: more came than lies there now: some of what is listed was rescued before.`);
+    }
+  }
+  return lines.length === 0 ? "Nothing is stranded." : lines.join("\n");
 }

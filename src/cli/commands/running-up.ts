@@ -1,4 +1,4 @@
-import { longestAdvanceSeconds } from "../../config/advance-time.ts";
+import { longestAdvanceSeconds } from "../../config/serve-config.ts";
 import { readAmount, readNetwork, readOneOf, readWholeNumber } from "../../config/values.ts";
 import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
@@ -10,8 +10,8 @@ import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
-import { atUrl } from "../kit/at-url.ts";
 import {
+  atUrl,
   defineCommand,
   networkFileOption,
   networkOptions,

@@ -1,8 +1,7 @@
 import { InvalidValue, readBytes32, readMoment, readOneOf, readWholeNumber } from "../../config/values.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import { nonceMember } from "../../methods/nonce-member.ts";
-import { type Cursor, readCursor, writeCursor } from "../../protocol/cursor.ts";
-import { settlementStates } from "../../protocol/settlement-states.ts";
+import { type Cursor, readCursor, settlementStates, writeCursor } from "../../protocol/settlement-query.ts";
 import { KitError } from "../../util/errors.ts";
 import { renderTable } from "../../util/table.ts";
 import {
@@ -14,7 +13,7 @@ import {
   option,
   textOption,
 } from "../kit/command.ts";
-import { usesDatabase, withLedger } from "../kit/database.ts";
+import { usesDatabase, withLedger } from "../kit/with-database.ts";
 
 const usualLimit = 50;
 /** Settlements read at a time. */
@@ -73,7 +72,7 @@ export const settlementsList = defineCommand({
       if (csv) printCsv(settlementColumns);
       let next: Cursor | null = null;
       for (let count = 0, after = cursor; ; ) {
-        const page = await ledger.list(filter, { limit: Math.min(pageSize, most - count), after });
+        const page = await ledger.claims.list(filter, { limit: Math.min(pageSize, most - count), after });
         if (csv) {
           for (const settlement of page.settlements) {
             const record = settlementAsRecord(settlement);
@@ -122,7 +121,7 @@ export const settlementsShow = defineCommand({
 
   run: ({ id }, _terminal, { databaseUrl }) =>
     withLedger(databaseUrl, async (ledger) => {
-      const settlement = await ledger.find(id);
+      const settlement = await ledger.claims.find(id);
       if (settlement === null) {
         throw new KitError(`There is no settlement ${id}`, {
           hints: [

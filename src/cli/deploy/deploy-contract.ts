@@ -1,8 +1,13 @@
 import { privateKeyToAddress } from "viem/accounts";
-import { deployContract, prepareDeployment } from "../../chain/deploy/deploy-contract.ts";
-import { type Deployment, type DeploymentArguments, planDeployment } from "../../chain/deploy/deployment.ts";
-import { readBalance } from "../../chain/deploy/transaction.ts";
-import type { DeployEnvironment } from "../../config/deploy-environment.ts";
+import {
+  type Deployment,
+  type DeploymentArguments,
+  deployContract,
+  planDeployment,
+  prepareDeployment,
+} from "../../chain/deploy/deployment.ts";
+import { readBalance } from "../../chain/deploy/priced-transaction.ts";
+import type { DeployEnvironment } from "../../config/command-environments.ts";
 import { contractVariables } from "../../config/variables.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { ConfigurationError } from "../../util/errors.ts";

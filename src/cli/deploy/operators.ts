@@ -3,14 +3,14 @@ import {
   type OperatorPlan,
   planOperatorChanges,
   type RoleChange,
-} from "../../chain/deploy/change-operators.ts";
-import type { OnChain } from "../../chain/deploy/on-chain.ts";
+} from "../../chain/deploy/contract-state.ts";
+import type { OnChain } from "../../chain/deploy/endpoints.ts";
 import {
   type ContractCall,
   priceTransaction,
   readBalance,
   sendTransaction,
-} from "../../chain/deploy/transaction.ts";
+} from "../../chain/deploy/priced-transaction.ts";
 import { formatCoins } from "../../chain/deploy/units.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
 import { contractVariables } from "../../config/variables.ts";

@@ -1,7 +1,6 @@
-import type { OperatorPlan } from "../../chain/deploy/change-operators.ts";
-import type { ContractState } from "../../chain/deploy/contract-state.ts";
+import type { ContractState, OperatorPlan } from "../../chain/deploy/contract-state.ts";
 import { type Deployment, type DeploymentArguments, siblingsOf } from "../../chain/deploy/deployment.ts";
-import type { PricedTransaction } from "../../chain/deploy/transaction.ts";
+import type { PricedTransaction } from "../../chain/deploy/priced-transaction.ts";
 import { formatCoins, formatCount, formatGwei, formatSeconds } from "../../chain/deploy/units.ts";
 import { contractVariables } from "../../config/variables.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";

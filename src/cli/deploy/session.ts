@@ -1,13 +1,12 @@
 import { createInterface } from "node:readline/promises";
-import { chooseEndpoint } from "../../chain/deploy/endpoints.ts";
-import type { OnChain } from "../../chain/deploy/on-chain.ts";
+import { chooseEndpoint, type OnChain } from "../../chain/deploy/endpoints.ts";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
-import { type DeployEnvironment, readDeployEnvironment } from "../../config/deploy-environment.ts";
+import { type DeployEnvironment, readDeployEnvironment } from "../../config/command-environments.ts";
 import type { KnownNetwork } from "../../config/known-networks.ts";
 import { isLoopbackUrl } from "../../config/values.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { isPublishedAddress } from "../../service/health/keys.ts";
+import { isPublishedAddress } from "../../service/health/check-configuration.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { Interruption, type Terminal } from "../kit/terminal.ts";
 

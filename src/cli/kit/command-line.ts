@@ -2,10 +2,11 @@ import { parseArgs } from "node:util";
 import type { KnownNetworks } from "../../config/known-networks.ts";
 import { attempt } from "../../config/values.ts";
 import { type Environment, readKnownNetworks, readVariable } from "../../config/variable-reader.ts";
+import { describeVariable, type VariableName } from "../../config/variables.ts";
 import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../util/errors.ts";
-import { typosBetween } from "../../util/nearest.ts";
-import type { Command, Option, Options, Values } from "./command.ts";
-import { formatOption } from "./command.ts";
+import { renderRows, terminalWidth, wrapText } from "../../util/table.ts";
+import { typosBetween } from "../../util/text.ts";
+import { type Command, formatOption, type Option, type Options, type Values } from "./command.ts";
 
 /** What a command needs to run. */
 export type CommandInput<O extends Options, E> = {
@@ -191,4 +192,41 @@ function isNameOf(name: string, variable: string): boolean {
 
 function isBeginning(name: string, known: string): boolean {
   return (name.length > 2 && known.startsWith(name)) || name.startsWith(known);
+}
+
+/** What `--help` prints of a command. */
+export function describeCommand(
+  name: string,
+  summary: string,
+  { options, variables = [], exitCodes }: Command,
+): string {
+  const ofOptions = Object.entries(options).map(([key, option]) => {
+    const { placeholder, positional, isRest, mayBeBare } = option;
+    const shown = mayBeBare === true ? `[${placeholder}]` : placeholder;
+    const value = positional === true || isRest === true || placeholder === undefined ? "" : ` ${shown}`;
+    return [`${formatOption(key, option)}${value}`, describeOption(option)] as const;
+  });
+  const ofVariables = variables.map(
+    (key) => [key, `${describeVariable(key).summary} (${describeAbsence(key)})`] as const,
+  );
+  return [
+    ...wrapText(`x402-kit ${name}: ${summary}`, terminalWidth),
+    ...(ofOptions.length === 0 ? [] : ["", renderRows(ofOptions)]),
+    ...(ofVariables.length === 0 ? [] : ["", "Variables:", renderRows(ofVariables)]),
+    ...(exitCodes === undefined ? [] : ["", ...wrapText(`Exit code: ${exitCodes}`, terminalWidth)]),
+  ].join("\n");
+}
+
+function describeAbsence(name: VariableName): string {
+  const { default: usual, unset } = describeVariable(name);
+  return usual === undefined ? `when not set: ${unset}` : `default ${usual}`;
+}
+
+function describeOption({ describe, required, default: usual, variable }: Option): string {
+  return [
+    describe,
+    ...(required === true ? ["(needed)"] : []),
+    ...(usual === undefined || usual === "" ? [] : [`(default ${usual})`]),
+    ...(variable === undefined ? [] : [`[env: ${variable}]`]),
+  ].join(" ");
 }

@@ -232,3 +232,8 @@ export const localOptions = {
     "keep what the organization was paid for, and show it at /discovery/resources, as `serve` with DISCOVERY=true",
   ),
 };
+
+/** The option with which another command reaches the same `up`; nothing at the usual address. */
+export function atUrl(url: string): string {
+  return url === variables.X402_KIT_URL.default ? "" : ` --url ${url}`;
+}

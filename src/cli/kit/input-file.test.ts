@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readInputFile } from "./input-file.ts";
+import { readInputFile } from "./files.ts";
 
 const most = 1_048_576;
 const reading = (file: string) => readInputFile(file, { most, what: "a capture" });

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { requireWritable } from "./output-file.ts";
+import { requireWritable } from "./files.ts";
 
 let folder: string;
 beforeAll(() => {

@@ -1,4 +1,4 @@
-import { escapeControlsInText } from "../../util/escape-controls.ts";
+import { escapeControlsInText } from "../../util/text.ts";
 
 /** Where a command writes, and what it may know of the process around it. */
 export type Terminal = {

@@ -6,11 +6,11 @@ import type { ServeConfig } from "../../config/serve-config.ts";
 import type { Database } from "../../ledger/database/database.ts";
 import { createMetrics } from "../../observe/metrics/create-metrics.ts";
 import type { Metrics } from "../../observe/metrics/metrics.ts";
-import { connectionCapacity } from "../../service/http/limits/connection-capacity.ts";
-import { createMetricsApp } from "../../service/http/metrics-app.ts";
+import { connectionCapacity } from "../../service/http/connections/open-connections.ts";
+import { createMetricsApp } from "../../service/http/internal-app.ts";
 import { createService, type Service } from "../../service/service.ts";
-import { closeWithTimeout } from "../../util/close-with-timeout.ts";
 import { KitError } from "../../util/errors.ts";
+import { closeWithTimeout } from "../../util/with-timeout.ts";
 
 export type ServeOptions = {
   config: ServeConfig;

@@ -25,11 +25,11 @@ export const serve = defineCommand({
       { openTracing },
     ] = await Promise.all([
       import("../../observe/log/logger.ts"),
-      import("../../service/health/keys.ts"),
+      import("../../service/health/check-configuration.ts"),
       import("../../chain/signing/create-signers.ts"),
-      import("../../service/health/database.ts"),
-      import("../../service/health/disk-space.ts"),
-      import("../../service/health/signature-recovery.ts"),
+      import("../../service/health/check-database.ts"),
+      import("../../service/health/check-configuration.ts"),
+      import("../../service/health/check-configuration.ts"),
       import("./run-service.ts"),
       import("../../observe/tracing/open-tracing.ts"),
     ]);

@@ -1,4 +1,4 @@
-import { readRpcUrl } from "../../config/rpc-url.ts";
+import { readRpcUrl } from "../../config/rpc-ports.ts";
 import { InvalidValue, readNetwork } from "../../config/values.ts";
 import { isVariableSet } from "../../config/variable-reader.ts";
 import { rpcVariableOf } from "../../config/variables.ts";

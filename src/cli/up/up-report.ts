@@ -1,6 +1,5 @@
 import { contractVariables, rpcVariableOf } from "../../config/variables.ts";
-import { curlOf } from "../../harness/control/curl.ts";
-import { type HarnessDescription, networksOf } from "../../harness/control/description.ts";
+import { curlOf, type HarnessDescription, networksOf } from "../../harness/control/description.ts";
 import { signPayment } from "../../harness/control/pay.ts";
 import { type SamplePayment, sampleAmount } from "../../harness/control/sample-payments.ts";
 import { shortenHex } from "../../observe/explain/payment-line.ts";
@@ -8,7 +7,7 @@ import { builtInNetworks } from "../../protocol/networks.ts";
 import { unitsOf } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 import { type Column, renderTable } from "../../util/table.ts";
-import { atUrl } from "../kit/at-url.ts";
+import { atUrl } from "../kit/command.ts";
 import { curlValidSeconds, describePayers } from "./start-report.ts";
 
 /** What a person reads when `up` is ready. */

@@ -10,7 +10,7 @@ import { isWarning, renderLogLine } from "../../observe/log/log-lines.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand } from "../kit/command.ts";
-import { requireWritable } from "../kit/output-file.ts";
+import { requireWritable } from "../kit/files.ts";
 import { resolveForks } from "./fork-requests.ts";
 import { checkUp, resolveContracts, upOptions } from "./up-options.ts";
 import { describeAsEnv, describeUp } from "./up-report.ts";

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { isWord } from "../../chain/rpc/read-hex.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import { problemSchema, settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
-import type { Address } from "../../protocol/hex.ts";
+import { type Address, isBytes32 } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
 import { testPayers } from "../../published/test-payers.ts";
+import { createTurns, type InTurn } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import {
   aText,
@@ -20,18 +20,16 @@ import {
   type Wanted,
   wholeNumber,
 } from "../../util/given.ts";
-import { createTurns, type InTurn } from "../../util/turns.ts";
+import type { JsonResponse } from "../../util/http-client.ts";
 import type { HarnessControl } from "../control/control-client.ts";
+import { requireAccount } from "../control/controlled-harness.ts";
 import type { HarnessDescription } from "../control/description.ts";
 import { requireRunning } from "../control/find-harness.ts";
-import type { JsonResponse } from "../control/http-json.ts";
 import { paymentSpec, postPayment, signPayment } from "../control/pay.ts";
-import { requireAccount } from "../control/require-account.ts";
 import { createFaultSetters } from "../faults/faults.ts";
 import { createJournal } from "../journal/journal-reader.ts";
-import { createHarnessBuyer } from "./buyer.ts";
+import { createHarnessBuyer, describeShop } from "./buyer.ts";
 import type { Harness, HarnessCaller, HarnessNetwork, ServiceAnswer, SettleOptions } from "./harness-api.ts";
-import { describeShop } from "./shop-config.ts";
 import { createViemClient, type HarnessClient } from "./viem-client.ts";
 
 /** Between two looks at the journal. */
@@ -335,7 +333,7 @@ function readAnswer<Verdict>(
 }
 
 async function findReceipt(client: HarnessClient, transaction: string | undefined) {
-  if (!isWord(transaction)) return null;
+  if (!isBytes32(transaction)) return null;
   const { TransactionReceiptNotFoundError } = await import("viem");
   try {
     return await client.getTransactionReceipt({ hash: transaction });

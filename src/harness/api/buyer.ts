@@ -1,13 +1,15 @@
 import { z } from "zod";
-import { readHeadTime } from "../../chain/rpc/head-time.ts";
+import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { authorizationJson } from "../../methods/exact-eip3009/payload.ts";
 import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
+import type { Address } from "../../protocol/hex.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
 import { signAs } from "../../published/sign-as.ts";
 import type { TestPayerName } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import type { HarnessDescription } from "../control/description.ts";
+import { requireRunning } from "../control/find-harness.ts";
 
 /** Buys at shops as one of the test payers. */
 export type HarnessBuyer = {
@@ -94,4 +96,44 @@ function readHeader(text: string): unknown {
 
 function writeHeader(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString("base64");
+}
+
+type Headers = { Authorization: string };
+
+/** What a shop of the public server packages is made with, `@x402/express`, `@x402/hono` and `@x402/next` alike. */
+export type ShopConfig = {
+  /** For `new HTTPFacilitatorClient(…)`: where the facilitator is, and the organization's key. */
+  facilitator: {
+    url: string;
+    createAuthHeaders(): Promise<{ verify: Headers; settle: Headers; supported: Headers }>;
+  };
+  /** What a route costs: `paymentMiddleware({ "GET /report": { accepts } }, server)`. */
+  accepts: {
+    scheme: "exact";
+    network: `eip155:${number}`;
+    payTo: Address;
+    price: { asset: Address; amount: string; extra: { name: string; version: string } };
+  };
+};
+
+/** @throws {KitError} when the network does not run there */
+export function describeShop(
+  description: HarnessDescription,
+  { network, price, apiKey }: { network: string; price: bigint; apiKey: string },
+): ShopConfig {
+  const { caip2, facilitatorContract, asset } = requireRunning(description, network);
+  const headers = { Authorization: `Bearer ${apiKey}` };
+  const { address, name, version } = asset;
+  return {
+    facilitator: {
+      url: description.facilitator.url,
+      createAuthHeaders: async () => ({ verify: headers, settle: headers, supported: headers }),
+    },
+    accepts: {
+      scheme: "exact",
+      network: caip2,
+      payTo: facilitatorContract,
+      price: { asset: address, amount: `${price}`, extra: { name, version } },
+    },
+  };
 }

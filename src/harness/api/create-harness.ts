@@ -3,8 +3,7 @@ import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts
 import { controlOf } from "../control/control-client.ts";
 import { startHarness } from "../run/start-harness.ts";
 import { type CapturedPayment, describeCaptured } from "./captured-payment.ts";
-import type { Harness } from "./harness-api.ts";
-import type { HarnessOptions } from "./harness-options.ts";
+import type { Harness, HarnessOptions } from "./harness-api.ts";
 import { readHarnessOptions } from "./read-harness-options.ts";
 
 /**

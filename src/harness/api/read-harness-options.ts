@@ -2,9 +2,9 @@ import { isIP } from "node:net";
 import { builtIn } from "../../config/known-networks.ts";
 import { readNetworkData, readNetworkFile } from "../../config/network-file.ts";
 import { type LocalOrganization, readOrganizations } from "../../config/organization-file.ts";
-import { settleWaitBoundsMs } from "../../config/settle-wait.ts";
+import { settleWaitBoundsMs } from "../../config/serve-config.ts";
 import { attempt, isHostName, type LogLevel, logLevels } from "../../config/values.ts";
-import { readAddress } from "../../protocol/address.ts";
+import { readAddress } from "../../protocol/hex.ts";
 import {
   type Asset,
   type Network,
@@ -31,8 +31,8 @@ import { requireNode } from "../nodes/require-node.ts";
 import type { StartOptions } from "../run/start-options.ts";
 import { collision, resolveFacilitatorContracts } from "../setup/addresses.ts";
 import { findChainProblems } from "../setup/chains.ts";
-import type { AssetOptions, HarnessOptions } from "./harness-options.ts";
-import { type CaptureSource, readCaptureOption } from "./read-capture-option.ts";
+import { type CaptureSource, readCaptureOption } from "./captured-payment.ts";
+import type { AssetOptions, HarnessOptions } from "./harness-api.ts";
 
 /** The options of a harness, read. */
 export type HarnessPlan<N extends NetworkName> = {

@@ -3,8 +3,8 @@ import { capturePayment } from "../../observe/capture/capture-payment.ts";
 import type { LoggedPayment } from "../../observe/studio/payment-log.ts";
 import { KitError } from "../../util/errors.ts";
 import type { FacilitatorContracts } from "../setup/addresses.ts";
+import { readableChainOf } from "./ask-chain.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
-import { readableChainOf } from "./readable-chain.ts";
 
 /**
  * A payment of a harness, with the state of the local chain that decided it. Without the signature where the payer is no

@@ -4,13 +4,13 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { bytes32 } from "../../protocol/primitives.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
+import { requestJson } from "../../util/http-client.ts";
 import { type FaultBoard, readFaultReport } from "../faults/fault-board.ts";
 import { type JournalReader, readerOf } from "../journal/journal-reader.ts";
 import { otherRequestSchema, paymentJournalSchema } from "../journal/payment-journal.ts";
 import type { HarnessChain } from "../setup/chain.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 import { notRunning } from "./description.ts";
-import { requestJson } from "./http-json.ts";
 
 /** What can be done to a running harness, from its own process or from another. */
 export type HarnessControl = {

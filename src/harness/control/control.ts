@@ -1,20 +1,22 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
-import { readHeadTime } from "../../chain/rpc/head-time.ts";
+import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { forTimes, type PaymentTimes, timeFields } from "../../methods/exact-eip3009/payment-times.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
 import { bytes32, uint256String } from "../../protocol/primitives.ts";
-import { controlRefusal } from "../../service/http/local-server/control-refusal.ts";
+import { harnessAccounts } from "../../published/accounts.ts";
+import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
+import { controlRefusal } from "../../service/http/local-server.ts";
 import { KitError } from "../../util/errors.ts";
-import { asText } from "../../util/show-value.ts";
-import { describeFaults } from "../faults/describe-faults.ts";
-import { describeChains } from "./chain-states.ts";
+import type { JsonResponse } from "../../util/http-client.ts";
+import { asText } from "../../util/text.ts";
+import { describeFaults } from "../faults/fault-board.ts";
+import type { HarnessChain } from "../setup/chain.ts";
 import { controlOf, runningChain } from "./control-client.ts";
-import type { ControlledHarness } from "./controlled-harness.ts";
-import type { HarnessDescription } from "./description.ts";
-import type { JsonResponse } from "./http-json.ts";
+import { type ControlledHarness, requireAccount } from "./controlled-harness.ts";
+import { type HarnessDescription, networksOf } from "./description.ts";
 import type { PaymentSpec } from "./pay.ts";
-import { payRequest, readPayment } from "./pay-request.ts";
-import { requireAccount } from "./require-account.ts";
 
 /** What the routes take. Amounts are in the asset's smallest unit. */
 const fundRequest = z.object({ network: z.string(), to: z.string(), amount: uint256String });
@@ -120,4 +122,115 @@ export function controlRoutes(
 function causesOf(error: unknown): string[] {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error ? [cause.message, ...causesOf(cause)] : [];
+}
+
+/** How a local chain stands. Balances are in the asset's smallest unit, gas money is in wei, both as decimal text. */
+export type ChainState = {
+  network: string;
+  blockNumber: number;
+  /** Unix seconds. */
+  time: number;
+  balances: Record<string, string>;
+  operatorGasMoney: string;
+};
+
+const balanceOf = (account: Address): Hex => `0x70a08231${account.slice(2).toLowerCase().padStart(64, "0")}`;
+
+/** Reads block, time and balances of local chains, those of the recipient among them. */
+export function describeChains(chains: readonly HarnessChain[], recipient: Address): Promise<ChainState[]> {
+  return Promise.all(chains.map((chain) => describeChain(chain, recipient)));
+}
+
+async function describeChain(
+  { network, rpcUrl, asset }: HarnessChain,
+  recipient: Address,
+): Promise<ChainState> {
+  const rpc = createLocalRpc(rpcUrl);
+  const accounts = {
+    ...Object.fromEntries(Object.entries(testPayers).map(([name, { address }]) => [name, address])),
+    recipient,
+  };
+  const quantity = async (...call: Parameters<typeof rpc.request>) =>
+    BigInt(String(await rpc.request(...call)));
+  const [block, gasMoney, ...balances] = await Promise.all([
+    rpc.request("eth_getBlockByNumber", "latest", false),
+    quantity("eth_getBalance", harnessAccounts.operator.address, "latest"),
+    ...Object.entries(accounts).map(async ([name, account]): Promise<[string, string]> => {
+      const call = { to: asset.address, data: balanceOf(account) };
+      return [name, (await quantity("eth_call", call, "latest")).toString()];
+    }),
+  ]);
+  const read = (member: string) => Number(BigInt(String(Reflect.get(Object(block), member))));
+  return {
+    network: network.name,
+    blockNumber: read("number"),
+    time: read("timestamp"),
+    balances: Object.fromEntries(balances),
+    operatorGasMoney: gasMoney.toString(),
+  };
+}
+
+/** `POST /close`: the x402 project's own test suite ends a facilitator with it. Calls `onClose` once it is answered. */
+export function closeRoute(app: FastifyInstance, { onClose }: { onClose(): void }): void {
+  app.post("/close", (_request, reply) => {
+    reply.raw.once("close", onClose);
+    return reply.header("connection", "close").send({ message: "Closing" });
+  });
+}
+
+/** In seconds: a page may be open for long. */
+const aDay = 86_400;
+
+/** A key and a payment that work as they stand, for the page about the API; without a payment where none can be signed. */
+export async function apiExampleOf(
+  harness: HarnessDescription,
+): Promise<{ apiKey: string; payment?: object }> {
+  const { apiKey } = harness.organization;
+  const [network] = networksOf(harness);
+  if (network === undefined) return { apiKey };
+  const { signPayment } = await import("./pay.ts");
+  // A node that does not answer is no reason to show no API.
+  const signed = await signPayment(harness, { network, validForSeconds: aDay }).catch(() => undefined);
+  return { apiKey, ...(signed !== undefined && { payment: signed.request }) };
+}
+
+const time = z
+  .string()
+  .regex(/^(\d{1,15}|now([+-]\d{1,13})?)$/, 'is neither unix seconds nor as "now-60" or "now+600"');
+
+/** What `POST /harness/pay` takes, with a test payer by its name. */
+export const payRequest = z.object({
+  network: z.string(),
+  payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]),
+  amount: uint256String,
+  x402Version: z.union([z.literal(1), z.literal(2)]).default(1),
+  /** From the chain's time; below zero it has expired. */
+  validForSeconds: z.int().default(600),
+  /** Unix seconds, or `now-60` and `now+600`: from the chain's time. When it ends goes before `validForSeconds`. */
+  ...forTimes(() => time.optional()),
+});
+
+/**
+ * The payment that is asked for, with its times in unix seconds.
+ *
+ * @param readNow the chain's time, which is only read for what is said from now
+ * @throws {KitError} for a time before 1970
+ */
+export async function readPayment(
+  { network, payer, amount, x402Version, validForSeconds, ...times }: z.infer<typeof payRequest>,
+  readNow: () => Promise<bigint>,
+): Promise<PaymentSpec> {
+  async function read(name: string, text: string): Promise<bigint> {
+    const seconds = text.startsWith("now")
+      ? (await readNow()) + BigInt(text.slice(3).replace("+", ""))
+      : BigInt(text);
+    if (seconds < 0n) throw new KitError(`${name}: ${text} is before 1970, where unix time begins`);
+    return seconds;
+  }
+  const authorization: Partial<PaymentTimes> = {};
+  for (const { name } of timeFields) {
+    const text = times[name];
+    if (text !== undefined) authorization[name] = await read(name, text);
+  }
+  return { network, payer, amount, x402Version, validForSeconds, authorization };
 }

@@ -1,4 +1,6 @@
-import type { Hex } from "../../protocol/hex.ts";
+import { type Address, type Hex, readAddress } from "../../protocol/hex.ts";
+import { KitError } from "../../util/errors.ts";
+import { aText, requireArgument } from "../../util/given.ts";
 import type { FaultBoard } from "../faults/fault-board.ts";
 import type { JournalStore } from "../journal/journal.ts";
 import type { PaymentReader } from "../journal/journal-reader.ts";
@@ -25,3 +27,11 @@ export type ControlledHarness = {
   /** Puts chains and service back to where they were when they were started. */
   reset(): Promise<void>;
 };
+
+/** @throws KitError when what a person gave as an account is no address, or a mistyped one (EIP-55) */
+export function requireAccount(text: string): Address {
+  requireArgument("account", text, aText);
+  const { address, problem } = readAddress(text);
+  if (problem !== undefined) throw new KitError(`The account ${JSON.stringify(text)} ${problem}`);
+  return address;
+}

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { builtInNetworks, type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { address, bytes32 } from "../../protocol/primitives.ts";
+import type { Operation } from "../../protocol/problems.ts";
 
 /** What a running harness is made of: printed by `up --json`, and served at `GET /harness`. */
 export const harnessDescriptionSchema = z.object({
@@ -63,3 +64,17 @@ export type HarnessDescription = z.infer<typeof harnessDescriptionSchema>;
 
 /** One of the networks of a running harness. */
 export type RunningNetwork = NonNullable<HarnessDescription["networks"][string]>;
+
+/** A command that sends the body of a payment to the running service, to paste into a terminal. */
+export function curlOf(
+  { facilitator, organization }: Pick<HarnessDescription, "facilitator" | "organization">,
+  operation: Operation,
+  body: Record<string, unknown>,
+): string {
+  return [
+    `curl -s ${facilitator.url}/${operation} \\`,
+    `  -H 'Authorization: ${organization.apiKey}' \\`,
+    "  -H 'Content-Type: application/json' \\",
+    `  -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`,
+  ].join("\n");
+}

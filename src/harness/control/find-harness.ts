@@ -1,5 +1,6 @@
 import type { NetworkName } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
+import { requestJson } from "../../util/http-client.ts";
 import { self } from "../../util/self-command.ts";
 import {
   type HarnessDescription,
@@ -7,7 +8,6 @@ import {
   notRunning,
   type RunningNetwork,
 } from "./description.ts";
-import { requestJson } from "./http-json.ts";
 
 /** It answers from memory: what takes longer, on a busy machine too, is something else. */
 const answersWithinMs = 20_000;

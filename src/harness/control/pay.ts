@@ -1,4 +1,4 @@
-import { readHeadTime } from "../../chain/rpc/head-time.ts";
+import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import {
   type Authorization,
@@ -7,12 +7,11 @@ import {
 } from "../../methods/exact-eip3009/authorization.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
 import { forTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
-import type { Hex } from "../../protocol/hex.ts";
+import { type Hex, isBytes32 } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { X402Version } from "../../protocol/requests.ts";
-import { createPayerSigner } from "../../published/payer-signer.ts";
-import { signAs } from "../../published/sign-as.ts";
+import { createPayerSigner, signAs } from "../../published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import {
@@ -28,9 +27,9 @@ import {
   type Wanted,
   wholeNumber,
 } from "../../util/given.ts";
+import { type JsonResponse, requestJson } from "../../util/http-client.ts";
 import type { HarnessDescription } from "./description.ts";
 import { requireRunning } from "./find-harness.ts";
-import { type JsonResponse, requestJson } from "./http-json.ts";
 
 /** Who pays: a test payer by its name, a private key, or whatever signs typed data, such as a viem account. */
 export type Payer = TestPayerName | Hex | AuthorizationSigner;
@@ -176,7 +175,7 @@ function isTestPayer(payer: string): payer is TestPayerName {
 }
 
 function signerOf(key: string): AuthorizationSigner {
-  if (isPrivateKey(key)) {
+  if (isBytes32(key)) {
     try {
       return createPayerSigner(key);
     } catch {
@@ -193,7 +192,3 @@ const noPayer = () =>
       hints: ["A private key is 0x and 64 hexadecimal digits. A viem account works too."],
     },
   );
-
-function isPrivateKey(text: string): text is Hex {
-  return /^0x[0-9a-fA-F]{64}$/.test(text);
-}

@@ -1,10 +1,8 @@
-import type { LocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { readQuantity } from "../../chain/rpc/read-hex.ts";
+import type { LocalCall, LocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { readQuantity } from "../../protocol/hex.ts";
+import { membersOf } from "../../util/json.ts";
 import type { Hit } from "./connection-faults.ts";
-import { answerWith, type Interception } from "./interception.ts";
 import { type Answer, type Call, type Message, readAnswers } from "./json-rpc-message.ts";
-import { receiptOfAnother } from "./receipt-of-another.ts";
-import { asSeenAt } from "./stale-head.ts";
 
 /**
  * Has the calls of a request answered by the node, with what the hits of single calls make of them. The first fault
@@ -54,4 +52,96 @@ async function intercept(
     }
   }
   return { call, answer: (given) => given };
+}
+
+/** What a fault makes of one call. */
+export type Interception = {
+  /** The call as the node is to get it; nothing where it is answered without the node. */
+  call?: Call;
+  /** Makes the answer out of the node's. */
+  answer(given: Answer): Answer;
+};
+
+/** Answers a call without asking the node. */
+export function answerWith({ id }: Call, answer: { result: unknown } | { error: unknown }): Interception {
+  return { answer: () => ({ jsonrpc: "2.0", id, ...answer }) };
+}
+
+/** Lets a call through, and changes its result. */
+export function alterResult(call: Call, alter: (result: unknown) => unknown): Interception {
+  return {
+    call,
+    answer: (given) => ("result" in given ? { ...given, result: alter(given.result) } : given),
+  };
+}
+
+/** How many of the first and of the newest blocks are searched for another transaction. */
+const searched = 24n;
+
+/**
+ * Answers with the receipt of another transaction of the chain; `disguised`, under the hash that was asked for. Where
+ * the chain holds no other, there is no receipt.
+ */
+export async function receiptOfAnother(
+  node: LocalRpc,
+  call: Call,
+  disguised: boolean,
+): Promise<Interception> {
+  const [asked] = call.params;
+  const other = await findOther(node, asked);
+  const receipt = other === undefined ? null : await node.request("eth_getTransactionReceipt", other);
+  const answered = disguised && receipt !== null ? { ...Object(receipt), transactionHash: asked } : receipt;
+  return alterResult(call, () => answered);
+}
+
+/** The hash of the newest other transaction among the blocks that are searched. */
+async function findOther(node: LocalRpc, hash: unknown): Promise<unknown> {
+  const head = readQuantity(await node.request("eth_blockNumber")) ?? 0n;
+  const numbers = new Set<bigint>();
+  for (let back = 0n; back < searched && back <= head; back++) numbers.add(head - back);
+  for (let number = 1n; number <= searched && number <= head; number++) numbers.add(number);
+  const blocks = await node.batch(
+    [...numbers].map((number): LocalCall => ["eth_getBlockByNumber", `0x${number.toString(16)}`, false]),
+  );
+  return blocks.flatMap(transactionsOf).find((other) => other !== hash);
+}
+
+function transactionsOf(block: unknown): readonly unknown[] {
+  const { transactions } = membersOf(block);
+  return Array.isArray(transactions) ? transactions : [];
+}
+
+/** What stands for a block that is near the newest one. */
+const tags: ReadonlySet<unknown> = new Set(["latest", "pending", "safe", "finalized"]);
+
+/** Answers of these say in which block something is. */
+const inBlocks: ReadonlySet<string> = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
+
+/**
+ * Has a node answer as if it had seen no block after `head`: what is asked about the newest block is asked about
+ * that one, and what is in later blocks is not there yet. What is sent to it goes through.
+ */
+export function asSeenAt(head: bigint, call: Call): Interception {
+  const { method, params } = call;
+  const hex = `0x${head.toString(16)}`;
+  if (method === "eth_blockNumber") return answerWith(call, { result: hex });
+  const [first] = params;
+  if (method === "eth_getBlockByNumber" && isLater(first, head)) return answerWith(call, { result: null });
+  if (inBlocks.has(method)) {
+    return alterResult(call, (result) => (isLater(membersOf(result).blockNumber, head) ? null : result));
+  }
+  if (method === "eth_getLogs") {
+    return alterResult(call, (logs) =>
+      Array.isArray(logs) ? logs.filter((log) => !isLater(membersOf(log).blockNumber, head)) : logs,
+    );
+  }
+  return {
+    call: { ...call, params: params.map((param) => (tags.has(param) ? hex : param)) },
+    answer: (given) => given,
+  };
+}
+
+function isLater(number: unknown, head: bigint): boolean {
+  const value = readQuantity(number);
+  return value !== undefined && value > head;
 }

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RpcRefusal } from "../../chain/rpc/local-rpc.ts";
-import { isWord, readQuantity } from "../../chain/rpc/read-hex.ts";
-import type { Address, Hex } from "../../protocol/hex.ts";
+import { type Address, type Hex, isBytes32, readQuantity } from "../../protocol/hex.ts";
+import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
-import { createTurns } from "../../util/turns.ts";
 import type { HarnessChain } from "../setup/chain.ts";
 import type { ChainFaultSpec } from "./fault-spec.ts";
 
@@ -160,7 +159,7 @@ function createOverlap(): (begin: () => Promise<Undo>) => Promise<Undo> {
 }
 
 function hashIn(value: unknown): readonly Hex[] {
-  return isWord(value) ? [value] : [];
+  return isBytes32(value) ? [value] : [];
 }
 
 async function drop({ node, network }: HarnessChain, hash: Hex | undefined): Promise<void> {

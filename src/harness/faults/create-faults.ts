@@ -6,7 +6,7 @@ import { harnessAccounts } from "../../published/accounts.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 import { notRunning } from "../control/description.ts";
 import type { HarnessChain } from "../setup/chain.ts";
-import { breakAnswers } from "./break-answers.ts";
+import { breakAnswers } from "./break-exchange.ts";
 import { type ChainFaults, createChainFaults, hitMethods } from "./chain-faults.ts";
 import { type ConnectionFaults, createConnectionFaults } from "./connection-faults.ts";
 import type { FaultBoard, FaultReport } from "./fault-board.ts";

@@ -6,7 +6,7 @@ import {
   type StubNode,
   startStubNode,
 } from "../../../test/support/stub-node.ts";
-import { createKeepAlivePost, HttpFailure } from "../../chain/rpc/keep-alive-post.ts";
+import { createKeepAlivePost, HttpFailure } from "../../util/http-client.ts";
 import type { ConnectionFault } from "./connection-faults.ts";
 import { createFaultProxy, type FaultProxy } from "./fault-proxy.ts";
 import type { ConnectionFaultSpec } from "./fault-spec.ts";

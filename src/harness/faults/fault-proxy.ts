@@ -1,11 +1,8 @@
-import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createServer, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { createHttpRelay, relayTargetOf } from "../../util/http-relay.ts";
 import { listenOnLoopback } from "../../util/loopback.ts";
-import { http } from "../../util/node-http.ts";
-import { relay } from "../nodes/relay.ts";
 import { answerCalls } from "./answer-calls.ts";
 import { breakExchange } from "./break-exchange.ts";
 import { type ConnectionFaults, createConnectionFaults, type Hit } from "./connection-faults.ts";
@@ -53,27 +50,16 @@ export type FaultProxyOptions = {
  */
 export async function createFaultProxy({ target, onExchange }: FaultProxyOptions): Promise<FaultProxy> {
   const faults = createConnectionFaults();
-  const agent = new http.Agent({ keepAlive: true, scheduling: "lifo" });
   const node = createLocalRpc(target);
-  const { hostname, port, pathname } = new URL(target);
-  const sockets = new Set<Socket>();
-
-  /** Sends a body to the node; gives the body of its answer. Given up together with the request it is made for. */
-  async function forward(outgoing: ServerResponse, body: string): Promise<string> {
-    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    const options = { hostname, port, path: pathname, method: "POST", headers, agent };
-    const sent = http.request(options, resolve).on("error", reject);
-    outgoing.on("close", () => sent.destroy());
-    sent.end(body);
-    return text(await promise);
-  }
+  const to = relayTargetOf(target);
 
   async function exchange(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await text(incoming);
     const message = readMessage(body);
     const hits = message === undefined ? [] : faults.take(message.calls);
-    const send = (sent: string) => forward(outgoing, sent);
+    const headers = { "content-type": "application/json" };
+    const send = async (sent: string) =>
+      text(await relay.forward(incoming, outgoing, { body: sent, headers }));
     let answered = "";
     const answer = async () => {
       answered = await (message === undefined || hits.length === 0
@@ -93,40 +79,16 @@ export async function createFaultProxy({ target, onExchange }: FaultProxyOptions
     }
   }
 
-  const withFaults = http.createServer((incoming, outgoing) => {
+  const relay = createHttpRelay({
+    target: () => to,
+    ...(onExchange === undefined && { reads: () => faults.armed }),
     // A node that is gone looks to the service as it would without a proxy between them.
-    exchange(incoming, outgoing).catch(() => outgoing.socket?.destroy());
-  });
-  // A connection that is ended because it was idle would look like a fault.
-  withFaults.keepAliveTimeout = 0;
-
-  const server = createServer((client) => {
-    sockets.add(client);
-    client.once("close", () => sockets.delete(client));
-    if (onExchange !== undefined) {
-      withFaults.emit("connection", client);
-      return;
-    }
-    relay({
-      client,
-      node: { host: hostname, port: Number(port) },
-      wanted: () => faults.armed,
-      handOver(socket) {
-        withFaults.emit("connection", socket);
-        socket.resume();
-      },
-    });
+    answer: (incoming, outgoing) => void exchange(incoming, outgoing).catch(() => outgoing.socket?.destroy()),
   });
   return {
-    url: `http://${hostname}:${await listenOnLoopback(server, { host: hostname })}`,
+    url: `http://${to.host}:${await listenOnLoopback(relay.server, { host: to.host })}`,
     faults,
-    async [Symbol.asyncDispose]() {
-      if (!server.listening) return;
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      agent.destroy();
-      await once(server, "close");
-    },
+    [Symbol.asyncDispose]: relay.close,
   };
 }
 

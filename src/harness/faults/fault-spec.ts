@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { quote } from "../../config/values.ts";
-import type { Hex } from "../../protocol/hex.ts";
+import { type Hex, hexForms } from "../../protocol/hex.ts";
 import { networkNames } from "../../protocol/networks.ts";
 import { parseUint256 } from "../../protocol/wire-values.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
+import { quote } from "../../util/text.ts";
 
 /** What stands in the place of a network for faults between a shop and the facilitator; `method` is then the route. */
 export const facilitatorPlace = "facilitator";
@@ -82,7 +82,7 @@ const chainSpecs = [
   onChain("drop", "transactions that wait for a block are taken out of the node", {
     hash: z
       .string("is not a text")
-      .regex(/^0x[0-9a-fA-F]{64}$/, "is not the hash of a transaction")
+      .regex(hexForms.bytes32, "is not the hash of a transaction")
       .transform((text) => text as Hex)
       .optional()
       .describe("which transaction (default all that wait)"),

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createLocalRpc, type LocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { quantity } from "../../chain/rpc/read-hex.ts";
+import { quantity } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { resolveFacilitatorContracts } from "../setup/addresses.ts";
 import type { HarnessChain } from "../setup/chain.ts";

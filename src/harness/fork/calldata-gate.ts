@@ -1,6 +1,5 @@
-import { createKeepAlivePost } from "../../chain/rpc/keep-alive-post.ts";
-import { isBytes } from "../../chain/rpc/read-hex.ts";
-import type { Hex } from "../../protocol/hex.ts";
+import { type Hex, isBytes } from "../../protocol/hex.ts";
+import { createKeepAlivePost } from "../../util/http-client.ts";
 import { isObject, membersOf } from "../../util/json.ts";
 import { type LoopbackServer, startLoopbackServer } from "./loopback-server.ts";
 

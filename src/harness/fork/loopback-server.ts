@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
-import { foreign } from "../../service/http/local-server/refuse-foreign.ts";
+import { foreign } from "../../service/http/local-server.ts";
 import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
 import { http } from "../../util/node-http.ts";
 

@@ -8,8 +8,7 @@ import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import type { RpcCall } from "../../chain/rpc/rpc.ts";
 import { networks } from "../../protocol/networks.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
-import { type ForkOption, type ForkOptions, readForkOptions } from "./fork-options.ts";
-import type { ForkSource } from "./fork-source.ts";
+import { type ForkOption, type ForkOptions, type ForkSource, readForkOptions } from "./fork-options.ts";
 import { openFork } from "./open-fork.ts";
 import { type Recording, writeRecording } from "./recording.ts";
 

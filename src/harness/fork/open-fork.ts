@@ -1,4 +1,4 @@
-import type { ForkSource, OpenForkOptions } from "./fork-source.ts";
+import type { ForkSource, OpenForkOptions } from "./fork-options.ts";
 import { openRemoteFork } from "./remote-fork.ts";
 
 /**

@@ -1,10 +1,8 @@
 import type { RpcCall } from "../../chain/rpc/rpc.ts";
 import type { Network } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
-import { callKey } from "./call-key.ts";
-import type { RecordedForkSpec } from "./fork-options.ts";
-import { startForkServer } from "./fork-server.ts";
-import type { ForkSource, OpenForkOptions } from "./fork-source.ts";
+import type { ForkSource, OpenForkOptions, RecordedForkSpec } from "./fork-options.ts";
+import { callKey, startForkServer } from "./fork-server.ts";
 import { IncompleteRecording, readRecording } from "./recording.ts";
 
 /** Look-ups of what only the local chain can have: a recording has none of them, and that is the answer. */

@@ -8,12 +8,11 @@ import { type Address, sameAddress } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
 import { address, bytes32 } from "../../protocol/primitives.ts";
 import { KitError } from "../../util/errors.ts";
-import { firstPlace } from "../../util/first-place.ts";
 import { parseJson } from "../../util/json.ts";
-import { kitVersion } from "../../util/kit-version.ts";
-import { self } from "../../util/self-command.ts";
+import { kitVersion, self } from "../../util/self-command.ts";
+import { firstPlace } from "../../util/text.ts";
 import { unpack } from "../../util/unpack.ts";
-import { callKey } from "./call-key.ts";
+import { callKey } from "./fork-server.ts";
 
 /** What this version of the kit reads and writes. Another one means that older recordings must be made again. */
 const version = 1;

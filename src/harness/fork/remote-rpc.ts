@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { readBatch, writeBatch } from "../../chain/rpc/json-rpc.ts";
-import { createKeepAlivePost, HttpFailure } from "../../chain/rpc/keep-alive-post.ts";
-import { createRedactor } from "../../chain/rpc/redact.ts";
+import { createRedactor, readBatch, writeBatch } from "../../chain/rpc/json-rpc.ts";
 import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
 import { KitError } from "../../util/errors.ts";
+import { createKeepAlivePost, HttpFailure } from "../../util/http-client.ts";
 import { self } from "../../util/self-command.ts";
 
 /** A public or paid node of the forked network, which may be slow and may limit requests. */

@@ -1,6 +1,6 @@
 import { describeMistake } from "../../observe/explain/format-explanation.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
-import { escapeControls } from "../../util/escape-controls.ts";
+import { escapeControls } from "../../util/text.ts";
 import type {
   JournalRequest,
   JournalRpcCall,

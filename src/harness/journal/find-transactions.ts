@@ -1,6 +1,5 @@
-import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import { readTransaction } from "../../chain/signing/read-transaction.ts";
-import { type Hex, keccak256 } from "../../protocol/hex.ts";
+import { type Hex, keccak256, readQuantity } from "../../protocol/hex.ts";
 import { membersOf } from "../../util/json.ts";
 import type { JournalRpcCall, JournalTransaction } from "./payment-journal.ts";
 

@@ -4,8 +4,8 @@ import { createRequestIds, isAbout, marksOf } from "../../observe/studio/payment
 import type { PaymentStore } from "../../observe/studio/payment-store.ts";
 import type { StoredPayment } from "../../observe/studio/stored-payment.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { type KnownTokens, unitsOfPayment } from "../../protocol/known-token.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
+import { type KnownTokens, unitsOfPayment } from "../../protocol/token-units.ts";
 import type { ProxiedExchange } from "../faults/fault-proxy.ts";
 import { findTransactions } from "./find-transactions.ts";
 import type {

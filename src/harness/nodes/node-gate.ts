@@ -1,11 +1,8 @@
 import { once } from "node:events";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { connect, createServer } from "node:net";
-import type { Duplex } from "node:stream";
-import { describeRefusal, foreign, type Listening } from "../../service/http/local-server/refuse-foreign.ts";
+import type { ServerResponse } from "node:http";
+import { describeRefusal, foreign, type Listening } from "../../service/http/local-server.ts";
 import { KitError } from "../../util/errors.ts";
-import { http } from "../../util/node-http.ts";
-import { relay } from "./relay.ts";
+import { createHttpRelay, type RelayTarget, relayTargetOf } from "../../util/http-relay.ts";
 
 /** This machine alone, or every address that it has, by IPv4 or both. */
 export type GateHost = "127.0.0.1" | "0.0.0.0" | "::";
@@ -42,72 +39,37 @@ export async function startNodeGate({
   port = 0,
 }: NodeGateOptions): Promise<NodeGate> {
   const listening = { host, allowHosts };
-  const agent = new http.Agent({ keepAlive: true, scheduling: "lifo" });
-  const sockets = new Set<Duplex>();
-  let node: { host: string; port: number } | undefined;
+  let node: RelayTarget | undefined;
 
-  const track = <T extends Duplex>(socket: T): T => {
-    sockets.add(socket);
-    return socket.once("close", () => sockets.delete(socket));
-  };
-
-  /** For what may be a browser's. */
-  const checking = http.createServer((incoming, outgoing) => {
-    const { origin } = incoming.headers;
-    const problem = problemOf(incoming.headers, listening);
-    if (problem !== undefined) {
-      outgoing.writeHead(403, { "content-type": "application/json" });
-      outgoing.end(JSON.stringify(describeRefusal(problem, listening)));
-      return;
-    }
-    if (origin !== undefined) allow(outgoing, origin);
-    if (incoming.method === "OPTIONS") outgoing.writeHead(204).end();
-    else forward(incoming, outgoing);
+  const relay = createHttpRelay({
+    target: () => node,
+    // What may be a browser's.
+    reads: (request) => !isOfProgram(request, listening),
+    mayUpgrade: ({ headers }) => problemOf(headers, listening) === undefined,
+    answer(incoming, outgoing) {
+      const { origin } = incoming.headers;
+      const problem = problemOf(incoming.headers, listening);
+      if (problem !== undefined) {
+        outgoing.writeHead(403, { "content-type": "application/json" });
+        outgoing.end(JSON.stringify(describeRefusal(problem, listening)));
+        return;
+      }
+      if (origin !== undefined) allow(outgoing, origin);
+      if (incoming.method === "OPTIONS") {
+        outgoing.writeHead(204).end();
+        return;
+      }
+      relay.forward(incoming, outgoing).then(
+        (answer) => {
+          outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+          answer.on("error", () => outgoing.destroy()).pipe(outgoing);
+        },
+        // A node that is gone looks as it would without a gate.
+        () => outgoing.destroy(),
+      );
+    },
   });
-  // A connection that is ended because it was idle would look like a fault.
-  checking.keepAliveTimeout = 0;
-
-  function forward(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    const { method, url: path, headers } = incoming;
-    const sent = http.request({ ...node, method, path, headers, agent }, (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.on("error", () => outgoing.destroy()).pipe(outgoing);
-    });
-    // A node that is gone looks as it would without a gate.
-    sent.on("error", () => outgoing.destroy());
-    outgoing.on("close", () => sent.destroy());
-    incoming.pipe(sent);
-  }
-
-  checking.on("upgrade", (incoming: IncomingMessage, client: Duplex, first: Buffer) => {
-    client.on("error", () => client.destroy());
-    if (node === undefined || problemOf(incoming.headers, listening) !== undefined) {
-      client.end("HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
-      return;
-    }
-    const upstream = track(connect({ ...node, noDelay: true }));
-    upstream.on("error", () => upstream.destroy()).once("close", () => client.destroy());
-    client.once("close", () => upstream.destroy());
-    upstream.write(headOf(incoming), "latin1");
-    upstream.write(first);
-    client.pipe(upstream).pipe(client);
-  });
-
-  const server = createServer((client) => {
-    track(client);
-    if (node === undefined) {
-      client.destroy();
-      return;
-    }
-    relay({
-      ...{ client, node },
-      wanted: (request) => !isOfProgram(request, listening),
-      handOver(socket) {
-        checking.emit("connection", socket);
-        socket.resume();
-      },
-    });
-  });
+  const { server } = relay;
   server.listen({ host, port });
   await once(server, "listening").catch((cause: unknown) => {
     const isTaken = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE";
@@ -123,17 +85,9 @@ export async function startNodeGate({
   return {
     url: `http://127.0.0.1:${taken}`,
     open(nodeUrl) {
-      const { hostname, port } = new URL(nodeUrl);
-      node = { host: hostname, port: Number(port) };
+      node = relayTargetOf(nodeUrl);
     },
-    async close() {
-      if (!server.listening) return;
-      const closed = once(server, "close");
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      agent.destroy();
-      await closed;
-    },
+    close: relay.close,
   };
 }
 
@@ -164,12 +118,4 @@ function allow(outgoing: ServerResponse, origin: string): void {
   outgoing.setHeader("access-control-allow-methods", "POST");
   outgoing.setHeader("access-control-allow-headers", "content-type");
   outgoing.setHeader("vary", "origin");
-}
-
-/** The beginning of a request as it came. */
-function headOf({ method, url, rawHeaders }: IncomingMessage): string {
-  const lines = rawHeaders.flatMap((name, index) =>
-    index % 2 === 0 ? [`${name}: ${rawHeaders[index + 1]}`] : [],
-  );
-  return [`${method} ${url} HTTP/1.1`, ...lines, "", ""].join("\r\n");
 }

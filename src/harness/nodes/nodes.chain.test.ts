@@ -7,8 +7,7 @@ import { stillRunningAfter } from "../../../test/support/live-processes.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { KitError } from "../../util/errors.ts";
 import { startWatchdog, type Watchdog } from "../../util/watchdog.ts";
-import { anvilBinary } from "./anvil-binary.ts";
-import type { LaunchOptions } from "./launch-anvil.ts";
+import { anvilBinary, type LaunchOptions } from "./launch-anvil.ts";
 import { type LocalNode, startNode } from "./nodes.ts";
 
 let watchdog: Watchdog;

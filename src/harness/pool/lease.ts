@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import { requireGiven, texts } from "../../util/given.ts";
-import { http } from "../../util/node-http.ts";
+import { openHttp } from "../../util/http-client.ts";
 import { connectHarness } from "../api/connect-harness.ts";
 import type { Harness } from "../api/harness-api.ts";
 
@@ -47,24 +47,19 @@ export async function leaseFrom<const N extends NetworkName = BuiltInNetworkName
 
 /** The lease lasts as long as the connection: until `end`, or until this process is gone. */
 async function openLease(poolUrl: string): Promise<{ url: string; end(): void }> {
-  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  // A connection of its own: one that is kept for reuse would keep the lease.
-  const request = http.get(poolUrl, { agent: false }, resolve);
-  request.on("error", (cause) =>
-    reject(new KitError(`The harness pool at ${new URL(poolUrl).origin} is gone`, { cause })),
-  );
-  // Held for as long as the test, and no reason for a process to stay.
-  request.on("socket", (socket) => socket.unref());
-  const response = await promise;
+  // On a connection of its own: one that is kept for reuse would keep the lease. It is held for as long as the test.
+  const response = await openHttp(poolUrl, { agent: false, isIdle: true }).catch((cause: unknown) => {
+    throw new KitError(`The harness pool at ${new URL(poolUrl).origin} is gone`, { cause });
+  });
   if (response.statusCode !== 200) {
-    request.destroy();
+    response.destroy();
     throw new KitError(`What listens at ${new URL(poolUrl).origin} is not the harness pool of this run`, {
       hints: ["The pool has ended, and another program has its port: start the run again."],
     });
   }
   const grant = grantSchema.parse(JSON.parse(await readLine(response)));
   if ("error" in grant) throw new KitError(grant.error, { hints: grant.hints });
-  return { url: grant.url, end: () => void request.destroy() };
+  return { url: grant.url, end: () => void response.destroy() };
 }
 
 async function readLine(response: IncomingMessage): Promise<string> {

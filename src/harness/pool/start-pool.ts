@@ -1,15 +1,20 @@
+import { randomBytes } from "node:crypto";
+import type { ServerResponse } from "node:http";
 import { availableParallelism } from "node:os";
 import { createLogger } from "../../observe/log/logger.ts";
 import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
-import { ConfigurationError } from "../../util/errors.ts";
+import { foreign } from "../../service/http/local-server.ts";
+import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { anything, requireGiven, type WantedOptions, wholeNumber } from "../../util/given.ts";
-import type { HarnessOptions } from "../api/harness-options.ts";
+import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
+import { http } from "../../util/node-http.ts";
+import type { HarnessOptions } from "../api/harness-api.ts";
 import { harnessOptions as ofOneHarness, readHarnessOptions } from "../api/read-harness-options.ts";
 import { requireNode } from "../nodes/require-node.ts";
+import type { RunningHarness } from "../run/running-harness.ts";
 import { startHarness } from "../run/start-harness.ts";
-import { createHarnessPool } from "./harness-pool.ts";
+import { createHarnessPool, type HarnessPool } from "./harness-pool.ts";
 import type { PoolAddress } from "./lease.ts";
-import { startLeaseServer } from "./lease-server.ts";
 
 /** How the harnesses of a test run are started. Ports are not among them: there may be several harnesses. */
 export type PoolOptions<N extends NetworkName = BuiltInNetworkName> = Omit<
@@ -71,4 +76,54 @@ export function preparePool<const N extends NetworkName = BuiltInNetworkName>(
       throw error;
     }
   };
+}
+
+/** The answer to a lease: a line of JSON. */
+export type LeaseGrant = { url: string } | { error: string; hints: readonly string[] };
+
+export type LeaseServer = {
+  /** With the secret that a request must name. */
+  readonly url: string;
+  close(): Promise<void>;
+};
+
+/**
+ * Leases harnesses to other processes. A request is a lease: its answer begins when there is a harness, and never
+ * ends. The lease lasts as long as the connection, which the system closes with the process, however that ends.
+ *
+ * It is for the processes that were told its URL: other programs and web pages could hold all harnesses of a run.
+ */
+export async function startLeaseServer(pool: HarnessPool<RunningHarness>): Promise<LeaseServer> {
+  const path = `/${randomBytes(32).toString("hex")}`;
+  const server = http.createServer(async (request, response) => {
+    if (request.url !== path || foreign(request.headers, { host: "127.0.0.1" }) !== undefined) {
+      // The same as of any other server, and nothing of what this one is.
+      response.writeHead(404).end();
+      return;
+    }
+    const left = new AbortController();
+    response.on("close", () => left.abort());
+    try {
+      const { harness, release } = await pool.lease(left.signal);
+      if (left.signal.aborted) return release();
+      left.signal.addEventListener("abort", release);
+      grant(response, { url: harness.description.facilitator.url });
+    } catch (error) {
+      if (left.signal.aborted) return;
+      const hints = error instanceof KitError ? error.hints : [];
+      grant(response, { error: error instanceof Error ? error.message : String(error), hints });
+      response.end();
+    }
+  });
+  // A lease may be waited for, and held, as long as a test takes.
+  server.requestTimeout = 0;
+  server.keepAliveTimeout = 0;
+  return {
+    url: `http://127.0.0.1:${await listenOnLoopback(server)}${path}`,
+    close: () => closeAtOnce(server),
+  };
+}
+
+function grant(response: ServerResponse, answer: LeaseGrant): void {
+  response.write(`${JSON.stringify(answer)}\n`);
 }

@@ -1,5 +1,5 @@
 import { builtInNetworks } from "../../protocol/networks.ts";
-import { localOrganization } from "../../published/local-organization.ts";
+import { localOrganization } from "../../published/test-keys.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import type { HarnessDescription } from "../control/description.ts";
 import type { HarnessChain } from "../setup/chain.ts";

@@ -1,8 +1,8 @@
 import type { LocalOrganization } from "../../config/organization-file.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
-import { localOrganization } from "../../published/local-organization.ts";
 import {
+  localOrganization,
   type TestKey,
   type TestOrganization,
   testKeys,

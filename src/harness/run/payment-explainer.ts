@@ -2,8 +2,8 @@ import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
 import type { PaymentLog } from "../../observe/studio/payment-log.ts";
 import type { PaymentStore } from "../../observe/studio/payment-store.ts";
 import type { Address } from "../../protocol/hex.ts";
-import type { KnownTokens } from "../../protocol/known-token.ts";
 import type { NetworkRegistry, NetworkTier } from "../../protocol/networks.ts";
+import type { KnownTokens } from "../../protocol/token-units.ts";
 import { noJournal, type PaymentReader } from "../journal/journal-reader.ts";
 import type { Chains } from "../setup/chains.ts";
 

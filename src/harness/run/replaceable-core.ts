@@ -1,7 +1,7 @@
 // Imported, not global: a test that installs fake timers must not keep its harness from being reset.
 import { clearTimeout, setTimeout } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Rows } from "../../ledger/database/copy-rows.ts";
+import type { Rows } from "../../ledger/database/sqlite/memory-databases.ts";
 import type { ServiceCore } from "../../service/service.ts";
 
 /** A service core that can be replaced by a new one, while its callers keep the same objects. */

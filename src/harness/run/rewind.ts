@@ -1,7 +1,7 @@
-import type { Rows } from "../../ledger/database/copy-rows.ts";
+import type { Rows } from "../../ledger/database/sqlite/memory-databases.ts";
 import { type Hex, keccak256Text } from "../../protocol/hex.ts";
+import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
-import { createTurns } from "../../util/turns.ts";
 import type { ControlledHarness } from "../control/controlled-harness.ts";
 import type { HarnessChain, SavedChain } from "../setup/chain.ts";
 import type { MinedCounts } from "../setup/starting-point.ts";

@@ -1,4 +1,4 @@
-import { requireFree } from "../../service/http/local-server/require-free.ts";
+import { requireFree } from "../../service/http/local-server.ts";
 import { startChains } from "../setup/chains.ts";
 import type { RunningHarness } from "./running-harness.ts";
 import type { StartOptions } from "./start-options.ts";

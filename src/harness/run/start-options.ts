@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { LocalOrganization } from "../../config/organization-file.ts";
-import type { CorsOrigins } from "../../protocol/cors.ts";
 import type { Address } from "../../protocol/hex.ts";
+import type { CorsOrigins } from "../../protocol/routes.ts";
 import type { StartChainsOptions } from "../setup/chains.ts";
 import type { SavedHarness } from "./rewind.ts";
 

@@ -1,13 +1,14 @@
+import { randomBytes } from "node:crypto";
 import {
   type Asset,
   builtInNetworks,
   type NetworkName,
   type NetworkRegistry,
 } from "../../protocol/networks.ts";
+import { requireFree } from "../../service/http/local-server.ts";
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../../util/errors.ts";
 import { startWatchdog } from "../../util/watchdog.ts";
 import { type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
-import { findHiddenAddress } from "../nodes/hidden-address.ts";
 import { type GateHost, type NodeGate, startNodeGate } from "../nodes/node-gate.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { endOrphans } from "../nodes/orphans.ts";
@@ -202,4 +203,20 @@ export function findChainProblems(
     problems.push({ name: "networks", problem: "names no network", example: '["base"]' });
   }
   return problems;
+}
+
+/**
+ * An address of this machine alone that a web page cannot find by trying: a browser lets it open a WebSocket to any port of
+ * 127.0.0.1, and anvil takes it whoever asks. Where the system answers for all of 127.0.0.0/8, as Linux does, it is one of
+ * sixteen million; elsewhere 127.0.0.1.
+ */
+export async function findHiddenAddress(): Promise<string> {
+  const usual = "127.0.0.1";
+  const address = `127.${randomBytes(3).join(".")}`;
+  // Those of the network and of all.
+  if (/\.0$|\.255$/.test(address)) return findHiddenAddress();
+  return requireFree(address, 0).then(
+    () => address,
+    () => usual,
+  );
 }

@@ -12,8 +12,7 @@ import { harnessAccounts } from "../../published/accounts.ts";
 import { startWatchdog, type Watchdog } from "../../util/watchdog.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { defaultFacilitatorContracts, planLocalDeployment } from "./addresses.ts";
-import { mockToken } from "./mock-token.ts";
-import { placeContracts, runConstructorsOnce } from "./place-contract.ts";
+import { mockToken, placeContracts, runConstructorsOnce } from "./place-contract.ts";
 
 const { admin, operator, recoverer, pauser, treasury } = harnessAccounts;
 const custom: Address = "0xabcdef0123456789abcdef0123456789abcdef01";

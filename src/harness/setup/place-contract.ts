@@ -1,10 +1,17 @@
 import type { LocalCall, LocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { isBytes } from "../../chain/rpc/read-hex.ts";
-import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
-import { harnessAccounts } from "../../published/accounts.ts";
-import { createBoundedMap } from "../../util/bounded-map.ts";
+import { mockUsdcDeployedBytecode } from "../../contracts/mockUsdc.ts";
+import { usdcSignaturesDeployedBytecode } from "../../contracts/usdcSignatures.ts";
+import { type Address, type Hex, isBytes, isBytes32, sameAddress } from "../../protocol/hex.ts";
+import type { Asset } from "../../protocol/networks.ts";
+import {
+  harnessAccounts,
+  usdcImplementationAddress,
+  usdcSignaturesAddress,
+} from "../../published/accounts.ts";
+import { mockUsdcInitCode } from "../../published/init-code.ts";
+import { createBoundedMap } from "../../util/cache.ts";
 import { KitError } from "../../util/errors.ts";
-import { changesTracer, readStorageChanges } from "../nodes/storage-changes.ts";
+import { isObject } from "../../util/json.ts";
 
 /** A contract, and the address it is to stand at. */
 export type PlacedContract = {
@@ -109,4 +116,44 @@ function writesOf({ name, address }: PlacedContract, code: unknown, trace: unkno
 /** Puts contracts, as their constructors leave them, at given addresses: three requests for all of them. */
 export async function placeContracts(rpc: LocalRpc, contracts: readonly PlacedContract[]): Promise<void> {
   await rpc.batch(await runConstructors(rpc, contracts));
+}
+
+/** The tracer that shows what a call would change. */
+export const changesTracer = { tracer: "prestateTracer", tracerConfig: { diffMode: true } } as const;
+
+/** A word of storage as a call would leave it. The address is in lower case. */
+export type StorageChange = { address: Address; slot: Hex; value: Hex };
+
+/** What `debug_traceCall` with {@link changesTracer} says: the accounts that would change, and their storage. */
+export function readStorageChanges(trace: unknown): {
+  accounts: readonly string[];
+  storage: readonly StorageChange[];
+} {
+  const unreadable = () => new KitError("The node's debug_traceCall gave no state difference");
+  if (!isObject(trace) || !isObject(trace.post)) throw unreadable();
+  const accounts: string[] = [];
+  const storage: StorageChange[] = [];
+  for (const [spelled, account] of Object.entries(trace.post)) {
+    if (!isObject(account)) throw unreadable();
+    const address: Address = `0x${spelled.slice(2).toLowerCase()}`;
+    accounts.push(address);
+    for (const [slot, value] of Object.entries(account.storage ?? {})) {
+      if (!isBytes32(slot) || !isBytes32(value)) throw unreadable();
+      storage.push({ address, slot, value });
+    }
+  }
+  return { accounts, storage };
+}
+
+/** The mock of a token at the token's address: a proxy, as USDC's is, and the code behind it. */
+export function mockToken(asset: Asset): PlacedContract {
+  return {
+    name: "MockUSDC",
+    address: asset.address,
+    initCode: mockUsdcInitCode(asset),
+    code: [
+      [usdcImplementationAddress, mockUsdcDeployedBytecode],
+      [usdcSignaturesAddress, usdcSignaturesDeployedBytecode],
+    ],
+  };
 }

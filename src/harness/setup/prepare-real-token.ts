@@ -1,13 +1,12 @@
 import { type LocalCall, type LocalRpc, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
-import { isBytes, wordAt } from "../../chain/rpc/read-hex.ts";
 import { selector } from "../../chain/views.ts";
 import { domainSeparator } from "../../methods/exact-eip3009/authorization.ts";
-import { type Address, addressWord, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { type Address, addressWord, type Hex, isBytes, sameAddress, wordAt } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
-import { changesTracer, readStorageChanges } from "../nodes/storage-changes.ts";
+import { changesTracer, readStorageChanges } from "./place-contract.ts";
 import { payerBalances } from "./test-accounts.ts";
 
 const decimalsSelector = selector("decimals()");

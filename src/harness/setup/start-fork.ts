@@ -6,8 +6,7 @@ import { usdcImplementationAddress, usdcSignaturesAddress } from "../../publishe
 import { testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { startCalldataGate } from "../fork/calldata-gate.ts";
-import type { ForkSpec } from "../fork/fork-options.ts";
-import type { ForkSource } from "../fork/fork-source.ts";
+import type { ForkSource, ForkSpec } from "../fork/fork-options.ts";
 import { openFork } from "../fork/open-fork.ts";
 import type { LaunchOptions } from "../nodes/launch-anvil.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";

@@ -1,6 +1,5 @@
 import { type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
-import { quantity, readQuantity } from "../../chain/rpc/read-hex.ts";
-import type { Address, Hex } from "../../protocol/hex.ts";
+import { type Address, type Hex, quantity, readQuantity } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
+import { type HttpAnswer, sendHttp } from "../../util/http-client.ts";
 import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
 import { http } from "../../util/node-http.ts";
 import { startFacilitatorLine } from "../scene/facilitator-line.ts";
@@ -110,9 +111,9 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
         ? { ...refused, reason: "invalid_payload" }
         : { success: true, transaction, reason: "", isPending: false };
     }
-    const response = await postSettle(scene.facilitatorUrl, scene.apiKey, settleBody(payment) ?? "");
-    const isPending = response.headers.get("x-settlement-state") === "pending";
-    const { success, transaction, errorReason } = settleAnswer.parse(await response.json());
+    const { headers, text } = await postSettle(scene.facilitatorUrl, scene.apiKey, settleBody(payment) ?? "");
+    const isPending = headers["x-settlement-state"] === "pending";
+    const { success, transaction, errorReason } = settleAnswer.parse(JSON.parse(text));
     return { success, transaction, reason: success ? "" : errorReason, isPending };
   }
 
@@ -265,8 +266,8 @@ async function breakOff(response: ServerResponse, body: string, place: ResetPlac
   socket?.resetAndDestroy();
 }
 
-function postSettle(facilitatorUrl: string, apiKey: string, body: string): Promise<Response> {
-  return fetch(`${facilitatorUrl}/settle`, {
+function postSettle(facilitatorUrl: string, apiKey: string, body: string): Promise<HttpAnswer> {
+  return sendHttp(`${facilitatorUrl}/settle`, {
     method: "POST",
     headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
     body,

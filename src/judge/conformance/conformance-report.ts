@@ -1,7 +1,7 @@
 import { type Difference, differenceLine } from "../../fixtures/engine/answer.ts";
-import { escapeControls } from "../../util/escape-controls.ts";
 import { type JunitCase, renderJunitXml } from "../../util/junit.ts";
 import { renderTable, wrapText } from "../../util/table.ts";
+import { escapeControls } from "../../util/text.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
 import type { Level } from "./level.ts";
 import type { ConformanceResult, Obstacle } from "./run-conformance.ts";

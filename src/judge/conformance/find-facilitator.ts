@@ -1,9 +1,8 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { privateKeyToAddress } from "viem/accounts";
 import { z } from "zod";
-import { readHeadTime } from "../../chain/rpc/head-time.ts";
+import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc, type LocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import { isBegun } from "../../fixtures/engine/answer.ts";
 import {
   defaultContracts,
@@ -12,7 +11,7 @@ import {
 } from "../../fixtures/engine/scenario-environment.ts";
 import type { HarnessDescription, RunningNetwork } from "../../harness/control/description.ts";
 import { askHarness } from "../../harness/control/find-harness.ts";
-import { type Address, addressWord, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { type Address, addressWord, type Hex, readQuantity, sameAddress } from "../../protocol/hex.ts";
 import {
   builtInNetworks,
   createNetworkRegistry,
@@ -26,8 +25,7 @@ import { testKeys } from "../../published/test-keys.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { type Comparison, compareContract, compareExactly, hideSecrets } from "./compare.ts";
-import type { Access, Auth } from "./send-request.ts";
-import { sendRequest } from "./send-request.ts";
+import { type Access, type Auth, sendRequest } from "./send-request.ts";
 
 export type FacilitatorOptions = {
   /** Without `/v1`. */

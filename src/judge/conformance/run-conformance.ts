@@ -8,8 +8,8 @@ import {
   isBegun,
 } from "../../fixtures/engine/answer.ts";
 import type { ScenarioEnvironment } from "../../fixtures/engine/scenario-environment.ts";
+import { inParallel } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
-import { inParallel } from "../../util/in-parallel.ts";
 import { self } from "../../util/self-command.ts";
 import { type Comparison, compareExactly } from "./compare.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";

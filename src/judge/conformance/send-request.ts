@@ -1,9 +1,7 @@
-import https from "node:https";
 import type { FixtureAnswer, FixtureRequest } from "../../fixtures/engine/answer.ts";
 import { KitError } from "../../util/errors.ts";
-import { joinHeaders } from "../../util/join-headers.ts";
+import { type HttpAnswer, HttpFailure, sendHttp } from "../../util/http-client.ts";
 import { isObject, parseJson } from "../../util/json.ts";
-import { http } from "../../util/node-http.ts";
 
 /** How an API key is sent: as it is, after “Bearer ”, or not at all. */
 export const authKinds = ["bare", "bearer", "none"] as const;
@@ -47,45 +45,23 @@ export async function sendRequest(
   timeoutMs = defaultTimeoutMs,
 ): Promise<FixtureAnswer> {
   const { method, path, headers, body } = request;
-  const { promise, resolve, reject } = Promise.withResolvers<FixtureAnswer>();
-  const { request: send } = baseUrl.startsWith("https:") ? https : http;
-  const signal = AbortSignal.timeout(timeoutMs);
-  let answered = false;
-  const outgoing = send(`${baseUrl}${path}`, { method, headers, agent: false, signal }, (response) => {
-    answered = true;
-    const chunks: Buffer[] = [];
-    const head = { status: response.statusCode ?? 0, headers: joinHeaders(response.headers) };
-    const text = () => Buffer.concat(chunks).toString("utf8");
-    response.on("data", (chunk: Buffer) => chunks.push(chunk));
-    response.on("error", (cause) => {
-      if (signal.aborted) reject(noAnswer(baseUrl, cause));
-      else resolve({ kind: "cut_off", ...head, text: text() });
-    });
-    response.on("end", () => resolve(readAnswer(head, text())));
-  });
-  outgoing.on("error", (cause) => {
-    // Whether the answer is complete is decided by the answer itself.
-    if (answered) return;
-    if (wasReset(cause)) resolve({ kind: "reset" });
-    else reject(noAnswer(baseUrl, cause));
-  });
-  outgoing.end(body);
-  return promise;
+  try {
+    const answer = await sendHttp(`${baseUrl}${path}`, { method, headers, body, timeoutMs, agent: false });
+    return readAnswer(answer);
+  } catch (error) {
+    const { code, partial, cause = error } = error instanceof HttpFailure ? error : {};
+    if (partial !== undefined) return { kind: "cut_off", ...partial };
+    // The server had accepted the connection before it broke.
+    if (code === "ECONNRESET" || code === "EPIPE") return { kind: "reset" };
+    throw new KitError(`No answer from ${baseUrl}`, { cause });
+  }
 }
 
-function readAnswer(head: { status: number; headers: Record<string, string> }, text: string): FixtureAnswer {
-  if (/\bjson\b/.test(head.headers["content-type"] ?? "")) {
+function readAnswer({ status, headers, text }: HttpAnswer): FixtureAnswer {
+  const head = { status, headers };
+  if (/\bjson\b/.test(headers["content-type"] ?? "")) {
     const body = parseJson(text);
     if (isObject(body)) return { kind: "json", ...head, body };
   }
   return { kind: "text", ...head, text };
-}
-
-/** Whether a server had accepted the connection before it broke. */
-function wasReset(error: Error): boolean {
-  return "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE");
-}
-
-function noAnswer(baseUrl: string, cause: unknown): KitError {
-  return new KitError(`No answer from ${baseUrl}`, { cause });
 }

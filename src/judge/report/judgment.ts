@@ -1,7 +1,7 @@
 import type { NetworkName } from "../../protocol/networks.ts";
-import { escapeControls } from "../../util/escape-controls.ts";
 import { escapeXml, renderJunitXml } from "../../util/junit.ts";
 import { renderTable, terminalWidth, wrapText } from "../../util/table.ts";
+import { escapeControls } from "../../util/text.ts";
 import type { Exchange } from "../client/case-shop.ts";
 import { type ClientResult, type ClientRun, clientVerdicts, isGoodVerdict } from "../client/judge-client.ts";
 import { describePayment } from "../scene/offers.ts";

@@ -1,9 +1,9 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { KitError } from "../../util/errors.ts";
-import { joinHeaders } from "../../util/join-headers.ts";
-import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
-import { http } from "../../util/node-http.ts";
+import { createHttpRelay, relayTargetOf } from "../../util/http-relay.ts";
+import { joinHeaders } from "../../util/json.ts";
+import { listenOnLoopback } from "../../util/loopback.ts";
 
 /** An answer of the facilitator, or one that replaces it. */
 export type LineAnswer = { status: number; headers: Record<string, string>; body: string };
@@ -34,29 +34,38 @@ export type FacilitatorLine = AsyncDisposable & {
 
 /** Starts a proxy to a facilitator, which forwards everything until it has a rule. */
 export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): Promise<FacilitatorLine> {
-  const origin = new URL(facilitatorUrl).origin;
+  const facilitator = relayTargetOf(facilitatorUrl);
   let requests = 0;
-  const server = http.createServer(async (incoming, outgoing) => {
+
+  async function answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     requests++;
     const body = await text(incoming);
-    const send = (lose: boolean) => passOn(origin, incoming, body, lose);
+    const headers = withoutOwn(incoming.headers);
+    const send = () => relay.forward(incoming, outgoing, { body, headers });
     const passed: LineRequest = {
       operation: incoming.url?.split("/").at(-1) ?? "",
       body,
       async forward() {
-        const answer = await send(false);
-        return answer ?? { status: 502, headers: {}, body: "" };
+        const answer = await send();
+        const { statusCode: status = 502 } = answer;
+        return { status, headers: withoutOwn(answer.headers), body: await text(answer) };
       },
       async forwardAndLose() {
-        await send(true);
+        (await send()).socket.resetAndDestroy();
       },
     };
     const rule = line.rule ?? ((one: LineRequest) => one.forward());
-    const answer = await rule(passed).catch(() => "reset" as const);
-    if (answer === "reset") incoming.socket.resetAndDestroy();
-    else outgoing.writeHead(answer.status, answer.headers).end(answer.body);
+    const given = await rule(passed).catch(() => "reset" as const);
+    if (given === "reset") incoming.socket.resetAndDestroy();
+    else outgoing.writeHead(given.status, given.headers).end(given.body);
+  }
+
+  const relay = createHttpRelay({
+    target: () => facilitator,
+    ownConnections: true,
+    answer: (incoming, outgoing) => void answer(incoming, outgoing).catch(() => incoming.socket.destroy()),
   });
-  const port = await listenOnLoopback(server, { port: atPort }).catch((cause: unknown) => {
+  const port = await listenOnLoopback(relay.server, { port: atPort }).catch((cause: unknown) => {
     throw new KitError(`The facilitator's port ${atPort} is taken`, {
       hints: ["Is an `up` running there? Another port is chosen with --facilitator-port."],
       cause,
@@ -68,43 +77,13 @@ export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): 
       return requests;
     },
     rule: undefined,
-    [Symbol.asyncDispose]: () => closeAtOnce(server),
+    [Symbol.asyncDispose]: relay.close,
   };
   return line;
 }
 
 /** Headers about the connection or the body, which the proxy sets itself. */
 const ownHeaders = new Set(["connection", "keep-alive", "transfer-encoding", "content-length", "host"]);
-
-/** Resolves to undefined when the answer is to be lost. */
-function passOn(
-  origin: string,
-  { method, url = "", headers }: IncomingMessage,
-  body: string,
-  lose: boolean,
-): Promise<LineAnswer | undefined> {
-  const { promise, resolve, reject } = Promise.withResolvers<LineAnswer | undefined>();
-  const onward = http.request(
-    new URL(url, origin),
-    // A connection of its own, since the answer is to be lost with it.
-    { method, agent: false, headers: { ...withoutOwn(headers), "content-length": Buffer.byteLength(body) } },
-    (answer) => {
-      if (lose) {
-        answer.socket.resetAndDestroy();
-        resolve(undefined);
-        return;
-      }
-      const status = answer.statusCode ?? 502;
-      text(answer).then(
-        (read) => resolve({ status, headers: withoutOwn(answer.headers), body: read }),
-        reject,
-      );
-    },
-  );
-  onward.on("error", reject);
-  onward.end(body);
-  return promise;
-}
 
 function withoutOwn(headers: IncomingMessage["headers"]): Record<string, string> {
   return Object.fromEntries(Object.entries(joinHeaders(headers)).filter(([name]) => !ownHeaders.has(name)));

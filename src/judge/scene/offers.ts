@@ -6,7 +6,7 @@ import { exactPayloadSchema } from "../../methods/exact-eip3009/payload-schema.t
 import { type Address, type Hex, keccak256Text, sameAddress } from "../../protocol/hex.ts";
 import { type Asset, formatNetwork, type Network } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
-import { createPayerSigner } from "../../published/payer-signer.ts";
+import { createPayerSigner } from "../../published/sign-as.ts";
 import { parseJson } from "../../util/json.ts";
 
 /** The payer of one case: its own account, so that transfers can be attributed to the case. */

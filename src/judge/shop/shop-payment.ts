@@ -1,6 +1,3 @@
-import { once } from "node:events";
-import https from "node:https";
-import { text } from "node:stream/consumers";
 import { z } from "zod";
 import {
   type Authorization,
@@ -14,10 +11,9 @@ import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
 import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
 import type { X402Version } from "../../protocol/requests.ts";
-import { createPayerSigner } from "../../published/payer-signer.ts";
-import { joinHeaders } from "../../util/join-headers.ts";
+import { createPayerSigner } from "../../published/sign-as.ts";
+import { sendHttp } from "../../util/http-client.ts";
 import { parseJson } from "../../util/json.ts";
-import { http } from "../../util/node-http.ts";
 import { type CasePayer, decodeHeader, encodeHeader } from "../scene/offers.ts";
 
 /** The terms of one of a shop's offers. */
@@ -138,17 +134,11 @@ export type SendOptions = {
 /** Sends a GET request on a new connection. Undefined when no answer came. */
 export async function send(url: string, options: SendOptions): Promise<Answer | undefined> {
   const { headers = {}, timeoutMs, breakOffAfterMs } = options;
-  const { request: start } = url.startsWith("https:") ? https : http;
-  const outgoing = start(url, { agent: false, headers, signal: AbortSignal.timeout(timeoutMs) });
-  if (breakOffAfterMs !== undefined) setTimeout(() => outgoing.destroy(), breakOffAfterMs);
-  const answered = once(outgoing, "response");
-  // Breaking the connection causes an error after the answer, too.
-  outgoing.on("error", () => {});
-  outgoing.end();
+  const breakOff = new AbortController();
+  if (breakOffAfterMs !== undefined) setTimeout(() => breakOff.abort(), breakOffAfterMs);
   try {
-    const [response] = await answered;
-    const responseHeaders = new Headers(joinHeaders(response.headers));
-    return { status: Number(response.statusCode), headers: responseHeaders, body: await text(response) };
+    const answer = await sendHttp(url, { headers, timeoutMs, agent: false, signal: breakOff.signal });
+    return { status: answer.status, headers: new Headers(answer.headers), body: answer.text };
   } catch {
     return undefined;
   }

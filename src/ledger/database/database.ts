@@ -1,4 +1,5 @@
-import type { Kysely } from "kysely";
+import type { CompiledQuery, DatabaseConnection, Kysely } from "kysely";
+import { KitError } from "../../util/errors.ts";
 
 /*
  * How values are stored, on every database alike:
@@ -14,3 +15,37 @@ import type { Kysely } from "kysely";
  * `destroy()` finishes what is under way and closes it.
  */
 export type Database = Kysely<Record<never, never>>;
+
+/** A connection that can send statements without waiting for the answers to others. Without it, they take their turns. */
+export type PipelinedConnection = DatabaseConnection & {
+  /** Sends a statement of a transaction on its way; where it fails, the commit does. */
+  sendUnanswered(query: CompiledQuery): void;
+  /** Runs a statement by itself, once, on a connection kept for those that cannot wait. */
+  runUrgently(query: CompiledQuery): Promise<void>;
+};
+
+export function isPipelined(connection: DatabaseConnection): connection is PipelinedConnection {
+  return "sendUnanswered" in connection;
+}
+
+/** Counts who uses a database: it is closed when nothing is under way any more. */
+export function countUsers(): { enter(): void; leave(): void; gone(): Promise<void> } {
+  let users = 0;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let isClosing = false;
+  return {
+    enter() {
+      if (isClosing) throw new KitError("The database has been closed");
+      users++;
+    },
+    leave() {
+      users--;
+      if (isClosing && users === 0) resolve();
+    },
+    gone() {
+      isClosing = true;
+      if (users === 0) resolve();
+      return promise;
+    },
+  };
+}

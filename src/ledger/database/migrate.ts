@@ -2,7 +2,7 @@ import type { Kysely } from "kysely";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import type { Database } from "./database.ts";
-import type { Migration } from "./migrations/migration.ts";
+import type { Migration } from "./migrations/initial-migration.ts";
 
 /** A migration as it is shown to the operator. */
 export type MigrationSummary = Pick<Migration, "name" | "summary">;
@@ -83,26 +83,7 @@ export async function requireMigrated(database: Database): Promise<void> {
 
 /** Every migration, in order. Loaded when it is needed: so is Kysely, which takes longer than anything else here. */
 async function loadMigrations(): Promise<readonly Migration[]> {
-  const [
-    { initial },
-    { operations },
-    { listings },
-    { pepper },
-    { resources },
-    { payers },
-    { payerCode },
-    { methods },
-  ] = await Promise.all([
-    import("./migrations/0001-initial.ts"),
-    import("./migrations/0002-operations.ts"),
-    import("./migrations/0003-listings.ts"),
-    import("./migrations/0004-pepper.ts"),
-    import("./migrations/0005-resources.ts"),
-    import("./migrations/0006-payers.ts"),
-    import("./migrations/0007-payer-code.ts"),
-    import("./migrations/0008-methods.ts"),
-  ]);
-  return [initial, operations, listings, pepper, resources, payers, payerCode, methods];
+  return (await import("./migrations/later-migrations.ts")).migrations;
 }
 
 function summarize({ name, summary }: Migration): MigrationSummary {

@@ -1,5 +1,8 @@
 import { ConfigurationError } from "../../util/errors.ts";
 import type { Database } from "./database.ts";
+import { migrate } from "./migrate.ts";
+import { openPostgres } from "./postgres/open-postgres.ts";
+import { openSqlite } from "./sqlite/open-sqlite.ts";
 
 /**
  * Opens the database that `DATABASE_URL` names, and does not migrate it:
@@ -11,9 +14,8 @@ import type { Database } from "./database.ts";
  * @throws KitError when the database cannot be opened or reached.
  */
 export async function openDatabase({ url }: { url: string }): Promise<Database> {
-  // Each loaded when it is used: `pg` is of no use to a file.
-  if (url.startsWith("sqlite:")) return (await import("./sqlite/open-sqlite.ts")).openSqlite(url);
-  if (/^postgres(ql)?:\/\//.test(url)) return (await import("./postgres/open-postgres.ts")).openPostgres(url);
+  if (url.startsWith("sqlite:")) return openSqlite(url);
+  if (/^postgres(ql)?:\/\//.test(url)) return openPostgres(url);
   throw new ConfigurationError([
     {
       name: "DATABASE_URL",
@@ -21,4 +23,20 @@ export async function openDatabase({ url }: { url: string }): Promise<Database> 
       example: "sqlite:./facilitator.db",
     },
   ]);
+}
+
+/**
+ * Opens a database and brings it to the newest schema; see {@link openDatabase} for the URL.
+ *
+ * @throws ConfigurationError or KitError as `openDatabase` and `migrate` do; the database is closed then
+ */
+export async function openMigrated(url: string): Promise<Database> {
+  const database = await openDatabase({ url });
+  try {
+    await migrate(database);
+    return database;
+  } catch (error) {
+    await database.destroy();
+    throw error;
+  }
 }

@@ -11,13 +11,13 @@ import {
   paymentOf,
   settled,
 } from "../../../test/support/ledger/test-ledger.ts";
-import { createKeyHmac } from "../../service/organizations/api-key.ts";
 import { createOrganizations } from "../../service/organizations/create-organizations.ts";
+import { createKeyHmac } from "../../service/organizations/key-issuing.ts";
 import type { SettlementFilter } from "../ledger.ts";
 import type { Database } from "./database.ts";
 import { migrate, pendingMigrations } from "./migrate.ts";
-import { initial } from "./migrations/0001-initial.ts";
-import { operations } from "./migrations/0002-operations.ts";
+import { initial } from "./migrations/initial-migration.ts";
+import { operations } from "./migrations/later-migrations.ts";
 
 /*
  * A database as the version before left it, with one settlement in each state and everything that was going on. The

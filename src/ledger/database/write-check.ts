@@ -1,6 +1,6 @@
 import { KitError } from "../../util/errors.ts";
 import type { Database } from "./database.ts";
-import { isFileGone } from "./sqlite/moved-file.ts";
+import { isFileGone } from "./sqlite/open-sqlite.ts";
 
 /** The row that the check writes, among the marks of commits: every database has the table. */
 const mark = "write check";

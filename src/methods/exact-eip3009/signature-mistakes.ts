@@ -1,9 +1,8 @@
-import { checksumAddress } from "../../protocol/address.ts";
-import { type Hex, sameAddress } from "../../protocol/hex.ts";
+import { checksumAddress, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { signatureAdvice } from "../../protocol/mistakes.ts";
 import { networkNames, networks } from "../../protocol/networks.ts";
 import { advice } from "../../protocol/refusals.ts";
-import { readEcdsaSignature } from "../../protocol/signature.ts";
+import { readEcdsaSignature } from "../../protocol/signed-payment.ts";
 import type { Recover, SignedDomain } from "../method.ts";
 import {
   type Authorization,

@@ -1,6 +1,6 @@
 import type { Chain, ChainQueries, Receipt, Transaction } from "../../chain/chain.ts";
 import type { Revert } from "../../chain/revert.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { address, uint256String } from "../../protocol/primitives.ts";
 import { KitError } from "../../util/errors.ts";
-import { firstPlace } from "../../util/first-place.ts";
 import { self } from "../../util/self-command.ts";
+import { firstPlace } from "../../util/text.ts";
 
 /** The version of the file format. */
 const captureVersion = 1;

@@ -1,4 +1,3 @@
-import { quantity } from "../../chain/rpc/read-hex.ts";
 import { encodeIsValidSignature, isValidSignatureSelector } from "../../chain/views.ts";
 import {
   askPayerState,
@@ -7,11 +6,11 @@ import {
   rewindPayerState,
 } from "../../methods/exact-eip3009/on-chain/state.ts";
 import { methodOf } from "../../methods/methods.ts";
-import type { Hex } from "../../protocol/hex.ts";
+import { type Hex, quantity } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { isErc6492 } from "../../protocol/signature.ts";
+import { isErc6492 } from "../../protocol/signed-payment.ts";
 import { KitError } from "../../util/errors.ts";
-import { kitVersion } from "../../util/kit-version.ts";
+import { kitVersion } from "../../util/self-command.ts";
 import type { ExplainContext } from "../explain/explain-input.ts";
 import { shownBody } from "../studio/payment-body.ts";
 import type { LoggedPayment } from "../studio/payment-log.ts";

@@ -1,4 +1,4 @@
-import { recoverSigner } from "../../chain/signing/recover.ts";
+import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
 import { type Invalid, invalid, reasonOf } from "../../protocol/catalogue.ts";
 import {
@@ -10,7 +10,7 @@ import {
 import { sameAddress } from "../../protocol/hex.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { isErc6492 } from "../../protocol/signature.ts";
+import { isErc6492 } from "../../protocol/signed-payment.ts";
 import type { Capture, CapturedChain } from "./capture-format.ts";
 
 /** One repeated check of a payment, by its name in the service; `refusal` is undefined when it passes. */

@@ -1,7 +1,7 @@
-import { readReceipt } from "../../chain/receipt.ts";
-import { isBytes, isWord, readQuantity } from "../../chain/rpc/read-hex.ts";
+import { readReceipt } from "../../chain/receipt-reader.ts";
 import { decodeCall } from "../../methods/exact-eip3009/on-chain/decode-call.ts";
 import { decodeEvents, type PaymentEvent } from "../../methods/exact-eip3009/on-chain/events.ts";
+import { isBytes, isBytes32, readQuantity } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import type { LoggedPayment } from "../studio/payment-log.ts";
@@ -19,7 +19,7 @@ export async function transactionOf(
   chain: Pick<ReadableChain, "network" | "ask"> | undefined,
 ): Promise<TransactionView> {
   const { transaction: hash } = summary;
-  if (!isWord(hash) || chain === undefined)
+  if (!isBytes32(hash) || chain === undefined)
     throw new KitError("This payment has no transaction: nothing was sent for it");
   const [{ result: sent }, { result: answer }] = await Promise.all([
     chain.ask("eth_getTransactionByHash", hash),

@@ -1,5 +1,5 @@
 import { channel as nodeChannel } from "node:diagnostics_channel";
-import { showValue } from "../../util/show-value.ts";
+import { showValue } from "../../util/text.ts";
 
 /** A named `node:diagnostics_channel` with one type of message. */
 export type Channel<Message> = {

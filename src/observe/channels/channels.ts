@@ -3,7 +3,7 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { maskSecrets } from "../../util/mask-secrets.ts";
+import { maskSecrets } from "../../util/text.ts";
 import { type Channel, defineChannel } from "./channel.ts";
 
 /** Which service of this process a message is from: a process may run several. */

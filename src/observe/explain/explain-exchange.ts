@@ -8,7 +8,7 @@ import type { X402Version } from "../../protocol/requests.ts";
 import { describeOne, formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { parseUint256 } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
-import { showValue } from "../../util/show-value.ts";
+import { showValue } from "../../util/text.ts";
 import { isRecord } from "./read-input.ts";
 
 /** Whole tokens that no single payment is likely to ask for. */

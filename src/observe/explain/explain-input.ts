@@ -1,7 +1,5 @@
 import { parsePaymentRequest } from "../../methods/methods.ts";
-import type { Address } from "../../protocol/hex.ts";
-import { sameAddress } from "../../protocol/hex.ts";
-import { type KnownTokens, knownToken } from "../../protocol/known-token.ts";
+import { type Address, isAddress, isBytes32, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding, sortByRank } from "../../protocol/mistakes.ts";
 import {
   type Asset,
@@ -11,11 +9,17 @@ import {
   type NetworkRegistry,
   type NetworkTier,
 } from "../../protocol/networks.ts";
-import { address } from "../../protocol/primitives.ts";
 import { adviceOnPower, expiryMarginSeconds, powerOfTenBetween } from "../../protocol/refusals.ts";
-import { formatAmount, parseAmount, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
-import { isBytes32, parseUint256 } from "../../protocol/wire-values.ts";
-import { showValue } from "../../util/show-value.ts";
+import {
+  formatAmount,
+  type KnownTokens,
+  knownToken,
+  parseAmount,
+  type TokenUnits,
+  unitsOf,
+} from "../../protocol/token-units.ts";
+import { parseUint256 } from "../../protocol/wire-values.ts";
+import { showValue } from "../../util/text.ts";
 import {
   type AnswerMembers,
   amountMemberOf,
@@ -499,8 +503,4 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
     };
   }
   return { findings: [explainRefusedAnswer(fields)] };
-}
-
-function isAddress(value: unknown): value is Address {
-  return address.safeParse(value).success;
 }

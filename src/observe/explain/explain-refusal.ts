@@ -2,11 +2,11 @@ import { buildBody } from "../../methods/exact-eip3009/payload.ts";
 import { methodOf } from "../../methods/methods.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { adviceOnReason, errorsSection } from "../../protocol/catalogue-texts.ts";
-import { knownToken } from "../../protocol/known-token.ts";
 import { type Finding, finding, isCause, mistakes } from "../../protocol/mistakes.ts";
 import { isProblem } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { isMasked } from "../../util/mask-secrets.ts";
+import { knownToken } from "../../protocol/token-units.ts";
+import { isMasked } from "../../util/text.ts";
 import { type ExplainContext, explain } from "./explain-input.ts";
 
 /** A mistake in a payment, and its fix. */

@@ -1,4 +1,4 @@
-import { recoverSigner } from "../../chain/signing/recover.ts";
+import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import {
   type Authorization,
   authorizationHash,
@@ -9,12 +9,12 @@ import { exactPayloadSchema } from "../../methods/exact-eip3009/payload-schema.t
 import { formatDomain, separatorOf } from "../../methods/exact-eip3009/signature-mistakes.ts";
 import type { SignedDomain } from "../../methods/method.ts";
 import { type Hex, sameAddress } from "../../protocol/hex.ts";
-import { type KnownTokens, knownToken } from "../../protocol/known-token.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import { builtInNetworks, type Network } from "../../protocol/networks.ts";
 import { address, signature as signatureSchema, uint256String } from "../../protocol/primitives.ts";
-import { isErc6492, readEcdsaSignature } from "../../protocol/signature.ts";
-import { showValue } from "../../util/show-value.ts";
+import { isErc6492, readEcdsaSignature } from "../../protocol/signed-payment.ts";
+import { type KnownTokens, knownToken } from "../../protocol/token-units.ts";
+import { showValue } from "../../util/text.ts";
 
 const authorizationSchema = exactPayloadSchema.shape.authorization;
 

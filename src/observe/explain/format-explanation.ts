@@ -1,4 +1,4 @@
-import { escapeControls } from "../../util/escape-controls.ts";
+import { escapeControls } from "../../util/text.ts";
 import type { Explanation } from "./explain-input.ts";
 import { explanationOf, type RefusalExplanation } from "./explain-refusal.ts";
 

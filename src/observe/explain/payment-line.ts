@@ -1,5 +1,5 @@
 import { formatAmount, type TokenUnits } from "../../protocol/token-units.ts";
-import { escapeControls } from "../../util/escape-controls.ts";
+import { escapeControls } from "../../util/text.ts";
 import type { RefusalExplanation } from "./explain-refusal.ts";
 
 /** A line of `up` and `logs`: a verify or settle that has ended, or another request. */

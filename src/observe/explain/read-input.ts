@@ -1,8 +1,8 @@
-import type { Address, Hex } from "../../protocol/hex.ts";
+import { type Address, type Hex, isAddress, isBytes32 } from "../../protocol/hex.ts";
 import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
-import { isBytes32, isWireAddress, parseUint256 } from "../../protocol/wire-values.ts";
+import { parseUint256 } from "../../protocol/wire-values.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
 
 /** The text to explain, as far as it could be read. */
@@ -121,9 +121,9 @@ export function namesIn(input: Input | undefined, networks: NetworkRegistry): Pa
   const required = input.kind === "request" ? membersOf(input.requirements).asset : undefined;
   return {
     network: typeof name === "string" ? (networks.find(name, 1) ?? networks.find(name, 2)) : undefined,
-    payer: isWireAddress(from) ? from : undefined,
+    payer: isAddress(from) ? from : undefined,
     value: readAmount(value),
-    assets: [required, accepted.asset].filter(isWireAddress),
+    assets: [required, accepted.asset].filter(isAddress),
   };
 }
 

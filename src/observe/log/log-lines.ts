@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { escapeControls, escapeControlsInText } from "../../util/escape-controls.ts";
 import { parseJson } from "../../util/json.ts";
+import { escapeControls, escapeControlsInText } from "../../util/text.ts";
 
 /** What pino writes of an error; see logging/logger.ts. */
 const describedError = z.object({

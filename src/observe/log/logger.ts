@@ -8,7 +8,7 @@ import {
   pino,
 } from "pino";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
-import { escapeControlsInText } from "../../util/escape-controls.ts";
+import { escapeControlsInText } from "../../util/text.ts";
 
 /** What the parts of the service need of a logger. */
 export type ServiceLog = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;

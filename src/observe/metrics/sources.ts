@@ -1,5 +1,5 @@
 import type * as promClient from "prom-client";
-import { memoizeFor } from "../../util/memoize-for.ts";
+import { memoizeFor } from "../../util/cache.ts";
 import { withTimeout } from "../../util/with-timeout.ts";
 import type { LaneLoad, MetricSources, Metrics, OperatorFunds } from "./metrics.ts";
 

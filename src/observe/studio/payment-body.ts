@@ -1,7 +1,7 @@
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { parseJson } from "../../util/json.ts";
-import { maskSecrets } from "../../util/mask-secrets.ts";
+import { maskSecrets } from "../../util/text.ts";
 import type { ExplainContext } from "../explain/explain-input.ts";
 import { requestBodyOf } from "../explain/explain-refusal.ts";
 import { isRecord } from "../explain/read-input.ts";

@@ -1,7 +1,6 @@
-import { type KnownTokens, knownToken } from "../../protocol/known-token.ts";
 import { builtInNetworks, type Network, type NetworkRegistry } from "../../protocol/networks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
+import { type KnownTokens, knownToken, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { type CheckMade, checksOf, type ReceivedBody } from "../channels/channels.ts";
 import { namesIn, readInput } from "../explain/read-input.ts";

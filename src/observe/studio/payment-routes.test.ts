@@ -3,7 +3,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import Fastify from "fastify";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
-import { answerHalfClosed } from "../../service/http/connections/half-closed.ts";
+import { answerHalfClosed } from "../../service/http/connections/listen.ts";
 import { channels } from "../channels/channels.ts";
 import { createPaymentLog } from "./payment-log.ts";
 import { paymentRoutes } from "./payment-routes.ts";

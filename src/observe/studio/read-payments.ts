@@ -1,8 +1,7 @@
-import type { IncomingMessage } from "node:http";
 import { z } from "zod";
 import { KitError } from "../../util/errors.ts";
+import { openHttp, sendHttp } from "../../util/http-client.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
-import { http } from "../../util/node-http.ts";
 import {
   type PaymentDetail,
   type PaymentSummary,
@@ -54,15 +53,11 @@ export function createPaymentReader(origin: string, token?: string): PaymentRead
 
   /** @throws KitError unless it is 200 with JSON, or 404, which is undefined */
   async function read(path: string): Promise<unknown> {
-    const { status, text } = await open(`${origin}${path}`, { headers: authorization })
-      .then(async (response) => {
-        let text = "";
-        for await (const chunk of response.setEncoding("utf8")) text += chunk;
-        return { status: response.statusCode, text };
-      })
-      .catch((cause: unknown) => {
+    const { status, text } = await sendHttp(`${origin}${path}`, { headers: authorization }).catch(
+      (cause: unknown) => {
         throw unreachable(cause);
-      });
+      },
+    );
     requireAccess(status);
     const body = parseJson(text);
     if (status === 404 && body !== undefined) return undefined;
@@ -83,7 +78,7 @@ export function createPaymentReader(origin: string, token?: string): PaymentRead
     { onEvent, signal }: { onEvent: (event: ServerEvent) => void; signal: AbortSignal },
   ): Promise<void> {
     const path = "/events";
-    const response = await open(`${origin}${path}`, {
+    const response = await openHttp(`${origin}${path}`, {
       signal,
       headers: { ...authorization, ...(lastEventId !== undefined && { "last-event-id": lastEventId }) },
     });
@@ -145,14 +140,4 @@ type ServerEvent = { id: string | undefined; event: string | undefined; data: st
 function readEvent(block: string): ServerEvent {
   const field = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(block)?.[1];
   return { id: field("id"), event: field("event"), data: field("data") ?? "" };
-}
-
-/** Asks for a URL. `node:http` and not `fetch`, which would keep the process alive for its pool of connections. */
-function open(
-  url: string,
-  options: { headers?: Record<string, string>; signal?: AbortSignal },
-): Promise<IncomingMessage> {
-  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  http.get(url, options, resolve).on("error", reject);
-  return promise;
 }

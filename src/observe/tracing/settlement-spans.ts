@@ -1,6 +1,6 @@
 import type { Span } from "@opentelemetry/api";
 import type { Hex } from "../../protocol/hex.ts";
-import { createBoundedMap } from "../../util/bounded-map.ts";
+import { createBoundedMap } from "../../util/cache.ts";
 import type { RpcRequested, SettlementStep, TransactionStep } from "../channels/channels.ts";
 import { contextAfter, mostRemembered, type TraceContext } from "./trace-context.ts";
 

@@ -1,6 +1,6 @@
 import type * as OpenTelemetry from "@opentelemetry/api";
 import type { Hex } from "../../protocol/hex.ts";
-import { createBoundedMap } from "../../util/bounded-map.ts";
+import { createBoundedMap } from "../../util/cache.ts";
 import type { TraceHeaders } from "../channels/channels.ts";
 
 /** How many payments and transactions are remembered; the oldest are forgotten first. */

@@ -9,8 +9,7 @@ import { z } from "zod";
 import { exampleBody, parseBody } from "../../../test/support/example-payment.ts";
 import { networks } from "../networks.ts";
 import { readBazaar } from "./read-bazaar.ts";
-import { readResource } from "./read-resource.ts";
-import { readServiceMetadata } from "./service-metadata.ts";
+import { readResource, readServiceMetadata } from "./read-resource.ts";
 
 const contract = "0x308fa6383AaF096b75fe3E664004a54cBC7a54bE";
 

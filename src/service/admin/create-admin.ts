@@ -1,14 +1,20 @@
+import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { openEndpoints } from "../../chain/deploy/endpoints.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
-import type { ServeConfig } from "../../config/serve-config.ts";
-import type { ReadableChain } from "../../observe/capture/payment-use.ts";
-import { tokensOf } from "../../protocol/known-token.ts";
+import type { NetworkConfig, ServeConfig } from "../../config/serve-config.ts";
+import { capturePayment } from "../../observe/capture/capture-payment.ts";
+import { createUseFinder, type ReadableChain } from "../../observe/capture/payment-use.ts";
+import type { RefusalContext } from "../../observe/explain/explain-refusal.ts";
+import { createPaymentLog, type LoggedPayment } from "../../observe/studio/payment-log.ts";
+import { answerFrom, paymentRoutes } from "../../observe/studio/payment-routes.ts";
+import { createPaymentStore } from "../../observe/studio/payment-store.ts";
 import { addToBuiltIn, findAsset } from "../../protocol/networks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { UndeterminedError } from "../../util/errors.ts";
-import { createAdminApp } from "./admin-app.ts";
+import { tokensOf } from "../../protocol/token-units.ts";
+import { KitError, UndeterminedError } from "../../util/errors.ts";
+import { createInternalApp } from "../http/internal-app.ts";
+import { foreign } from "../http/local-server.ts";
 
 const noContract = `0x${"00".repeat(20)}` as const;
 
@@ -69,4 +75,124 @@ function readableChain(
       throw new UndeterminedError(`No RPC endpoint of ${network.name} answers`);
     },
   };
+}
+
+export type AdminOptions = {
+  /** The service whose payments are shown. */
+  serviceId: string;
+  /** The host that it will listen on, which callers may name. */
+  host: string;
+  /** Without it, every request is refused. */
+  token: string;
+  context: RefusalContext;
+  /** The chain of a payment, for a capture; undefined where it is not served. */
+  chainOf(request: PaymentRequest): ReadableChain | undefined;
+  logger: FastifyBaseLogger;
+};
+
+/** How much is remembered: usually some 20 MB; requests of the largest size would take three times that. */
+const bounds = { payments: 2_000, messages: 20_000, messagesEach: 500 };
+
+/** Captures and transactions are read from a chain, whose requests cost money. */
+const mostChainReads = 2;
+
+/**
+ * What `serve` shows its operators of the newest payments, on its own server: `GET /payments`,
+ * `GET /payments/{id}`, `GET /payments/{id}/transaction`, `GET /events`, and `POST /payments/{id}/capture`. It changes nothing. Every request needs the
+ * token, and a Host that is its own; no answer holds a signature, a key or a secret.
+ */
+export function createAdminApp(options: AdminOptions): FastifyInstance {
+  const { serviceId, host, token, context, chainOf, logger } = options;
+  const store = createPaymentStore(serviceId, bounds);
+  const log = createPaymentLog(store, context);
+  const app = createInternalApp(logger, { max: 50, maxPerAddress: 25 });
+  app.addHook("onClose", async () => {
+    log.close();
+    store.close();
+  });
+
+  const isToken = createTokenCheck(token);
+  app.addHook("onRequest", async (request, reply) => {
+    const problem = foreign(request.headers, { host });
+    if (problem !== undefined) return reply.code(403).send({ error: `Refused: ${problem}` });
+    if (isToken(request.headers.authorization)) return;
+    return reply
+      .code(401)
+      .header("www-authenticate", "Bearer")
+      .send({ error: "ADMIN_TOKEN of `serve` is needed: Authorization: Bearer TOKEN" });
+  });
+  app.addHook("onSend", async (_, reply) => {
+    reply.headers({ "cache-control": "no-store", "x-content-type-options": "nosniff" });
+  });
+  app.setNotFoundHandler((_, reply) =>
+    reply.code(404).send({
+      error:
+        "There are GET /payments, /payments/{id}, /payments/{id}/transaction and /events, and POST /payments/{id}/capture",
+    }),
+  );
+  app.setErrorHandler((error, request, reply) => {
+    const status: unknown = Reflect.get(Object(error), "statusCode");
+    if (typeof status === "number" && status >= 400 && status < 500) {
+      return reply.code(status).send({ error: "The request cannot be read" });
+    }
+    if (error instanceof TooManyReads) return reply.code(429).send({ error: error.message });
+    // Without its cause, which may quote a node.
+    if (error instanceof UndeterminedError) return reply.code(503).send({ error: error.message });
+    if (error instanceof KitError) return reply.code(409).send({ error: error.message, hints: error.hints });
+    request.log.error({ err: error }, "admin: a request failed");
+    return reply.code(500).send({ error: "It failed; the log says why" });
+  });
+
+  app.register(async (scope) => {
+    let reads = 0;
+    async function readChain<T>(
+      payment: LoggedPayment,
+      read: (request: PaymentRequest, chain: ReadableChain) => Promise<T>,
+    ): Promise<T> {
+      const chain = payment.request && chainOf(payment.request);
+      if (payment.request === undefined || chain === undefined) {
+        throw new KitError("The network of this payment is not served here");
+      }
+      if (reads >= mostChainReads) throw new TooManyReads();
+      reads++;
+      try {
+        return await read(payment.request, chain);
+      } finally {
+        reads--;
+      }
+    }
+    paymentRoutes(scope, {
+      ...{ log, context },
+      chain: {
+        transaction: (payment) =>
+          readChain(payment, async (_, chain) =>
+            (await import("../../observe/capture/transaction-of.ts")).transactionOf(payment, chain),
+          ),
+        authorizationUse: createUseFinder(chainOf),
+      },
+    });
+    const { contracts } = context;
+    scope.post<{ Params: { id: string } }>(
+      "/payments/:id/capture",
+      answerFrom(log, (payment) =>
+        readChain(payment, (request, chain) =>
+          capturePayment(payment, request, { chain, contracts, signature: "cut" }),
+        ),
+      ),
+    );
+  });
+  return app;
+}
+
+class TooManyReads extends Error {
+  constructor() {
+    super(`${mostChainReads} questions to chains are under way; try again`);
+  }
+}
+
+/** Compares in the same time, whatever is sent. */
+function createTokenCheck(token: string): (authorization: string | undefined) => boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  const expected = digest(`Bearer ${token}`);
+  return (authorization = "") => timingSafeEqual(digest(authorization), expected);
 }

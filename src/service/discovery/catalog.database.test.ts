@@ -2,11 +2,10 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../../test/support/databases.ts";
 import { exampleBody, parseBody } from "../../../test/support/example-payment.ts";
 import type { Database } from "../../ledger/database/database.ts";
-import { mostResources } from "../../protocol/discovery/discovery.ts";
+import { mostResources } from "../../protocol/discovery/discovery-schemas.ts";
 import { type NetworkName, networks } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
-import { type Catalog, createCatalog } from "./catalog.ts";
-import type { DiscoveryTables } from "./tables.ts";
+import { type Catalog, createCatalog, type DiscoveryTables } from "./catalog.ts";
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);

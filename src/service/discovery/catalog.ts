@@ -2,19 +2,30 @@ import { createHash } from "node:crypto";
 import type { Transaction } from "kysely";
 import type { Logger } from "pino";
 import type { Database } from "../../ledger/database/database.ts";
-import { inTransaction } from "../../ledger/database/transaction.ts";
+import { inTransaction } from "../../ledger/database/transactions.ts";
 import {
   type DiscoveredResource,
   discoveredResourceSchema,
   mostResources,
   writtenForMs,
-} from "../../protocol/discovery/discovery.ts";
-import { mergeResource } from "../../protocol/discovery/merge-resource.ts";
-import { readResource, type SeenResource } from "../../protocol/discovery/read-resource.ts";
+} from "../../protocol/discovery/discovery-schemas.ts";
+import { mergeResource, readResource, type SeenResource } from "../../protocol/discovery/read-resource.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { createBoundedMap } from "../../util/bounded-map.ts";
-import { createPending } from "../../util/pending.ts";
-import type { DiscoveryTables } from "./tables.ts";
+import { createBoundedMap } from "../../util/cache.ts";
+import { createPending } from "../../util/concurrency.ts";
+
+/** A resource that an organization was paid for. */
+type ResourcesTable = {
+  organization_id: string;
+  /** A hash of type, URL and tool, which identify the resource. */
+  resource_key: string;
+  /** A `DiscoveredResource` without its time, as JSON. */
+  document: string;
+  /** Unix milliseconds. */
+  updated_at: number;
+};
+
+export type DiscoveryTables = { resources: ResourcesTable };
 
 /** The catalogue of resources that organizations were paid for. */
 export type Catalog = {

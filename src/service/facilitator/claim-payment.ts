@@ -1,7 +1,7 @@
 import type { Funds } from "../../chain/chain.ts";
 import { estimateFees } from "../../chain/fees.ts";
 import type { Head } from "../../chain/rpc/calls.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { BoundIdentifier } from "../../ledger/settlement.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
@@ -11,17 +11,13 @@ import type { Address } from "../../protocol/hex.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import { expiryMarginSeconds, refusals } from "../../protocol/refusals.ts";
 import { IdentifierReusedError, OperatorError, UndeterminedError } from "../../util/errors.ts";
-import { refusedForCode } from "../organizations/limits.ts";
-import type { Caller } from "../organizations/organizations.ts";
+import { type Caller, refusedForCode } from "../organizations/organizations.ts";
 import { poll } from "../relayer/poll.ts";
-import type { Submission } from "../relayer/relayer.ts";
-import type { Lane } from "./context.ts";
+import type { Submission } from "../relayer/submission-queue.ts";
+import type { Checked, Lane, Waiting } from "./context.ts";
 import type { Expense, GasBudget } from "./gas-budget.ts";
-import type { ReadPayment } from "./intake.ts";
-import type { Checked } from "./publish-checks.ts";
-import type { ProvenSignature } from "./signature.ts";
+import type { ProvenSignature, ReadPayment } from "./intake.ts";
 import type { Turn } from "./turns.ts";
-import type { Waiting } from "./waiting.ts";
 
 /** What it takes besides the payment. */
 export type ClaimOptions = Waiting & { gasBudget: GasBudget; turn: Turn; ways: WaysToPay };

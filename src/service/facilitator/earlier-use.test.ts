@@ -27,7 +27,10 @@ function chainThat(
 const unasked = () => Promise.reject(new Error("asked"));
 
 test("a payment that another request is about to claim is not to be signed again", async () => {
-  const ledger = { findLease: async () => ({ isOwn: false, expiresAt: 0 }), find: async () => null };
+  const ledger = {
+    leases: { findLease: async () => ({ isOwn: false, expiresAt: 0 }) },
+    claims: { find: async () => null },
+  };
   const context = { ledger, ...chainThat(unasked) };
   expect(await refuseWithUse(context, refusal, request, "org_local")).toMatchObject({
     reason: refusal.reason,
@@ -38,13 +41,17 @@ test("a payment that another request is about to claim is not to be signed again
 test("the lease is asked for before the settlement, which would be missed between the two otherwise, and then the chain", async () => {
   const asked: string[] = [];
   const ledger = {
-    findLease: async () => {
-      asked.push("lease");
-      return null;
+    leases: {
+      findLease: async () => {
+        asked.push("lease");
+        return null;
+      },
     },
-    find: async () => {
-      asked.push("settlement");
-      return null;
+    claims: {
+      find: async () => {
+        asked.push("settlement");
+        return null;
+      },
     },
   };
   const chain = chainThat(async () => {
@@ -56,13 +63,14 @@ test("the lease is asked for before the settlement, which would be missed betwee
 });
 
 test("a refusal by which nobody signs again asks neither ledger nor chain", async () => {
-  const context = { ledger: { findLease: unasked, find: unasked }, ...chainThat(unasked) };
+  const ledger = { leases: { findLease: unasked }, claims: { find: unasked } };
+  const context = { ledger, ...chainThat(unasked) };
   const paused = refusals.assetPaused();
   expect(await refuseWithUse(context, paused, request, undefined)).toBe(paused);
 });
 
 test("a fault of the program is not taken for a chain that cannot be asked", async () => {
-  const ledger = { findLease: async () => null, find: async () => null };
+  const ledger = { leases: { findLease: async () => null }, claims: { find: async () => null } };
   const context = { ledger, ...chainThat(unasked) };
   await expect(refuseWithUse(context, refusal, request, undefined)).rejects.toThrow("asked");
 });

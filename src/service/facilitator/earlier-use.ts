@@ -1,6 +1,6 @@
 import type { Chain, ChainView } from "../../chain/chain.ts";
 import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
-import type { Ledger } from "../../ledger/ledger.ts";
+import type { Claims, Leases } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import {
@@ -27,7 +27,9 @@ type RefusedRequest = Pick<PaymentRequest, "settlementId" | "knownNetwork" | "pa
  * @param organizationId of the caller; undefined of one without a key
  */
 export async function refuseWithUse(
-  context: Pick<FacilitatorContext, "networks" | "ways"> & { ledger: Pick<Ledger, "find" | "findLease"> },
+  context: Pick<FacilitatorContext, "networks" | "ways"> & {
+    ledger: { claims: Pick<Claims, "find">; leases: Pick<Leases, "findLease"> };
+  },
   refusal: Invalid,
   request: RefusedRequest,
   organizationId: string | undefined,
@@ -36,8 +38,8 @@ export async function refuseWithUse(
   const { ledger } = context;
   const { settlementId: id } = request;
   // In this order: a lease is only given up once its payment is in the ledger, or will not be.
-  const lease = await ledger.findLease(id);
-  const settlement = await ledger.find(id);
+  const lease = await ledger.leases.findLease(id);
+  const settlement = await ledger.claims.find(id);
   if (settlement === null) {
     return lease === null
       ? refuseWithUseOnChain(context, refusal, request)

@@ -1,16 +1,17 @@
 import type { SettlementFilter } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import type { Supported } from "../../protocol/answers.ts";
-import type { Cursor } from "../../protocol/cursor.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { formatNetwork } from "../../protocol/networks.ts";
 import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { withEitherSignal } from "../../util/either-signal.ts";
+import type { Cursor } from "../../protocol/settlement-query.ts";
+import { withEitherSignal } from "../../util/with-timeout.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { type IdempotencyKey, settleIdempotently } from "./idempotent.ts";
-import { createSettle, type SettleResult } from "./settle.ts";
+import { createSettle } from "./settle.ts";
+import type { SettleResult } from "./settle-result.ts";
 import { createVerify, type Verify } from "./verify.ts";
 
 /** The service without its HTTP: what can be asked of it. */
@@ -28,7 +29,7 @@ export type Facilitator = {
   ): Promise<SettleResult>;
   /** A settlement of the caller's organization; null when there is none, or it is another's. */
   findSettlement(id: Hex, caller: Caller): Promise<Settlement | null>;
-  /** Settlements of the caller's organization, newest first; see `Ledger.list`. */
+  /** Settlements of the caller's organization, newest first; see `Claims.list`. */
   listSettlements(
     filter: Omit<SettlementFilter, "organizationId">,
     page: { limit: number; after?: Cursor | undefined },
@@ -57,12 +58,12 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
     },
 
     async findSettlement(id, caller) {
-      const settlement = await ledger.find(id);
+      const settlement = await ledger.claims.find(id);
       return settlement?.organizationId === caller.organization.id ? settlement : null;
     },
 
     listSettlements: (filter, page, caller) =>
-      ledger.list({ ...filter, organizationId: caller.organization.id }, page),
+      ledger.claims.list({ ...filter, organizationId: caller.organization.id }, page),
 
     supported() {
       const all = [...networks.values()];

@@ -1,5 +1,5 @@
-import type { NetworkConfig } from "../../config/network-config.ts";
-import type { ByPayer, GasSpending, Ledger } from "../../ledger/ledger.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
+import type { ByPayer, GasSpending, Outcomes } from "../../ledger/ledger.ts";
 import { GasBudgetError } from "../../util/errors.ts";
 import type { Caller } from "../organizations/organizations.ts";
 
@@ -44,7 +44,7 @@ const readingMs = 1_000;
 /** The part of a gas budget that payers with code may use: the rest is kept for plain accounts. */
 const shareWithCode = 4n;
 
-export function createGasBudget(ledger: Pick<Ledger, "gasSpending">, now: () => number): GasBudget {
+export function createGasBudget(outcomes: Pick<Outcomes, "gasSpending">, now: () => number): GasBudget {
   const accounts = new Map<string, Account>();
 
   async function read(account: Account, ask: () => Promise<GasSpending>): Promise<Reading> {
@@ -75,7 +75,7 @@ export function createGasBudget(ledger: Pick<Ledger, "gasSpending">, now: () => 
         now() - account.last.at < readingMs &&
         overGasBudget(budget / 2n, asSpending(account.last), expense) === undefined;
       if (!fitsTwice) {
-        const reading = await read(account, () => ledger.gasSpending(organization.id, name));
+        const reading = await read(account, () => outcomes.gasSpending(organization.id, name));
         // From here to the counting below nothing may be awaited, or many at once would see the same room.
         const over = overGasBudget(budget, asSpending(reading), expense);
         if (over !== undefined) {

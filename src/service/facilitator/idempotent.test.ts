@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "vitest";
 import { hashOf } from "../../../test/support/ledger/test-ledger.ts";
 import type { IdempotencyEntry, KeptAnswer, Ledger } from "../../ledger/ledger.ts";
 import { settleIdempotently } from "./idempotent.ts";
-import { repeated, type SettleResult } from "./settle.ts";
+import { alreadyDelivered, type SettleResult } from "./settle-result.ts";
 
 const transaction = hashOf("transaction");
 
@@ -20,12 +20,14 @@ function settleWithKey(): Promise<SettleResult> {
     void done.push(typeof kept === "object" ? [what, kept.key] : what);
   // Of the ledger nothing is needed but what becomes of a key.
   const ledger = {
-    beginIdempotent: async () => entry,
-    answerIdempotent: note("kept"),
-    abandonIdempotent: note("freed"),
-    find: async () => ({ state: "settled" }),
+    leases: {
+      beginIdempotent: async () => entry,
+      answerIdempotent: note("kept"),
+      abandonIdempotent: note("freed"),
+    },
+    claims: { find: async () => ({ state: "settled" }) },
   } as unknown as Ledger;
-  const delivery = { ...repeated, delivered: note("delivered"), lost: note("lost") };
+  const delivery = { ...alreadyDelivered, delivered: note("delivered"), lost: note("lost") };
   const waiting = { now: Date.now, deadline: Date.now() + 1_000, signal: new AbortController().signal };
   const key = { key: "key", bodyHash: "hash" };
   const settle = async (): Promise<SettleResult> => ({ kind: "success", transaction, delivery });

@@ -5,8 +5,8 @@ import { bytes32 } from "../../protocol/primitives.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import { IdempotencyMismatchError, UndeterminedError } from "../../util/errors.ts";
 import { poll } from "../relayer/poll.ts";
-import { repeated, type SettleResult } from "./settle.ts";
-import type { Waiting } from "./waiting.ts";
+import type { Waiting } from "./context.ts";
+import { alreadyDelivered, type SettleResult } from "./settle-result.ts";
 
 /** What an `Idempotency-Key` binds: the key, and a hash of the whole body. */
 export type IdempotencyKey = { key: string; bodyHash: string };
@@ -32,7 +32,7 @@ export async function settleIdempotently(
   settle: () => Promise<SettleResult>,
 ): Promise<SettleResult> {
   const begin = async () => {
-    const entry = await ledger.beginIdempotent(organizationId, key, bodyHash);
+    const entry = await ledger.leases.beginIdempotent(organizationId, key, bodyHash);
     return entry.status === "running" ? undefined : entry;
   };
   const entry = await poll(begin, {
@@ -46,15 +46,15 @@ export async function settleIdempotently(
   if (entry.status === "other_body") throw new IdempotencyMismatchError(problemDetails.idempotency);
   if (entry.status === "answered") {
     const answer = storedSuccess.parse(JSON.parse(entry.answer));
-    const settlement = await ledger.find(settlementId);
+    const settlement = await ledger.claims.find(settlementId);
     // Its block has vanished since, and what becomes of it now is another answer.
     if (settlement?.state === "submitted")
       return { kind: "pending", transaction: settlement.transactionHash };
     if (settlement?.state === "failed") return settle();
-    return { ...answer, delivery: repeated };
+    return { ...answer, delivery: alreadyDelivered };
   }
 
-  const abandon = () => ledger.abandonIdempotent(organizationId, key);
+  const abandon = () => ledger.leases.abandonIdempotent(organizationId, key);
   const keep = (answer: z.infer<typeof storedSuccess>) => ({
     ...{ organizationId, key },
     answer: JSON.stringify(answer),

@@ -1,16 +1,18 @@
+import type { Chain } from "../../chain/chain.ts";
+import { normaliseSignature, recoverSigner } from "../../chain/signing/recover-signer.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { type CheckName, checkTerms } from "../../protocol/checks.ts";
-import type { Address } from "../../protocol/hex.ts";
-import { formatNetwork, type NetworkName } from "../../protocol/networks.ts";
+import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { type Asset, findAsset, formatNetwork, type NetworkName } from "../../protocol/networks.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
+import { isErc6492, type SignedPayment } from "../../protocol/signed-payment.ts";
 import { ForbiddenError, OperatorError } from "../../util/errors.ts";
-import { belowMinimum } from "../organizations/limits.ts";
-import type { Caller, Scope } from "../organizations/organizations.ts";
-import type { FacilitatorContext, Lane, Lanes } from "./context.ts";
-import { createPaymentReader, type SettleablePayment } from "./payment.ts";
-import type { Checked } from "./publish-checks.ts";
+import { belowMinimum, type Caller, type Scope } from "../organizations/organizations.ts";
+import type { Checked, FacilitatorContext, Lane, Lanes } from "./context.ts";
 
 /** A payment that is good on its face, with the chain that decides the rest. */
 export type ReadPayment = {
@@ -111,4 +113,69 @@ export function checkLimits(
   { network, signed }: SettleablePayment,
 ): Invalid | undefined {
   return belowMinimum(caller?.organization.limits[network.name], signed.limit);
+}
+
+/** The signature as the token takes it. */
+export type ProvenSignature = { signature: Hex };
+
+/**
+ * Whether the payer signed the payment: by plain ECDSA, without a request, or else by asking the contract at the
+ * payer's address (ERC-1271), which costs one request.
+ *
+ * A delegated account (EIP-7702) whose plain signature recovers passes here, since its key did sign; whether the
+ * delegate agrees, which is what the token asks, shows in the simulation.
+ */
+export async function verifySignature(
+  payment: SettleablePayment,
+  chain: Chain,
+  ways: Pick<WaysToPay, "methodOf">,
+): Promise<ProvenSignature | Invalid> {
+  const { signed, digest } = payment;
+  const { payer, signature } = signed;
+  const signer = recoverSigner(digest, signature);
+  if (signer !== undefined && sameAddress(signer, payer)) {
+    return { signature: normaliseSignature(signature) };
+  }
+
+  const proof = await chain.askWallet(payer, digest, signature, payment.id);
+  if (proof === "accepted") return { signature };
+  if (proof === "no_code" && isErc6492(signature)) {
+    return refusals.walletNotDeployed(payer, payment.network.name);
+  }
+  if (proof !== "no_code") return refusals.walletRefuses(payer);
+  const { asset, network } = payment;
+  const domain = { asset, chainId: network.chainId };
+  const mistake = await ways.methodOf(signed.method).describeWrongSignature(signed, domain, recoverSigner);
+  return refusals.notSignedByPayer(payer, network.name, asset, mistake);
+}
+
+/** A request that passed the pure checks: a payment that one network, asset and contract could settle. */
+export type SettleablePayment = {
+  /** Also the id of its settlement. */
+  id: Hex;
+  network: NetworkConfig;
+  asset: Asset;
+  signed: SignedPayment;
+  /** What the signature is over (EIP-712). */
+  digest: Hex;
+};
+
+/** Makes payments of one network's requests; what gives their digests is made once for each asset and way to pay. */
+export function createPaymentReader(
+  network: NetworkConfig,
+  ways: Pick<WaysToPay, "methodOf">,
+): (request: PaymentRequest) => SettleablePayment | undefined {
+  const digesters = new Map<string, (payment: SignedPayment) => Hex>();
+
+  function digestOf(signed: SignedPayment, asset: Asset): Hex {
+    const key = `${signed.method} ${asset.address}`;
+    const digester = digesters.get(key) ?? ways.methodOf(signed.method).digester(asset, network.chainId);
+    digesters.set(key, digester);
+    return digester(signed);
+  }
+
+  return ({ settlementId: id, payment: signed, requirements }) => {
+    const asset = findAsset(network.assets, requirements.asset);
+    return asset && { id, network, asset, signed, digest: digestOf(signed, asset) };
+  };
 }

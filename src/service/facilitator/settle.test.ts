@@ -8,8 +8,9 @@ import { parsePaymentRequest } from "../../methods/methods.ts";
 import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { networks } from "../../protocol/networks.ts";
 import type { Caller } from "../organizations/organizations.ts";
-import { createOutcomes } from "../relayer/outcomes.ts";
-import type { Relayer, Submission } from "../relayer/relayer.ts";
+import type { Relayer } from "../relayer/relayer.ts";
+import { createOutcomes } from "../relayer/slot.ts";
+import type { Submission } from "../relayer/submission-queue.ts";
 import type { Lane } from "./context.ts";
 import { createSettle } from "./settle.ts";
 
@@ -63,17 +64,21 @@ async function settleAfterStandingStill(ms: number, { isTaken }: { isTaken: bool
     health: { worked() {}, isAvoided: () => false },
   } as unknown as Relayer;
   const ledger = {
-    async acquireLease() {
-      isHeld = await Promise.resolve(++leases === 1 || !isTaken);
-      return isHeld;
+    leases: {
+      async acquireLease() {
+        isHeld = await Promise.resolve(++leases === 1 || !isTaken);
+        return isHeld;
+      },
+      async releaseLease() {
+        isHeld = false;
+      },
     },
-    async releaseLease() {
-      isHeld = false;
-    },
-    async find() {
-      if (claimed === undefined) return null;
-      const outcome = { state: "settled", transactionHash: hashOf("transaction"), deliveredAt: null };
-      return { ...claimed, ...outcome } as unknown as Settlement;
+    claims: {
+      async find() {
+        if (claimed === undefined) return null;
+        const outcome = { state: "settled", transactionHash: hashOf("transaction"), deliveredAt: null };
+        return { ...claimed, ...outcome } as unknown as Settlement;
+      },
     },
   } as unknown as Ledger;
   const lane = { chain, relayer, canSend: () => true, isLow: () => false } as unknown as Lane;

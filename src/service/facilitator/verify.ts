@@ -3,15 +3,19 @@ import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { refusedForCode } from "../organizations/limits.ts";
-import type { Caller } from "../organizations/organizations.ts";
-import type { FacilitatorContext } from "./context.ts";
+import { type Caller, refusedForCode } from "../organizations/organizations.ts";
+import { type FacilitatorContext, publishChecksOf } from "./context.ts";
 import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
-import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
-import type { SettleablePayment } from "./payment.ts";
-import { bindingOf, hasPaid, isBound } from "./payment-identifier.ts";
-import { publishChecksOf } from "./publish-checks.ts";
-import { verifySignature } from "./signature.ts";
+import {
+  checkLimits,
+  createPaymentIntake,
+  recipientFor,
+  requireScope,
+  type SettleablePayment,
+  verifySignature,
+  withOperator,
+} from "./intake.ts";
+import { bindingOf, hasPaid, isBound } from "./payment-binding.ts";
 
 /**
  * Checks a payment: undefined when it is valid. Throws when that cannot be determined.
@@ -61,7 +65,7 @@ export function createVerify(context: FacilitatorContext): Verify {
     const organizationId = caller?.organization.id;
     const isIdentified =
       organizationId !== undefined && (await isBound(ledger, organizationId, bindingOf(request, payment)));
-    const settlement = await ledger.find(payment.id);
+    const settlement = await ledger.claims.find(payment.id);
     if (settlement !== null) {
       const isRepeated =
         repeats && isIdentified && hasPaid(settlement) && isOwn(settlement, payment, organizationId);

@@ -1,10 +1,10 @@
-import { expectAnswer } from "../../chain/deploy/expect-answer.ts";
+import { expectAnswer } from "../../chain/deploy/endpoints.ts";
 import { formatCount } from "../../chain/deploy/units.ts";
 import { type Head, headCall, readHead } from "../../chain/rpc/calls.ts";
-import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
+import { readQuantity } from "../../protocol/hex.ts";
 import { type Check, failed, ok } from "./check.ts";
 
 /** How an endpoint's newest block may differ from the clock of this machine, in seconds. */

@@ -1,6 +1,6 @@
 import type { Head } from "../../chain/rpc/calls.ts";
 import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Address } from "../../protocol/hex.ts";
 
 /**

@@ -1,7 +1,7 @@
-import { causeOf, explainFailure } from "../../chain/deploy/explain-failure.ts";
+import { causeOf, explainFailure } from "../../chain/deploy/endpoints.ts";
 import { failureEndpoints } from "../../chain/each-endpoint.ts";
 import type { Rpc, RpcAnswer } from "../../chain/rpc/rpc.ts";
-import type { NetworkConfig } from "../../config/network-config.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
 import {
   type Accounts,
@@ -12,8 +12,7 @@ import {
   ok,
   warning,
 } from "./check.ts";
-import { assetsCheck } from "./check-assets.ts";
-import { contractCheck } from "./check-contract.ts";
+import { assetsCheck, contractCheck } from "./check-contract.ts";
 import {
   type ClockTolerance,
   checkEndpoint,
@@ -21,8 +20,7 @@ import {
   endpointCalls,
   usualClockTolerance,
 } from "./check-endpoint.ts";
-import { gasMoneyCheck } from "./check-gas-money.ts";
-import { txNoncesCheck } from "./check-tx-nonces.ts";
+import { gasMoneyCheck, txNoncesCheck } from "./check-operators.ts";
 
 /** All checks besides those of the RPC endpoints, in the order of the report. */
 const networkChecks: readonly NetworkCheck[] = [contractCheck, gasMoneyCheck, assetsCheck, txNoncesCheck];

@@ -1,8 +1,15 @@
 import { createLocalRpc, type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
-import { isBytes, isWord, quantity, readQuantity, wordAt } from "../../chain/rpc/read-hex.ts";
 import { domainSeparatorOf, selector } from "../../chain/views.ts";
 import { domainSeparator } from "../../methods/exact-eip3009/authorization.ts";
-import type { Address, Hex } from "../../protocol/hex.ts";
+import {
+  type Address,
+  type Hex,
+  isBytes,
+  isBytes32,
+  quantity,
+  readQuantity,
+  wordAt,
+} from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
@@ -60,7 +67,7 @@ export async function readChainFacts(url: string, address: Address): Promise<Cha
     view(selector("decimals()")).then(readQuantity),
     view(selector("symbol()")).then(readText),
   ]);
-  if (!isWord(separator) || name === undefined || decimals === undefined) {
+  if (!isBytes32(separator) || name === undefined || decimals === undefined) {
     throw new KitError(`There is no EIP-3009 token at ${address} on chain ${chainId}`, {
       hints: ["It must have name(), decimals() and DOMAIN_SEPARATOR()."],
     });

@@ -2,41 +2,36 @@ import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import { type Metrics, noMetrics } from "../../observe/metrics/metrics.ts";
-import { type CorsOrigins, corsOptions } from "../../protocol/cors.ts";
 import { builtInNetworks, type NetworkRegistry } from "../../protocol/networks.ts";
 import type { ApiBeside } from "../../protocol/openapi.ts";
 import { bodyLimit } from "../../protocol/problems.ts";
 import type { RequestParser } from "../../protocol/requests.ts";
-import { createUuid } from "../../util/create-uuid.ts";
-import { noSchemas } from "../../util/no-schemas.ts";
+import { type CorsOrigins, corsOptions } from "../../protocol/routes.ts";
 import type { Catalog } from "../discovery/catalog.ts";
 import type { Facilitator } from "../facilitator/facilitator.ts";
 import type { Organizations } from "../organizations/organizations.ts";
 import type { ConnectionLimits } from "./connections/open-connections.ts";
 import { authentication, type CallerWithoutKey } from "./plugins/authentication.ts";
-import { connections } from "./plugins/connections.ts";
+import { connections, refuseWhileClosing } from "./plugins/connections.ts";
 import { answerUnroutable, errorHandler, refuseUnknownPaths } from "./plugins/error-handler.ts";
-import { noteResources } from "./plugins/note-resources.ts";
 import { limitPressure, type PressureLimits } from "./plugins/pressure.ts";
 import { limitRates, type RateLimits } from "./plugins/rate-limits.ts";
 import { readBodies } from "./plugins/read-bodies.ts";
-import { refuseWhileClosing } from "./plugins/refuse-while-closing.ts";
-import { requestContext } from "./plugins/request-context.ts";
-import { createRequestLogger } from "./plugins/request-id.ts";
-import { logRequests } from "./plugins/request-log.ts";
-import { requireHost } from "./plugins/require-host.ts";
-import { securityHeaders } from "./plugins/security-headers.ts";
-import { logSettlements } from "./plugins/settlement-log.ts";
-import { answerClientError } from "./problems/client-errors.ts";
-import { discoveryRoutes } from "./routes/discovery.ts";
-import { docsRoutes } from "./routes/docs.ts";
+import {
+  createRequestLogger,
+  createUuid,
+  requestContext,
+  requireHost,
+  securityHeaders,
+} from "./plugins/request-context.ts";
+import { logRequests, logSettlements } from "./plugins/request-log.ts";
+import { answerClientError } from "./problems/problem-error.ts";
+import { discoveryRoutes, noteResources } from "./routes/discovery-routes.ts";
+import { docsRoutes, openApiRoute, supportedRoute } from "./routes/docs.ts";
 import { type CheckHealth, healthRoutes } from "./routes/health.ts";
-import { openApiRoute } from "./routes/openapi.ts";
-import { settleRoute } from "./routes/settle.ts";
-import { settlementRoutes } from "./routes/settlements.ts";
-import { supportedRoute } from "./routes/supported.ts";
-import { verifyRoute } from "./routes/verify.ts";
-import { defaultTimeouts, serverTimeouts, type Timeouts } from "./timeouts.ts";
+import { settleRoute, verifyRoute } from "./routes/payment-routes.ts";
+import { settlementRoutes } from "./routes/settlement-routes.ts";
+import { defaultTimeouts, noSchemas, serverTimeouts, type Timeouts } from "./server-options.ts";
 
 export type AppOptions = {
   facilitator: Facilitator;

@@ -1,12 +1,18 @@
 import { randomBytes } from "node:crypto";
 import type { Kysely } from "kysely";
-import { inTransaction } from "../../ledger/database/transaction.ts";
+import { inTransaction } from "../../ledger/database/transactions.ts";
 import { KitError } from "../../util/errors.ts";
 import { type Author, lockOrganization, noOrganization, readChanges, recordChange } from "./audit.ts";
+import {
+  limitColumns,
+  networkColumns,
+  type OrganizationTables,
+  toKeyRecord,
+  toLimits,
+  toOrganization,
+} from "./organization-rows.ts";
 import type { Organization, OrganizationAdministration } from "./organizations.ts";
 import { type ReservedAddresses, requirePayable } from "./recipient.ts";
-import { limitColumns, networkColumns, toKeyRecord, toLimits, toOrganization } from "./rows.ts";
-import type { OrganizationTables } from "./tables.ts";
 
 /** Makes {@link OrganizationAdministration}. */
 export function createAdministration(

@@ -1,8 +1,8 @@
 import type { Kysely, Transaction } from "kysely";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
+import type { OrganizationTables } from "./organization-rows.ts";
 import { type Change, type ChangeAction, changeActions } from "./organizations.ts";
-import type { OrganizationTables } from "./tables.ts";
 
 /** Who changes something, and when. */
 export type Author = { actor: string; now: () => number };

@@ -1,12 +1,12 @@
 export type { Address } from "../../protocol/hex.ts";
 export type { NetworkName } from "../../protocol/networks.ts";
 export { KitError } from "../../util/errors.ts";
-export type { Limits } from "./limits.ts";
 export {
   type OpenOrganizations,
   type OpenOrganizationsOptions,
   openOrganizations,
 } from "./open-organizations.ts";
+export type { Limits } from "./organizations.ts";
 export {
   type Caller,
   type Change,

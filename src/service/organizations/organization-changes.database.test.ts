@@ -3,8 +3,8 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../../test/support/databases.ts";
 import type { Database } from "../../ledger/database/database.ts";
 import { createOrganizations } from "./create-organizations.ts";
+import type { OrganizationTables } from "./organization-rows.ts";
 import type { Organizations } from "./organizations.ts";
-import type { OrganizationTables } from "./tables.ts";
 
 const pepper = "a pepper for tests";
 const recipient = "0x857b06519E91e3A54538791bDbb0E22373e36b66";

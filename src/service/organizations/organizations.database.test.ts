@@ -3,8 +3,8 @@ import { backends, useTestDatabase } from "../../../test/support/databases.ts";
 import type { Database } from "../../ledger/database/database.ts";
 import { networks } from "../../protocol/networks.ts";
 import { createOrganizations } from "./create-organizations.ts";
+import type { OrganizationTables } from "./organization-rows.ts";
 import type { Organizations } from "./organizations.ts";
-import type { OrganizationTables } from "./tables.ts";
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);

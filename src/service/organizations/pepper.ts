@@ -1,9 +1,9 @@
 import type { Kysely } from "kysely";
-import { inTransaction } from "../../ledger/database/transaction.ts";
+import { inTransaction } from "../../ledger/database/transactions.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
+import type { OrganizationTables } from "./organization-rows.ts";
 import type { PepperState } from "./organizations.ts";
-import type { OrganizationTables } from "./tables.ts";
 
 /** The error of a wrong pepper, and what to do about it. */
 export const wrongPepper = {

@@ -1,5 +1,4 @@
-import { readAddress } from "../../protocol/address.ts";
-import { type Address, sameAddress } from "../../protocol/hex.ts";
+import { type Address, readAddress, sameAddress } from "../../protocol/hex.ts";
 import {
   builtInNetworks,
   type Network,

@@ -6,7 +6,7 @@ import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { classifyFailure } from "./classify-failure.ts";
-import { findLimitObstacle } from "./forward-limit.ts";
+import { findLimitObstacle } from "./recoverer.ts";
 import type { RecoveryLoop } from "./recovery.ts";
 
 /** One payment that was, or may have been, submitted directly to the token, and what became of it. JSON as it is. */
@@ -49,7 +49,7 @@ export async function* recoverNetwork(options: {
   const { chain, ledger, ways, confirmed, recovery, recoverer, interrupted } = options;
   const started: FailedSettlement[] = [];
   for (let after: Hex | null = null; !interrupted.aborted; ) {
-    const page: readonly FailedSettlement[] = await ledger.openFailures(
+    const page: readonly FailedSettlement[] = await ledger.recoveries.openFailures(
       chain.network.chainId,
       pageSize,
       after,
@@ -117,9 +117,9 @@ export async function* recoverNetwork(options: {
   async function waitForEnd(failure: FailedSettlement): Promise<RecoverResult> {
     const { id } = failure.settlement;
     for (const deadline = Date.now() + timeoutMs; ; ) {
-      const now = await ledger.findFailure(id);
+      const now = await ledger.recoveries.findFailure(id);
       if (now === null) {
-        const settlement = await ledger.find(id);
+        const settlement = await ledger.claims.find(id);
         return describe(failure, { outcome: "recovered", transaction: settlement?.transactionHash ?? null });
       }
       const { recovery: state } = now;

@@ -4,16 +4,15 @@ import { describeRevert, type Revert } from "../../chain/revert.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
+import type { Recovery } from "../../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
+import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { UndeterminedError } from "../../util/errors.ts";
-import { findLimitObstacle } from "./forward-limit.ts";
-import type { Outcomes } from "./outcomes.ts";
 import { growingPause } from "./poll.ts";
 import { closeEmpty, createFill, createReplace } from "./replacement.ts";
-import { callOf } from "./slot.ts";
-import type { TransactionStore } from "./transaction-store.ts";
+import { callOf, type Outcomes, type TransactionStore } from "./slot.ts";
 import { createWatcher } from "./watcher.ts";
 
 /** Pays out, with one key on one network, what direct submissions brought to the facilitator contract. */
@@ -62,40 +61,41 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
   let stopped = false;
 
   const store: TransactionStore = {
-    open: () => ledger.openForwards(chainId, signer.address),
-    next: async () => (await ledger.nextTxNonce(chainId, signer.address)) ?? 0,
-    concluded: (range) => ledger.concludedForwards(chainId, signer.address, range),
-    reopen: (transactions) => ledger.reopenForwards(chainId, signer.address, transactions),
-    fillTxNonce: ledger.fillTxNonce,
-    addAttempt: ledger.addAttempt,
+    open: () => ledger.recoveries.openForwards(chainId, signer.address),
+    next: async () => (await ledger.claims.nextTxNonce(chainId, signer.address)) ?? 0,
+    concluded: (range) => ledger.recoveries.concludedForwards(chainId, signer.address, range),
+    reopen: (transactions) => ledger.recoveries.reopenForwards(chainId, signer.address, transactions),
+    fillTxNonce: ledger.outcomes.fillTxNonce,
+    addAttempt: ledger.claims.addAttempt,
     // A forward takes nothing from a payer's balance: there is nothing reserved to let go of.
     noteMined: async () => {},
 
     async conclude({ operator, ...mined }, conclusions) {
-      if (conclusions.length === 0) await ledger.conclude({ operator, ...mined }, []);
+      if (conclusions.length === 0) await ledger.outcomes.conclude({ operator, ...mined }, []);
       for (const conclusion of conclusions) {
         const { id, state } = conclusion;
         const about = { network: network.name, settlement: id, hash: mined.hash };
         const forward = { ...mined, recoverer: operator };
         if (state === "settled") {
-          await ledger.concludeForward(forward, id);
+          await ledger.recoveries.concludeForward(forward, id);
           log.info(about, "a payment was recovered");
         } else {
           const { failure } = conclusion;
           // A wallet can refuse only what is mined, and each time costs gas: ever more rarely.
-          const failedAt = (await ledger.find(id))?.concludedAt ?? now();
+          const failedAt = (await ledger.claims.find(id))?.concludedAt ?? now();
           const nextTry = now() + growingPause(now() - failedAt, retryAfterBlocks * network.blockTimeMs);
-          await ledger.requeueForward(forward, id, failure, nextTry);
+          await ledger.recoveries.requeueForward(forward, id, failure, nextTry);
           log.error(about, `${failure}; trying again`);
         }
       }
     },
 
     async sendAgain({ txNonce, settlements }) {
-      if (settlements.length === 0) await closeEmpty(ledger, { chainId, operator: signer.address, txNonce });
+      if (settlements.length === 0)
+        await closeEmpty(ledger.claims, { chainId, operator: signer.address, txNonce });
       const problem = `another transaction of ${signer.address} took the forward's txNonce ${txNonce}`;
       for (const { id } of settlements) {
-        await ledger.requeueForward(
+        await ledger.recoveries.requeueForward(
           { chainId, recoverer: signer.address, txNonce, hash: null },
           id,
           problem,
@@ -145,8 +145,8 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     requireGasMoney(gasMoney, transaction.gas * fees.maxFeePerGas);
 
     // It may have sent something by hand: its txNonces go on from there.
-    await ledger.introduceRecoverer(chainId, signer.address, minedTransactions);
-    const batch = await ledger.sendForward(recoverer, id, (txNonce) =>
+    await ledger.recoveries.introduceRecoverer(chainId, signer.address, minedTransactions);
+    const batch = await ledger.recoveries.sendForward(recoverer, id, (txNonce) =>
       signer.signTransaction({ chainId, nonce: txNonce, ...transaction, ...fees }),
     );
     if (batch === null) return;
@@ -157,7 +157,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
 
   /** What forwards that are not mined yet will take of the contract's limit for an asset. */
   async function valueUnderWay(asset: Address): Promise<bigint> {
-    const open = await ledger.openForwards(chainId, signer.address);
+    const open = await ledger.recoveries.openForwards(chainId, signer.address);
     const settlements = new Map(open.flatMap((batch) => batch.settlements).map((one) => [one.id, one]));
     return [...settlements.values()]
       .filter((one) => sameAddress(one.asset, asset))
@@ -199,7 +199,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
 
     async start(mined) {
       const txNonce = mined ?? (await chain.transactionCount(signer.address));
-      await ledger.introduceRecoverer(chainId, signer.address, txNonce);
+      await ledger.recoveries.introduceRecoverer(chainId, signer.address, txNonce);
       await watcher.start();
     },
 
@@ -209,4 +209,26 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
       await watcher.stop();
     },
   };
+}
+
+/**
+ * Why the contract's limit keeps a payment from being forwarded now, for the operator; undefined when it does not.
+ *
+ * @param underWay what forwards of the same asset that are not mined yet will take of it
+ */
+export async function findLimitObstacle(
+  chain: Chain,
+  recovery: Pick<Recovery, "limit">,
+  { asset, amount: value }: Pick<Settlement, "asset" | "amount">,
+  underWay = 0n,
+): Promise<string | undefined> {
+  const { limit, available } = await recovery.limit(chain, asset);
+  const left = available > underWay ? available - underWay : 0n;
+  if (value <= left) return undefined;
+  const configured = chain.network.assets.find(({ address }) => sameAddress(address, asset));
+  const show = (units: bigint) => formatAmount(units, configured && unitsOf(configured));
+  const [needed, whole] = [show(value), show(limit)];
+  return value > limit
+    ? `its ${needed} are more than the contract's forward limit, ${whole}: the admin has to raise it (setForwardLimit)`
+    : `its ${needed} are more than the ${show(left)} left of the contract's forward limit, ${whole}, which comes back within 24 hours: it waits for that, or for the admin to raise it (setForwardLimit)`;
 }

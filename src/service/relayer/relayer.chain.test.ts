@@ -6,11 +6,11 @@ import { grantOperator, revokeOperator } from "../../../test/support/grant-opera
 import type { Body } from "../../../test/support/service.ts";
 import type { Chain } from "../../chain/chain.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
-import type { JsonResponse } from "../../harness/control/http-json.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { UndeterminedError } from "../../util/errors.ts";
+import type { JsonResponse } from "../../util/http-client.ts";
 
 /*
  * What the relayer does when the chain does not just mine what it is sent.
@@ -296,9 +296,11 @@ describe("a transaction whose receipt nodes do not show", () => {
 
 describe("a claim whose commit loses its answer", () => {
   const lost = () => new UndeterminedError("the database did not tell");
-  const post = async (claim: (claim: Ledger["claim"]) => Ledger["claim"]) => {
+  const post = async (claim: (claim: Ledger["claims"]["claim"]) => Ledger["claims"]["claim"]) => {
     const running = await composition.start({
-      wrap: { ledger: (ledger) => ({ ...ledger, claim: claim(ledger.claim) }) },
+      wrap: {
+        ledger: (ledger) => ({ ...ledger, claims: { ...ledger.claims, claim: claim(ledger.claims.claim) } }),
+      },
     });
     return composition.post(running, "settle", await composition.payment());
   };
@@ -331,10 +333,13 @@ test("a node that stays behind what was settled is no reason to call a payer poo
     wrap: {
       ledger: (ledger) => ({
         ...ledger,
-        claim: async (operator, requests, sign) =>
-          isBehind
-            ? { outcomes: requests.map(() => "stale_balance" as const), attempt: null }
-            : ledger.claim(operator, requests, sign),
+        claims: {
+          ...ledger.claims,
+          claim: async (operator, requests, sign) =>
+            isBehind
+              ? { outcomes: requests.map(() => "stale_balance" as const), attempt: null }
+              : ledger.claims.claim(operator, requests, sign),
+        },
       }),
     },
   });
@@ -610,18 +615,21 @@ describe("a batch that reverts as a whole", () => {
         }),
         ledger: (ledger) => ({
           ...ledger,
-          // The first payment leaves alone: the others must wait behind it, or none of them shares a transaction.
-          async claim(...claimed) {
-            await allSimulated.promise;
-            for (let turn = 0; turn < 100; turn++) await nextTurn();
-            return ledger.claim(...claimed);
-          },
-          async redrive(from, ids, sign) {
-            const open = await ledger.openAttempts(from.chainId, from.operator);
-            const inBatch = open.find(({ attempt }) => attempt.txNonce === from.txNonce);
-            left = inBatch?.settlements.length ?? 0;
-            if (left === 1) throw new UndeterminedError("the process is about to end");
-            return ledger.redrive(from, ids, sign);
+          claims: {
+            ...ledger.claims,
+            // The first payment leaves alone: the others must wait behind it, or none of them shares a transaction.
+            async claim(...claimed) {
+              await allSimulated.promise;
+              for (let turn = 0; turn < 100; turn++) await nextTurn();
+              return ledger.claims.claim(...claimed);
+            },
+            async redrive(from, ids, sign) {
+              const open = await ledger.claims.openAttempts(from.chainId, from.operator);
+              const inBatch = open.find(({ attempt }) => attempt.txNonce === from.txNonce);
+              left = inBatch?.settlements.length ?? 0;
+              if (left === 1) throw new UndeterminedError("the process is about to end");
+              return ledger.claims.redrive(from, ids, sign);
+            },
           },
         }),
       },

@@ -1,16 +1,14 @@
 import type { Chain } from "../../chain/chain.ts";
-import { estimateFees, feeCap, isReplacementDue, raiseFees } from "../../chain/fees.ts";
+import { estimateFees, feeCap, isReplacementDue, noopTransaction, raiseFees } from "../../chain/fees.ts";
 import type { Head } from "../../chain/rpc/calls.ts";
-import { noopTransaction } from "../../chain/signing/gas.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
-import type { Ledger } from "../../ledger/ledger.ts";
+import type { Claims } from "../../ledger/ledger.ts";
 import type { Attempt, AttemptKind } from "../../ledger/settlement.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
-import { type Batch, callOf, type Slot } from "./slot.ts";
-import type { TransactionStore } from "./transaction-store.ts";
+import { type Batch, callOf, type Slot, type TransactionStore } from "./slot.ts";
 
 export type ReplacementOptions = {
   chain: Chain;
@@ -135,10 +133,10 @@ export function createFill(options: {
 
 /** Closes a txNonce without settlements that was taken by a transaction which is not stored. */
 export async function closeEmpty(
-  ledger: Pick<Ledger, "redrive">,
+  claims: Pick<Claims, "redrive">,
   txNonce: { chainId: number; operator: Address; txNonce: number },
 ): Promise<void> {
-  await ledger.redrive({ ...txNonce, mined: null }, [], () => {
+  await claims.redrive({ ...txNonce, mined: null }, [], () => {
     throw new KitError("a txNonce without settlements has nothing to sign");
   });
 }

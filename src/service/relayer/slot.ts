@@ -1,6 +1,13 @@
-import type { Attempt, Claim } from "../../ledger/settlement.ts";
+import type { Conclusion, Ledger } from "../../ledger/ledger.ts";
+import type {
+  Attempt,
+  Claim,
+  ConcludedTransaction,
+  MinedTransaction,
+  TxNonceRange,
+} from "../../ledger/settlement.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
-import type { Address } from "../../protocol/hex.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
 
 /** A stored transaction and its settlements. */
 export type Batch = {
@@ -65,3 +72,65 @@ export function callOf(claim: Claim, facilitatorContract: Address): SettleCall {
   const payment = { method, payer, payTo: facilitatorContract, asset, limit: amount, window, nonce };
   return { payment: { ...payment, nonceSpace, signature, payload }, recipient, id };
 }
+
+/**
+ * Tells waiting requests that a settlement has concluded. The ledger stays the only record: what is announced here
+ * is that it is worth reading again.
+ */
+export type Outcomes = {
+  announce(ids: readonly Hex[]): void;
+  /** Resolves at the next announcement of the id, after `timeoutMs`, or when `signal` aborts. */
+  next(id: Hex, timeoutMs: number, signal: AbortSignal): Promise<void>;
+};
+
+/** Outcomes of this process. Other instances' conclusions are seen by reading the ledger when `next` times out. */
+export function createOutcomes(): Outcomes {
+  const waiting = new Map<Hex, Set<() => void>>();
+  return {
+    announce(ids) {
+      for (const id of ids) {
+        for (const wake of waiting.get(id) ?? []) wake();
+      }
+    },
+    next(id, timeoutMs, signal) {
+      if (signal.aborted) return Promise.resolve();
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const wakers = waiting.get(id) ?? new Set();
+      waiting.set(id, wakers.add(resolve));
+      const timer = setTimeout(resolve, timeoutMs);
+      const leave = () => resolve();
+      signal.addEventListener("abort", leave);
+      return promise.finally(() => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", leave);
+        wakers.delete(resolve);
+        if (wakers.size === 0) waiting.delete(id);
+      });
+    },
+  };
+}
+
+/**
+ * Where the transactions of one account on one network are kept, and what their outcomes mean: settles of an operator,
+ * or forwards of the recoverer. The watcher drives both in the same way.
+ */
+export type TransactionStore = {
+  /** Attempts whose txNonce is open, lowest txNonce first, each with its settlements. */
+  open(): Promise<readonly Batch[]>;
+  /** The txNonce after the last one that was taken. */
+  next(): Promise<number>;
+  /** Transactions that decided settlements, highest txNonce first. */
+  concluded(range: TxNonceRange): Promise<readonly ConcludedTransaction[]>;
+  /** Takes conclusions back whose block has vanished from the chain; {@link open} gives their transactions from then on. */
+  reopen(transactions: readonly ConcludedTransaction[]): Promise<void>;
+  fillTxNonce: Ledger["outcomes"]["fillTxNonce"];
+  addAttempt: Ledger["claims"]["addAttempt"];
+  noteMined: Ledger["outcomes"]["noteMined"];
+  /** Records what a mined transaction decided, and closes its txNonce. Recording it twice changes nothing. */
+  conclude(mined: MinedTransaction, conclusions: readonly Conclusion[]): Promise<void>;
+  /**
+   * Has settlements sent again whose txNonce was taken without deciding them: by `mined`, one of their own
+   * transactions, or, where that is null, by one of another sender. Resolves when that is under way or recorded.
+   */
+  sendAgain(batch: { txNonce: number; settlements: Batch["settlements"] }, mined: Hex | null): Promise<void>;
+};

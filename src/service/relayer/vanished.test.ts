@@ -2,9 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
 import { hashOf, operator } from "../../../test/support/ledger/test-ledger.ts";
 import type { Chain } from "../../chain/chain.ts";
-import type { ConcludedTransaction, TxNonceRange } from "../../ledger/ledger.ts";
+import type { ConcludedTransaction, TxNonceRange } from "../../ledger/settlement.ts";
 import { networks } from "../../protocol/networks.ts";
-import type { TransactionStore } from "./transaction-store.ts";
+import type { TransactionStore } from "./slot.ts";
 import { createVanishedTransactions, type VanishedTransactions } from "./vanished.ts";
 
 /** Which fork of the chain holds each block: reorganizations replace those at the end. */

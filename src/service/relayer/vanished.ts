@@ -1,8 +1,8 @@
 import type { Chain } from "../../chain/chain.ts";
-import type { ConcludedTransaction } from "../../ledger/ledger.ts";
+import type { ConcludedTransaction } from "../../ledger/settlement.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { finalitySeconds } from "../../protocol/refusals.ts";
-import type { TransactionStore } from "./transaction-store.ts";
+import type { TransactionStore } from "./slot.ts";
 
 /** How long blocks may be replaced, in milliseconds; layer 2 chains take 15 minutes to be final. */
 export const finalityMs = finalitySeconds * 1000;

@@ -5,9 +5,7 @@ import type { Chain, EndpointReceipt } from "../../chain/chain.ts";
 import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../observe/log/logger.ts";
 import { networks } from "../../protocol/networks.ts";
-import { createOutcomes } from "./outcomes.ts";
-import type { Batch, Slot } from "./slot.ts";
-import type { TransactionStore } from "./transaction-store.ts";
+import { type Batch, createOutcomes, type Slot, type TransactionStore } from "./slot.ts";
 import { createWatcher, type Watcher } from "./watcher.ts";
 
 const network = {

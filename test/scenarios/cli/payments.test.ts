@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { pay, signPayment } from "../../../src/harness/control/pay.ts";
 import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { authorizationOf } from "../../../src/methods/exact-eip3009/payload.ts";
@@ -9,6 +8,7 @@ import { captureSchema } from "../../../src/observe/capture/capture-format.ts";
 import type { PaymentLine } from "../../../src/observe/explain/payment-line.ts";
 import { paymentListSchema } from "../../../src/observe/studio/payment-view.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import { type CliProcess, runCli, startCli } from "../../support/cli.ts";
 import { parseBody } from "../../support/example-payment.ts";
 

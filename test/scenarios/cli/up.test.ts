@@ -10,7 +10,6 @@ import {
   type HarnessDescription,
   harnessDescriptionSchema,
 } from "../../../src/harness/control/description.ts";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { pay } from "../../../src/harness/control/pay.ts";
 import {
   type AuthorizationSigner,
@@ -19,9 +18,10 @@ import {
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/payload.ts";
 import { type BuiltInNetworkName, networkNames, networks } from "../../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { localOrganization } from "../../../src/published/local-organization.ts";
-import { createPayerSigner } from "../../../src/published/payer-signer.ts";
+import { createPayerSigner } from "../../../src/published/sign-as.ts";
+import { localOrganization } from "../../../src/published/test-keys.ts";
 import { type TestPayer, testPayers } from "../../../src/published/test-payers.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import { type CliProcess, repository, runCli, startCli } from "../../support/cli.ts";
 
 /*

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { JsonResponse } from "../../../src/harness/control/http-json.ts";
 import { settlementId } from "../../../src/protocol/signed-payment.ts";
+import type { JsonResponse } from "../../../src/util/http-client.ts";
 import { type Composition, compose } from "../../support/composition.ts";
 import { boundaries } from "../../support/crash/boundaries.ts";
 import { backends, useTestDatabase } from "../../support/databases.ts";

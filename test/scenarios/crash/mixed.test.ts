@@ -2,7 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { resolveFacilitatorContracts } from "../../../src/harness/setup/addresses.ts";
 import { type Chains, startChains } from "../../../src/harness/setup/chains.ts";
-import { createTurns } from "../../../src/util/turns.ts";
+import { createTurns } from "../../../src/util/concurrency.ts";
 import { startFleet } from "../../support/crash/fleet.ts";
 import { sharedPostgres } from "../../support/databases.ts";
 import { createStage, type Stage } from "../../support/faults/stage.ts";

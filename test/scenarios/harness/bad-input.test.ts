@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
 import {
   ConfigurationError,
   connectHarness,
@@ -12,6 +11,7 @@ import {
   KitError,
 } from "../../../src/harness/index.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import { isRunning, stillRunningAfter } from "../../support/live-processes.ts";
 import { commandOf, descendantsOf } from "../../support/processes.ts";
 import { programFile } from "../../support/programs.ts";

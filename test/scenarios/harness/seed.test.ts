@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
 import { createPaymentReader } from "../../../src/observe/studio/read-payments.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 
 /* `seed`: the same calls give the same chains, to the hash of each block. */
 

@@ -5,8 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { createLogger } from "../../../src/observe/log/logger.ts";
 import { createMetrics } from "../../../src/observe/metrics/create-metrics.ts";
-import { createInternalApp } from "../../../src/service/http/internal-app.ts";
-import { createMetricsApp } from "../../../src/service/http/metrics-app.ts";
+import { createInternalApp, createMetricsApp } from "../../../src/service/http/internal-app.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
 import { paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 

@@ -1,10 +1,10 @@
 import { HTTPFacilitatorClient } from "@x402/core/server";
 import { declareDiscoveryExtension, withBazaar } from "@x402/extensions/bazaar";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { localOrganization } from "../../../src/published/local-organization.ts";
+import { localOrganization } from "../../../src/published/test-keys.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import { addRival, type Body, post, signedRequest, startTestHarness } from "../../support/service.ts";
 
 /*

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { channels } from "../../../src/observe/channels/channels.ts";
 import { invalid } from "../../../src/protocol/catalogue.ts";
 import { UndeterminedError } from "../../../src/util/errors.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
 import { goodKey, paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { createLogger } from "../../../src/observe/log/logger.ts";
 import { createMetrics } from "../../../src/observe/metrics/create-metrics.ts";
 import { invalid } from "../../../src/protocol/catalogue.ts";
-import { createMetricsApp } from "../../../src/service/http/metrics-app.ts";
+import { createMetricsApp } from "../../../src/service/http/internal-app.ts";
 import { UndeterminedError } from "../../../src/util/errors.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
 import { goodKey, paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 

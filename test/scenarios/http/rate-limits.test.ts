@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { type JsonResponse, requestJson } from "../../../src/harness/control/http-json.ts";
 import type { AppOptions } from "../../../src/service/http/app.ts";
+import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import { goodKeys, paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 
 /*

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
 import type { NetworkHealth } from "../../../src/protocol/answers.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import { type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 
 /*

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { localOrganization } from "../../../src/published/local-organization.ts";
+import { localOrganization } from "../../../src/published/test-keys.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
 import { goodKey } from "../../support/http/stub-app.ts";

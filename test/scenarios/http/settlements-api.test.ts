@@ -6,7 +6,7 @@ import { settlementListSchema } from "../../../src/protocol/answers.ts";
 import { createFacilitator } from "../../../src/service/facilitator/facilitator.ts";
 import { createApp } from "../../../src/service/http/app.ts";
 import { createOrganizations } from "../../../src/service/organizations/create-organizations.ts";
-import { createOutcomes } from "../../../src/service/relayer/outcomes.ts";
+import { createOutcomes } from "../../../src/service/relayer/slot.ts";
 import { backends, useTestDatabase } from "../../support/databases.ts";
 import { createTestLedger, paymentOf, settled } from "../../support/ledger/test-ledger.ts";
 

@@ -9,9 +9,9 @@ import {
 } from "../../../src/fixtures/engine/scenario-environment.ts";
 import { withTestKeys } from "../../../src/harness/run/local-organizations.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
-import { readRows } from "../../../src/ledger/database/copy-rows.ts";
 import type { Database } from "../../../src/ledger/database/database.ts";
-import { openMigrated } from "../../../src/ledger/database/open-migrated.ts";
+import { openMigrated } from "../../../src/ledger/database/open-database.ts";
+import { readRows } from "../../../src/ledger/database/sqlite/memory-databases.ts";
 import { paymentIdentifierExtension } from "../../../src/protocol/payment-identifier.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { type Composition, compose, type Running } from "../../support/composition.ts";

@@ -162,10 +162,13 @@ test("a payment that expires while it waits to be sent, and was used meanwhile, 
     wrap: {
       ledger: (ledger) => ({
         ...ledger,
-        async claim(...claimed) {
-          sent.resolve();
-          await turn.promise;
-          return ledger.claim(...claimed);
+        claims: {
+          ...ledger.claims,
+          async claim(...claimed) {
+            sent.resolve();
+            await turn.promise;
+            return ledger.claims.claim(...claimed);
+          },
         },
       }),
       chain: (chain) => ({

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { localOrganization } from "../../../src/published/local-organization.ts";
+import { localOrganization } from "../../../src/published/test-keys.ts";
 import { type TestPayer, type TestPayerName, testPayers } from "../../../src/published/test-payers.ts";
 import { createBuyer } from "../../support/buyer.ts";
 import type { LoopbackServer } from "../../support/loopback-server.ts";

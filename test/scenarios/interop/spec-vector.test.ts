@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { recoverSigner } from "../../../src/chain/signing/recover.ts";
+import { recoverSigner } from "../../../src/chain/signing/recover-signer.ts";
 import { authorizationDigest, domainSeparator } from "../../../src/methods/exact-eip3009/authorization.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 

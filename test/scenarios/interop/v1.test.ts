@@ -3,8 +3,8 @@ import type { RunningHarness } from "../../../src/harness/run/running-harness.ts
 import { signAuthorization } from "../../../src/methods/exact-eip3009/authorization.ts";
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/payload.ts";
 import { networkNames } from "../../../src/protocol/networks.ts";
-import { localOrganization } from "../../../src/published/local-organization.ts";
-import { createPayerSigner } from "../../../src/published/payer-signer.ts";
+import { createPayerSigner } from "../../../src/published/sign-as.ts";
+import { localOrganization } from "../../../src/published/test-keys.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { createBuyer, fundedAccount } from "../../support/buyer.ts";
 import type { LoopbackServer } from "../../support/loopback-server.ts";

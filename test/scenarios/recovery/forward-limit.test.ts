@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Kysely } from "kysely";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
-import type { LedgerTables } from "../../../src/ledger/tables.ts";
+import type { LedgerTables } from "../../../src/ledger/rows.ts";
 import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
 

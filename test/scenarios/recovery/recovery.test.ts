@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Chain } from "../../../src/chain/chain.ts";
-import type { JsonResponse } from "../../../src/harness/control/http-json.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
+import type { JsonResponse } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
 import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { encodeHasRole, type Role } from "../../../src/chain/deploy/roles.ts";
+import { encodeHasRole, type Role } from "../../../src/chain/deploy/contract-state.ts";
 import type { LocalNode } from "../../../src/harness/nodes/nodes.ts";
 import { create2Deployer, create2DeployerCode } from "../../../src/protocol/create2.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";

@@ -513,7 +513,11 @@ describe("of the database it says", () => {
   test("that another program sends with the operator's key", async () => {
     const other = accountOf("busy operator").address;
     const db = await openDatabase({ url: deployed.databaseUrl });
-    await createLedger({ db, instanceId: randomUUID(), now: Date.now }).introduceOperator(8453, other, 3);
+    await createLedger({ db, instanceId: randomUUID(), now: Date.now }).claims.introduceOperator(
+      8453,
+      other,
+      3,
+    );
     await db.destroy();
     await base.request("anvil_setNonce", other, "0x5");
     const outcome = await examine({ OPERATOR_PRIVATE_KEY: keyOf("busy operator") });

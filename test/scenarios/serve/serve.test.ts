@@ -6,12 +6,12 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type JsonResponse, requestJson } from "../../../src/harness/control/http-json.ts";
 import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
 import { createLedger } from "../../../src/ledger/create-ledger.ts";
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
 import {
   makeDirectory,
@@ -405,7 +405,11 @@ describe("does not start", () => {
   test("where another service sends with the operator's key", async () => {
     const other = accountOf("shared operator").address;
     const db = await openDatabase({ url: deployed.databaseUrl });
-    await createLedger({ db, instanceId: randomUUID(), now: Date.now }).introduceOperator(8453, other, 0);
+    await createLedger({ db, instanceId: randomUUID(), now: Date.now }).claims.introduceOperator(
+      8453,
+      other,
+      0,
+    );
     await db.destroy();
     await chain.node.request("anvil_setNonce", other, "0x2");
     const { code, stderr } = await refuse({ OPERATOR_PRIVATE_KEY: keyOf("shared operator") });
@@ -422,7 +426,11 @@ describe("does not start", () => {
   test("until `operator accept-tx-nonce` says that it has stopped, which is kept", async () => {
     const shared = accountOf("accepted operator").address;
     const db = await openDatabase({ url: deployed.databaseUrl });
-    await createLedger({ db, instanceId: randomUUID(), now: Date.now }).introduceOperator(8453, shared, 1);
+    await createLedger({ db, instanceId: randomUUID(), now: Date.now }).claims.introduceOperator(
+      8453,
+      shared,
+      1,
+    );
     await db.destroy();
     await chain.node.request("anvil_setNonce", shared, "0x5");
     const about = ["--network", "base", "--operator", shared];
@@ -460,7 +468,11 @@ describe("does not start", () => {
   test("and `operator show` names the transactions that the node does not know", async () => {
     const lost = accountOf("operator with lost transactions").address;
     const db = await openDatabase({ url: deployed.databaseUrl });
-    await createLedger({ db, instanceId: randomUUID(), now: Date.now }).introduceOperator(8453, lost, 7);
+    await createLedger({ db, instanceId: randomUUID(), now: Date.now }).claims.introduceOperator(
+      8453,
+      lost,
+      7,
+    );
     await db.destroy();
     await chain.node.request("anvil_setNonce", lost, "0x4");
     const show = (variables: Variables, ...args: string[]) =>

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import { attributeOf, type ReceivedSpan, startOtlpReceiver } from "../../support/otlp-receiver.ts";
 import { startCommand } from "../../support/serve/command.ts";
 import { signPayment, startDeployedShop } from "../../support/serve/shop.ts";

@@ -11,9 +11,8 @@ import { z } from "zod";
 import { strangerAddress } from "../../../src/fixtures/cases/payment-spec.ts";
 import { findScenario } from "../../../src/fixtures/index.ts";
 import { startMockServer } from "../../../src/fixtures/mock-server/index.ts";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { type PaymentSpec, pay, postPayment, signPayment } from "../../../src/harness/control/pay.ts";
-import { describeFaults } from "../../../src/harness/faults/describe-faults.ts";
+import { describeFaults } from "../../../src/harness/faults/fault-board.ts";
 import { connectHarness } from "../../../src/harness/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import {
@@ -34,6 +33,7 @@ import {
 import { toHex } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import { startBrowser } from "../../support/browser.ts";
 import { findFaintTexts } from "../../support/contrast.ts";
 import { type Body, post, sendFrom, signedRequest, startTestHarness } from "../../support/service.ts";

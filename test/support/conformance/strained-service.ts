@@ -3,7 +3,7 @@ import { setTimeout } from "node:timers/promises";
 import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
 import { withTestKeys } from "../../../src/harness/run/local-organizations.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { openMigrated } from "../../../src/ledger/database/open-migrated.ts";
+import { openMigrated } from "../../../src/ledger/database/open-database.ts";
 import { createLogger } from "../../../src/observe/log/logger.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { type AppOptions, createApp } from "../../../src/service/http/app.ts";

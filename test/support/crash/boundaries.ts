@@ -23,25 +23,34 @@ export function stopAt(boundary: Boundary, reached: () => void) {
   return {
     ledger: (ledger: Ledger): Ledger => ({
       ...ledger,
-      async claim(operator, requests, sign) {
-        at("before the claim");
-        const outcome = await ledger.claim(operator, requests, async (txNonce, claimable) => {
-          const signed = await sign(txNonce, claimable);
-          at("signed, not stored");
-          return signed;
-        });
-        at("claimed, not broadcast");
-        return outcome;
+      claims: {
+        ...ledger.claims,
+        async claim(operator, requests, sign) {
+          at("before the claim");
+          const outcome = await ledger.claims.claim(operator, requests, async (txNonce, claimable) => {
+            const signed = await sign(txNonce, claimable);
+            at("signed, not stored");
+            return signed;
+          });
+          at("claimed, not broadcast");
+          return outcome;
+        },
       },
-      async conclude(mined, conclusions) {
-        at("mined, not recorded");
-        await ledger.conclude(mined, conclusions);
-        at("recorded, not answered");
+      outcomes: {
+        ...ledger.outcomes,
+        async conclude(mined, conclusions) {
+          at("mined, not recorded");
+          await ledger.outcomes.conclude(mined, conclusions);
+          at("recorded, not answered");
+        },
       },
-      async markDelivered(id, holder, kept) {
-        at("answered, not marked as delivered");
-        await ledger.markDelivered(id, holder, kept);
-        at("marked as delivered");
+      leases: {
+        ...ledger.leases,
+        async markDelivered(id, holder, kept) {
+          at("answered, not marked as delivered");
+          await ledger.leases.markDelivered(id, holder, kept);
+          at("marked as delivered");
+        },
       },
     }),
     chain: (chain: Chain): Chain => ({
@@ -62,10 +71,13 @@ export function refuseLarge(mostBytes: number, reached: () => void) {
   return {
     ledger: (ledger: Ledger): Ledger => ({
       ...ledger,
-      async redrive(from, ids, sign) {
-        const batch = await ledger.redrive(from, ids, sign);
-        if (batch !== null) reached();
-        return batch;
+      claims: {
+        ...ledger.claims,
+        async redrive(from, ids, sign) {
+          const batch = await ledger.claims.redrive(from, ids, sign);
+          if (batch !== null) reached();
+          return batch;
+        },
       },
     }),
     chain: (chain: Chain): Chain => ({

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { type JsonResponse, requestJson } from "../../../src/harness/control/http-json.ts";
 import { authorizationUsedTopic } from "../../../src/methods/exact-eip3009/on-chain/events.ts";
+import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import { type Balancer, startBalancer } from "../balancer.ts";
 import type { Composition } from "../composition.ts";
 import { inLedger } from "../faults/judge.ts";

@@ -1,7 +1,7 @@
 // A service in its own process, which kills itself at the step named by its argument.
 import { z } from "zod";
 import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
-import { openMigrated } from "../../../src/ledger/database/open-migrated.ts";
+import { openMigrated } from "../../../src/ledger/database/open-database.ts";
 import { createLogger } from "../../../src/observe/log/logger.ts";
 import { address, bytes32 } from "../../../src/protocol/primitives.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";

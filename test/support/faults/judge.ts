@@ -1,8 +1,8 @@
-import type { JsonResponse } from "../../../src/harness/control/http-json.ts";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { authorizationUsedTopic } from "../../../src/methods/exact-eip3009/on-chain/events.ts";
 import { type Address, addressWord, type Hex } from "../../../src/protocol/hex.ts";
 import { settlementId } from "../../../src/protocol/signed-payment.ts";
+import type { JsonResponse } from "../../../src/util/http-client.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import type { Composition, Running } from "../composition.ts";
 import type { Body } from "../service.ts";
 import type { Findings } from "../tally.ts";

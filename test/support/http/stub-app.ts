@@ -5,7 +5,11 @@ import type { Hex } from "../../../src/protocol/hex.ts";
 import type { PaymentRequest } from "../../../src/protocol/requests.ts";
 import type { Facilitator } from "../../../src/service/facilitator/facilitator.ts";
 import type { IdempotencyKey } from "../../../src/service/facilitator/idempotent.ts";
-import { type Delivery, repeated, type SettleResult } from "../../../src/service/facilitator/settle.ts";
+import {
+  alreadyDelivered,
+  type Delivery,
+  type SettleResult,
+} from "../../../src/service/facilitator/settle-result.ts";
 import { type AppOptions, createApp } from "../../../src/service/http/app.ts";
 import type { Caller, Organizations } from "../../../src/service/organizations/organizations.ts";
 
@@ -63,7 +67,7 @@ export async function startStubApp(
         succeed(transaction = `0x${"7a".repeat(32)}`) {
           const fates: Fate[] = [];
           const note = (fate: Fate) => async () => void fates.push(fate);
-          const delivery = { ...repeated, delivered: note("delivered"), lost: note("lost") };
+          const delivery = { ...alreadyDelivered, delivered: note("delivered"), lost: note("lost") };
           resolve({ kind: "success", transaction, delivery });
           return { fates };
         },

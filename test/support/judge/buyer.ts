@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { signAuthorization } from "../../../src/methods/exact-eip3009/authorization.ts";
 import { authorizationJson } from "../../../src/methods/exact-eip3009/payload.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
-import { createPayerSigner } from "../../../src/published/payer-signer.ts";
+import { createPayerSigner } from "../../../src/published/sign-as.ts";
 
 /*
  * Buyers for `judge client`, of protocol version 1. The first argument says how they behave:

@@ -1,6 +1,6 @@
 import { createLedger } from "../../../src/ledger/create-ledger.ts";
 import type { Database } from "../../../src/ledger/database/database.ts";
-import type { ClaimRequest, Conclusion, Ledger } from "../../../src/ledger/ledger.ts";
+import type { ClaimRequest, Claims, Conclusion, Ledger } from "../../../src/ledger/ledger.ts";
 import type { SignedAttempt } from "../../../src/ledger/settlement.ts";
 import { type Address, type Hex, keccak256Text, uintWord } from "../../../src/protocol/hex.ts";
 import { settlementId } from "../../../src/protocol/signed-payment.ts";
@@ -84,22 +84,27 @@ export async function openTestLedger(database: { open(): Promise<Database> }, tx
   return { db, clock, ledger };
 }
 
-/** A ledger with the few steps that most tests take. */
+/** A ledger with all that its stores do in one place, and the few steps that most tests take. */
 export function createTestLedger(
   db: Database,
   now: () => number,
   options: { instanceId?: string; leaseMs?: number } = {},
 ) {
   const ledger: Ledger = createLedger({ db, instanceId: "instance-1", now, ...options });
+  const { claims, outcomes, leases, recoveries } = ledger;
   const at = { chainId, address: operator };
   return {
     ...ledger,
-    introduce: (txNonce = 0) => ledger.introduceOperator(chainId, operator, txNonce),
-    claimAll: (requests: readonly ClaimRequest[], sign: Parameters<Ledger["claim"]>[2] = signAsIf) =>
-      ledger.claim({ ...at, maxUnmined: 1_000 }, requests, sign),
+    ...claims,
+    ...outcomes,
+    ...leases,
+    ...recoveries,
+    introduce: (txNonce = 0) => claims.introduceOperator(chainId, operator, txNonce),
+    claimAll: (requests: readonly ClaimRequest[], sign: Parameters<Claims["claim"]>[2] = signAsIf) =>
+      claims.claim({ ...at, maxUnmined: 1_000 }, requests, sign),
     /** Records that the transaction with the txNonce was mined and how its settlements ended. */
     mine: (txNonce: number, conclusions: readonly Conclusion[], blockNumber = 60n, gasCost?: bigint) =>
-      ledger.conclude(
+      outcomes.conclude(
         {
           chainId,
           operator,

@@ -1,4 +1,4 @@
-import { calldataGas } from "../../../src/chain/signing/gas.ts";
+import { calldataGas } from "../../../src/chain/fees.ts";
 import { selector } from "../../../src/chain/views.ts";
 import { decodeEvents } from "../../../src/methods/exact-eip3009/on-chain/events.ts";
 import type { Method } from "../../../src/methods/method.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
-import { createTurns } from "../../../src/util/turns.ts";
+import { createTurns } from "../../../src/util/concurrency.ts";
 
 /** The base fee of quiet times, in wei per gas: what Base asks for on a busy day. */
 export const quietFee = 50_000_000n;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import type { Watchdog } from "../../../src/util/watchdog.ts";
 import { type RunningCommand, startCommand, type Variables } from "../serve/command.ts";
 

@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { requestJson } from "../../../src/harness/control/http-json.ts";
 import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
 import { signAuthorization } from "../../../src/methods/exact-eip3009/authorization.ts";
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/payload.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
-import { createPayerSigner } from "../../../src/published/payer-signer.ts";
-import { signAs } from "../../../src/published/sign-as.ts";
+import { createPayerSigner, signAs } from "../../../src/published/sign-as.ts";
 import type { TestPayerName } from "../../../src/published/test-payers.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import { accountOf, keyOf } from "../key-accounts.ts";
 import type { Random } from "../random.ts";
 import type { Body } from "../service.ts";

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 // Imported, not global: a test that installs fake timers must not stop its database.
 import { setTimeout as delay } from "node:timers/promises";
-import { UnansweredError, UndoneError } from "../retrying.ts";
-import type { PostgresConnections } from "./connection.ts";
+import { UnansweredError, UndoneError } from "../transactions.ts";
+import type { PostgresConnections } from "./postgres-connection.ts";
 
 /**
  * How a commit whose answer was lost is found again. Every transaction that changes something leaves its mark in the

@@ -22,12 +22,12 @@ import {
 } from "../../../../test/support/postgres-proxy.ts";
 import { startTransactionPooler } from "../../../../test/support/transaction-pooler.ts";
 import { lockingTxNonces } from "../../locks.ts";
-import type { LedgerTables } from "../../tables.ts";
+import type { LedgerTables } from "../../rows.ts";
 import { closeTxNonce } from "../../tx-nonces.ts";
 import type { Database } from "../database.ts";
 import { migrate } from "../migrate.ts";
 import { openDatabase } from "../open-database.ts";
-import { inTransaction, withCommit } from "../transaction.ts";
+import { inTransaction, withCommit } from "../transactions.ts";
 
 /*
  * What is particular to Postgres: a server that goes away, connections that break, and other processes.

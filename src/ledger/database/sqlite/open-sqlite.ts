@@ -1,10 +1,9 @@
-import { closeSync, existsSync, openSync } from "node:fs";
+import { type BigIntStats, closeSync, existsSync, openSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { ConfigurationError, KitError } from "../../../util/errors.ts";
 import type { Database } from "../database.ts";
-import { isLocked } from "./connection.ts";
-import { rememberFile } from "./moved-file.ts";
+import { isLocked } from "./node-sqlite.ts";
 
 /**
  * Opens the SQLite file of a URL `sqlite:PATH`, and creates it when it does not exist.
@@ -17,7 +16,7 @@ export async function openSqlite(url: string): Promise<Database> {
   // Loaded here and not with this module: loading Kysely takes longer than opening the file.
   const [{ Kysely }, { createSqliteDialect }, sqlite] = await Promise.all([
     import("kysely"),
-    import("./dialect.ts"),
+    import("./sqlite-dialect.ts"),
     import("node:sqlite"),
   ]);
   let database: DatabaseSync | undefined;
@@ -36,9 +35,9 @@ export async function openSqlite(url: string): Promise<Database> {
     });
   }
   // Each database in memory is of one connection alone.
-  const openReader =
-    path === ":memory:" ? undefined : () => new sqlite.DatabaseSync(path, { readOnly: true });
-  const opened: Database = new Kysely({ dialect: createSqliteDialect(database, openReader) });
+  const openReader = () => new sqlite.DatabaseSync(path, { readOnly: true });
+  const dialect = createSqliteDialect(database, path === ":memory:" ? {} : { openReader });
+  const opened: Database = new Kysely({ dialect });
   if (path !== ":memory:") rememberFile(opened, path);
   return opened;
 }
@@ -86,4 +85,35 @@ function sqlitePath(url: string): string {
   const absolute = resolve(path);
   if (!existsSync(dirname(absolute))) throw problem(`the folder ${dirname(absolute)} does not exist`);
   return absolute;
+}
+
+/** Whether a URL names an SQLite file that does not exist: opening it would create it, with nothing in it. */
+export function isMissingFile(url: string): boolean {
+  if (!url.startsWith("sqlite:")) return false;
+  const file = url.slice("sqlite:".length);
+  return file !== ":memory:" && !existsSync(resolve(file));
+}
+
+/** The files of open databases, as they were when they were opened. */
+const files = new WeakMap<Database, { path: string; opened: BigIntStats }>();
+
+/** Remembers which file a database was opened from. */
+function rememberFile(database: Database, path: string): void {
+  const opened = statusOf(path);
+  if (opened !== undefined) files.set(database, { path, opened });
+}
+
+/**
+ * Whether the file that an open database writes to is no longer at its path: it was removed, moved or replaced. SQLite goes on
+ * writing to it, and does not say so. False where no file was remembered.
+ */
+export function isFileGone(database: Database): boolean {
+  const file = files.get(database);
+  if (file === undefined) return false;
+  const now = statusOf(file.path);
+  return now?.ino !== file.opened.ino || now.dev !== file.opened.dev;
+}
+
+function statusOf(path: string): BigIntStats | undefined {
+  return statSync(path, { bigint: true, throwIfNoEntry: false });
 }

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { OrganizationTables } from "../../../service/organizations/tables.ts";
+import type { OrganizationTables } from "../../../service/organizations/organization-rows.ts";
 import { migrate } from "../migrate.ts";
 import { openDatabase } from "../open-database.ts";
-import { inSnapshot, inTransaction } from "../transaction.ts";
+import { inSnapshot, inTransaction } from "../transactions.ts";
 
 /* Reading waits for no writer. */
 

@@ -1,8 +1,7 @@
 import type { ChainQueries } from "../../../chain/chain.ts";
 import type { LogFilter, MinedLog } from "../../../chain/log-reader.ts";
 import { readReceiptsAt } from "../../../chain/receipt-reader.ts";
-import { callViews, readViews } from "../../../chain/view-calls.ts";
-import { viewGas } from "../../../chain/views.ts";
+import { callViews, readViews, viewGas } from "../../../chain/views.ts";
 import { addressWord, sameAddress } from "../../../protocol/hex.ts";
 import type { Search, TransferPlace } from "../../on-chain/settling.ts";
 import { authorizationCanceledTopic, authorizationUsedTopic, decodeEvent } from "./events.ts";

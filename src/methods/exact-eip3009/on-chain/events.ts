@@ -1,8 +1,7 @@
 import type { Receipt } from "../../../chain/chain.ts";
-import { decodeParameters } from "../../../chain/decode-parameters.ts";
-import type { EventLog } from "../../../chain/log.ts";
-import { wordAt } from "../../../chain/rpc/read-hex.ts";
-import { type Address, addressWord, type Hex, keccak256Text } from "../../../protocol/hex.ts";
+import type { EventLog } from "../../../chain/log-reader.ts";
+import { decodeParameters } from "../../../chain/revert.ts";
+import { type Address, addressWord, type Hex, keccak256Text, wordAt } from "../../../protocol/hex.ts";
 
 /*
  * The events that prove what became of a payment: of the facilitator contract, and of tokens (EIP-3009, ERC-20).

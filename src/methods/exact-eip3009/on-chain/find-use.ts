@@ -2,14 +2,12 @@ import type { ChainReader } from "../../../chain/chain-reader.ts";
 import type { createLogReader, MinedLog } from "../../../chain/log-reader.ts";
 import { readReceiptsAt } from "../../../chain/receipt-reader.ts";
 import { headCall, readHead } from "../../../chain/rpc/calls.ts";
-import { isWord, quantity } from "../../../chain/rpc/read-hex.ts";
 import type { Rpc } from "../../../chain/rpc/rpc.ts";
-import { addressWord, type Hex, sameAddress } from "../../../protocol/hex.ts";
+import { addressWord, type Hex, isBytes32, quantity, sameAddress } from "../../../protocol/hex.ts";
 import { membersOf } from "../../../util/json.ts";
 import type { PaymentUse } from "../../on-chain/settling.ts";
 import { authorizationCanceledTopic, authorizationUsedTopic, decodeEvents } from "./events.ts";
-import type { KnownPayment } from "./state.ts";
-import { authorizationStateOf } from "./state.ts";
+import { authorizationStateOf, type KnownPayment } from "./state.ts";
 
 /** What asks the chain. */
 type Searched = { rpc: Pick<Rpc, "ask">; reader: ChainReader; readLogs: ReturnType<typeof createLogReader> };
@@ -34,7 +32,7 @@ export async function findUse(
   const state = { method: "eth_call", params: [{ to, data }, "latest"], about };
   const [used, newest] = await rpc.ask([state, headCall]);
   const isUsed = reader.expect("authorizationState", used, (result) =>
-    isWord(result) ? BigInt(result) !== 0n : undefined,
+    isBytes32(result) ? BigInt(result) !== 0n : undefined,
   );
   if (!isUsed) return undefined;
   const { number: head } = reader.expect("the newest block", newest, readHead);

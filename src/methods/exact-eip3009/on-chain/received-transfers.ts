@@ -1,6 +1,5 @@
 import type { ChainQueries, Receipt } from "../../../chain/chain.ts";
-import type { LogPlace } from "../../../chain/log.ts";
-import type { MinedLog } from "../../../chain/log-reader.ts";
+import type { LogPlace, MinedLog } from "../../../chain/log-reader.ts";
 import { readReceiptsAt } from "../../../chain/receipt-reader.ts";
 import { type Address, addressWord, type Hex, sameAddress } from "../../../protocol/hex.ts";
 import type { SettleCall, TransferPlace } from "../../on-chain/settling.ts";

@@ -1,19 +1,26 @@
 import type { Chain, ChainQueries } from "../../../chain/chain.ts";
 import { askViews, expectWord } from "../../../chain/chain-reader.ts";
 import { describeRevert, type Revert } from "../../../chain/revert.ts";
-import { isWord, quantity, readQuantity } from "../../../chain/rpc/read-hex.ts";
 import type { RpcAnswer } from "../../../chain/rpc/rpc.ts";
-import type { ViewCall } from "../../../chain/view-calls.ts";
 import {
   balanceOf,
   hasOperatorRole,
   isBlacklisted,
   isPaused,
   selector,
+  type ViewCall,
   viewGas,
 } from "../../../chain/views.ts";
 import { type Invalid, invalid, type RefusedSituation } from "../../../protocol/catalogue.ts";
-import { type Address, addressWord, type Hex, keccak256Text } from "../../../protocol/hex.ts";
+import {
+  type Address,
+  addressWord,
+  type Hex,
+  isBytes32,
+  keccak256Text,
+  quantity,
+  readQuantity,
+} from "../../../protocol/hex.ts";
 import { type Asset, findAsset } from "../../../protocol/networks.ts";
 import { refusals } from "../../../protocol/refusals.ts";
 import type { SignedPayment } from "../../../protocol/signed-payment.ts";
@@ -208,7 +215,7 @@ export async function askPayerState(
     payerViews(payment).map(async ({ target: to, data }) => {
       // Otherwise a revert: the contract refuses, or lacks the function.
       const { result } = await ask("eth_call", { to, data }, block);
-      return isWord(result) ? result : undefined;
+      return isBytes32(result) ? result : undefined;
     }),
   );
   if (used === undefined || balance === undefined) return undefined;

@@ -1,6 +1,12 @@
 import type { LocalRpc } from "../../../chain/rpc/local-rpc.ts";
-import { readQuantity } from "../../../chain/rpc/read-hex.ts";
-import { type Address, addressWord, type Hex, keccak256, uintWord } from "../../../protocol/hex.ts";
+import {
+  type Address,
+  addressWord,
+  type Hex,
+  keccak256,
+  readQuantity,
+  uintWord,
+} from "../../../protocol/hex.ts";
 import { membersOf } from "../../../util/json.ts";
 import { authorizationStateOf } from "./state.ts";
 

@@ -1,4 +1,4 @@
-import { calldataGas, gasPerByte } from "../../../chain/signing/gas.ts";
+import { calldataGas, gasPerByte } from "../../../chain/fees.ts";
 import type { Hex } from "../../../protocol/hex.ts";
 import type { BatchLimits, SettleCall } from "../../on-chain/settling.ts";
 import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "./calldata.ts";

@@ -2,8 +2,8 @@ import { askViews, type ChainReader } from "../../../chain/chain-reader.ts";
 import { viewGas } from "../../../chain/views.ts";
 import type { Hex } from "../../../protocol/hex.ts";
 import type { SignedPayment } from "../../../protocol/signed-payment.ts";
+import { together } from "../../../util/concurrency.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
-import { together } from "../../../util/together.ts";
 import { withTimeout } from "../../../util/with-timeout.ts";
 import { authorizationStateOf } from "./state.ts";
 

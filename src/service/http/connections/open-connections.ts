@@ -1,5 +1,4 @@
-import type { Socket } from "node:net";
-import { addressGroup } from "../limits/address-group.ts";
+import { isIPv4, isIPv6, type Socket } from "node:net";
 import { currentExchange, onActivity } from "./exchange.ts";
 
 /** How many connections may be open at a time. Beyond that, idle ones are closed for new ones. */
@@ -123,4 +122,49 @@ export function createOpenConnections(limits: ConnectionLimits | undefined): Ope
       for (const socket of busy) if (currentExchange(socket)?.request.complete === false) socket.destroy();
     },
   };
+}
+
+/**
+ * The name under which requests from an address are counted together: the address itself, and for IPv6 its /64, of
+ * which every host has a whole one to choose from. Text that is not an address, which a trusted proxy may pass on, is
+ * "unknown".
+ */
+export function addressGroup(address: string | undefined): string {
+  if (address === undefined) return "unknown";
+  if (isIPv4(address)) return address;
+  if (!isIPv6(address)) return "unknown";
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped !== undefined) return mapped;
+
+  const [start = "", rest] = address.replace(/%.*$/, "").split("::");
+  const head = words(start);
+  const tail = rest === undefined ? [] : words(rest);
+  const zeros = Array<number>(Math.max(0, 8 - head.length - tail.length)).fill(0);
+  const prefix = [...head, ...zeros, ...tail].slice(0, 4);
+  return `${prefix.map((word) => word.toString(16)).join(":")}::/64`;
+}
+
+/** The 16-bit words of a part of an IPv6 address; one written as IPv4 stands for two. */
+function words(text: string): number[] {
+  if (text === "") return [];
+  return text.split(":").flatMap((word) => (word.includes(".") ? [0, 0] : [Number.parseInt(word, 16)]));
+}
+
+/** Each connection costs some KB and a file descriptor, and buyers do not connect to a facilitator themselves. */
+const mostConnections = 10_000;
+
+/**
+ * How many connections a process may have open, by its file descriptors: a quarter of those, 128 at least, are left for
+ * the database and for requests to nodes, without which no connection is of use. One address may take three quarters.
+ */
+export function connectionCapacity(openFiles: number | undefined): ConnectionLimits {
+  const left = openFiles === undefined ? mostConnections : openFiles - Math.max(128, openFiles / 4);
+  const max = Math.max(1, Math.min(mostConnections, Math.floor(left)));
+  return { max, maxPerAddress: Math.ceil(max * 0.75) };
+}
+
+/** The same for a server of this machine, whose callers all have the one address: it may take every place. */
+export function localConnectionCapacity(openFiles: number | undefined): ConnectionLimits {
+  const { max } = connectionCapacity(openFiles);
+  return { max, maxPerAddress: max };
 }

@@ -1,9 +1,10 @@
 import fp from "fastify-plugin";
+import { problemDetails } from "../../../protocol/problems.ts";
 import { followExchange, type HttpExchange } from "../connections/exchange.ts";
-import { answerHalfClosed } from "../connections/half-closed.ts";
-import { closeFurtherSockets } from "../connections/listen.ts";
+import { answerHalfClosed, closeFurtherSockets } from "../connections/listen.ts";
 import { type ConnectionLimits, createOpenConnections } from "../connections/open-connections.ts";
-import type { Timeouts } from "../timeouts.ts";
+import { ProblemError } from "../problems/problem-error.ts";
+import type { Timeouts } from "../server-options.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -59,5 +60,28 @@ export const connections = fp<ConnectionsOptions>(async (app, { limits, timeouts
   app.addHook("onRequest", (request, reply, done) => {
     request.exchange = followExchange(request.raw, reply.raw);
     done();
+  });
+});
+
+/** Refuses new payments while the server closes, and asks clients to close the connection after their answer. */
+export const refuseWhileClosing = fp(async (app) => {
+  let closing = false;
+
+  app.addHook("preClose", async () => {
+    closing = true;
+  });
+
+  app.addHook("onRequest", (request, _reply, done) => {
+    if (closing && request.route.config.operation !== undefined) {
+      throw new ProblemError("shuttingDown", problemDetails.shuttingDown, {
+        retryAfterSeconds: 1,
+      });
+    }
+    done();
+  });
+
+  app.addHook("onSend", (_request, reply, payload, done) => {
+    if (closing) reply.header("connection", "close");
+    done(null, payload);
   });
 });

@@ -1,14 +1,13 @@
-import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
 import { channels } from "../../../observe/channels/channels.ts";
 import { situationOfProblem } from "../../../protocol/catalogue.ts";
 import { problemBody, problemDetails, problemKinds, problemMediaType } from "../../../protocol/problems.ts";
 import { noSuchRoute, shortenPath } from "../../../protocol/routes.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
-import { collectAllowedMethods } from "../problems/allowed-methods.ts";
 import { classify, ProblemError } from "../problems/problem-error.ts";
 import { peekAtBody } from "./read-bodies.ts";
-import { callerRequestId } from "./request-id.ts";
+import { callerRequestId } from "./request-context.ts";
 import { logFieldsOf } from "./request-log.ts";
 
 declare module "fastify" {
@@ -97,4 +96,30 @@ export function answerUnroutable(error: FastifyError, request: FastifyRequest, r
     .header("x-request-id", callerRequestId(request.headers["x-request-id"]) ?? request.id)
     .type(problemMediaType)
     .send(problemBody(problem, { operation: undefined, requestId: request.id, envelope: undefined }));
+}
+
+/** The methods that a path takes; none where there is no such path. */
+export type AllowedMethods = (path: string) => readonly string[];
+
+/** Collects the methods of routes that are registered from now on, except those with a wildcard. */
+export function collectAllowedMethods(app: FastifyInstance): AllowedMethods {
+  const routes = new Map<string, { matches: RegExp; methods: Set<string> }>();
+  app.addHook("onRoute", ({ url, method }) => {
+    if (url.includes("*")) return;
+    const route = routes.get(url) ?? { matches: patternOf(url), methods: new Set<string>() };
+    for (const one of [method].flat()) route.methods.add(one);
+    routes.set(url, route);
+  });
+  return (path) => {
+    const found = [...routes.values()].filter(({ matches }) => matches.test(path));
+    return [...new Set(found.flatMap(({ methods }) => [...methods]))].sort();
+  };
+}
+
+/** `/v1/settlements/:id`, with or without a slash at its end. */
+function patternOf(url: string): RegExp {
+  const parts = url
+    .split("/")
+    .map((part) => (part.startsWith(":") ? "[^/]+" : part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")));
+  return new RegExp(`^${parts.join("/")}/?$`);
 }

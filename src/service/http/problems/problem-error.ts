@@ -1,5 +1,13 @@
-import type { FastifyError } from "fastify";
-import { type ProblemKind, problemDetails, problemKinds } from "../../../protocol/problems.ts";
+import { randomUUID } from "node:crypto";
+import type { Socket } from "node:net";
+import type { ConnectionError, FastifyError } from "fastify";
+import type { ServiceLog } from "../../../observe/log/logger.ts";
+import {
+  answerUnreadableRequest,
+  type ProblemKind,
+  problemDetails,
+  problemKinds,
+} from "../../../protocol/problems.ts";
 import {
   ForbiddenError,
   GasBudgetError,
@@ -7,6 +15,7 @@ import {
   IdentifierReusedError,
   UndeterminedError,
 } from "../../../util/errors.ts";
+import { afterWholeRequests } from "../connections/exchange.ts";
 
 /** A problem as the answer shows it. */
 export type Classified = { kind: ProblemKind; detail: string; retryAfterSeconds?: number | undefined };
@@ -71,4 +80,26 @@ function undetermined(detail: string): Classified {
 
 function statusOf(error: unknown): number | undefined {
   return error instanceof Error && "statusCode" in error ? (error as FastifyError).statusCode : undefined;
+}
+
+/** How long a connection stays open after its last answer, so that the peer can read it. */
+const lingerMs = 500;
+
+/** Connections that got their answer: the parser reports an error for every further byte. */
+const answered = new WeakSet<Socket>();
+
+/**
+ * Answers what is not HTTP, before there is a request: 400, 408 for what comes too slowly, 431 for headers that are too
+ * large. Requests that came in full before it on the connection are answered first; then the connection is closed.
+ */
+export function answerClientError(error: ConnectionError, socket: Socket, log: ServiceLog): void {
+  if (error.code === "ECONNRESET" || answered.has(socket)) return;
+  answered.add(socket);
+  log.debug({ code: error.code }, "not answered: the request is not HTTP, too slow or too large");
+  afterWholeRequests(socket, () => {
+    if (!socket.writable) return;
+    socket.end(answerUnreadableRequest(error.code, randomUUID()));
+    // Destroyed at once, with bytes of the peer unread, the connection would be reset under the answer.
+    setTimeout(() => socket.destroy(), lingerMs).unref();
+  });
 }

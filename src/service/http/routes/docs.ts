@@ -1,6 +1,16 @@
-import type { FastifyPluginAsync } from "fastify";
-import { readApiReference } from "../api-reference.ts";
-import { createStaticFile, immutable, revalidate, type StaticFile } from "../documents/static-file.ts";
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { Readable } from "node:stream";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { promisify } from "node:util";
+import { brotliCompress, brotliDecompress, constants, gzip } from "node:zlib";
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
+import { payloadSchema } from "../../../methods/payment-request-schema.ts";
+import type { NetworkRegistry } from "../../../protocol/networks.ts";
+import { type ApiBeside, describeService } from "../../../protocol/openapi.ts";
+import { KitError } from "../../../util/errors.ts";
+import type { Facilitator } from "../../facilitator/facilitator.ts";
+import { urlsOf } from "../server-options.ts";
 
 /** The page may run its own script, which evaluates code, and may ask this service alone. */
 const pagePolicy =
@@ -48,3 +58,122 @@ async function load(): Promise<Files> {
 function isVersioned(query: unknown, hash: string): boolean {
   return typeof query === "object" && query !== null && "v" in query && query.v === hash;
 }
+
+/** A file that is the same for every caller, held in memory and compressed once per encoding. */
+export type StaticFile = {
+  /** Names the content. */
+  readonly hash: string;
+  /** Answers with the file, or with 304 where the caller has it. */
+  send(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply>;
+};
+
+/** Callers keep the file for ever; for URLs that change with the content. */
+export const immutable = "public, max-age=31536000, immutable";
+/** Callers ask each time whether it is still the same. */
+export const revalidate = "no-cache";
+
+/** Bytes written at a time. Slow readers hold slices of the one buffer, never copies. */
+const partBytes = 64 * 1024;
+
+const compress = {
+  br: (content: Buffer) =>
+    promisify(brotliCompress)(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
+  gzip: (content: Buffer) => promisify(gzip)(content),
+  identity: async (content: Buffer) => content,
+};
+type Encoding = keyof typeof compress;
+
+export function createStaticFile(
+  content: Buffer | string,
+  { type, cacheControl }: { type: string; cacheControl: (request: FastifyRequest) => string },
+): StaticFile {
+  const original = Buffer.from(content);
+  const hash = createHash("sha256").update(original).digest("base64url").slice(0, 16);
+  const encoded: Partial<Record<Encoding, Promise<Buffer>>> = {};
+
+  return {
+    hash,
+    async send(request, reply) {
+      const encoding = chooseEncoding(request.headers["accept-encoding"]?.toString());
+      const etag = `"${hash}-${encoding}"`;
+      reply.headers({ etag, "cache-control": cacheControl(request), vary: "accept-encoding" });
+      if (request.headers["if-none-match"]?.includes(etag)) return reply.code(304).send();
+      encoded[encoding] ??= compress[encoding](original);
+      const body = await encoded[encoding];
+      if (encoding !== "identity") reply.header("content-encoding", encoding);
+      return reply
+        .type(type)
+        .header("content-length", body.length)
+        .send(Readable.from(partsOf(body)));
+    },
+  };
+}
+
+/** Lets other requests run between two parts. */
+async function* partsOf(body: Buffer): AsyncGenerator<Buffer> {
+  for (let start = 0; start < body.length; start += partBytes) {
+    yield body.subarray(start, start + partBytes);
+    await nextTurn();
+  }
+}
+
+/** The smallest encoding that the caller accepts. Without a header it may be any (RFC 9110, 12.5.3), but curl decodes none then. */
+function chooseEncoding(accepted = "identity"): Encoding {
+  const names = accepted
+    .toLowerCase()
+    .split(",")
+    .filter((entry) => !/;\s*q=0(\.0*)?\s*$/.test(entry))
+    .map((entry) => entry.split(";")[0]?.trim());
+  if (names.includes("br")) return "br";
+  return names.includes("gzip") ? "gzip" : "identity";
+}
+
+/** The page of `/docs` and its script, as `npm run build` leaves them. */
+const folder = new URL("../../../../dist/api-reference/", import.meta.url);
+
+/** @throws {KitError} in a checkout that was never built */
+export async function readApiReference(): Promise<{ page: string; script: Buffer }> {
+  try {
+    const [page, script] = await Promise.all([
+      readFile(new URL("index.html", folder), "utf8"),
+      readFile(new URL("scalar.js.br", folder)),
+    ]);
+    return { page, script: await promisify(brotliDecompress)(script) };
+  } catch (cause) {
+    throw new KitError("The page about the API is not built", { cause, hints: ["Build it: npm run build"] });
+  }
+}
+
+/**
+ * `GET /openapi.json`; made when it is first asked for. With an example, which serves once, it is made again for those who
+ * ask after it was there: that takes a question to a node and a signature, which all who wait meanwhile share.
+ */
+export const openApiRoute: FastifyPluginAsync<{
+  knownNetworks: NetworkRegistry;
+  describeBeside?: (() => ApiBeside | Promise<ApiBeside>) | undefined;
+}> = async (app, { knownNetworks, describeBeside }) => {
+  let document: Promise<string> | undefined;
+  let isLasting = false;
+
+  async function describe(): Promise<string> {
+    const beside = await describeBeside?.();
+    isLasting = beside?.example === undefined;
+    return JSON.stringify(describeService(payloadSchema, knownNetworks, beside));
+  }
+
+  app.get("/openapi.json", { config: { countedAs: "documents" } }, async (_request, reply) => {
+    document ??= describe().finally(() => {
+      if (!isLasting) document = undefined;
+    });
+    reply.type("application/json; charset=utf-8");
+    return document;
+  });
+};
+
+/** `GET /supported`: the kinds of payment that are taken. */
+export const supportedRoute: FastifyPluginAsync<{ facilitator: Facilitator }> = async (
+  app,
+  { facilitator },
+) => {
+  for (const url of urlsOf("supported")) app.get(url, () => facilitator.supported());
+};

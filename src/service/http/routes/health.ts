@@ -2,11 +2,11 @@ import type { FastifyPluginAsync } from "fastify";
 import type { NetworkHealth, Readiness } from "../../../protocol/answers.ts";
 import { problemDetails } from "../../../protocol/problems.ts";
 import { routes } from "../../../protocol/routes.ts";
+import { memoizeFor } from "../../../util/cache.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
-import { memoizeFor } from "../../../util/memoize-for.ts";
 import { withTimeout } from "../../../util/with-timeout.ts";
 import { ProblemError } from "../problems/problem-error.ts";
-import { urlsOf } from "./urls.ts";
+import { urlsOf } from "../server-options.ts";
 
 /** The state of every network. Never throws. */
 export type CheckHealth = () => Promise<Readonly<Record<string, NetworkHealth>>>;

@@ -1,0 +1,196 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { NetworkConfig } from "../../config/serve-config.ts";
+import { type Address, type Hex, readQuantity } from "../../protocol/hex.ts";
+import { KitError, UndeterminedError } from "../../util/errors.ts";
+import type { Receipt } from "../chain.ts";
+import {
+  dataFeeCall,
+  estimateFees,
+  type Fees,
+  readDataFee as parseDataFee,
+  pricePerGas,
+  readTip,
+  tipCall,
+} from "../fees.ts";
+import { readReceipt } from "../receipt-reader.ts";
+import { type Head, headCall, readHead } from "../rpc/calls.ts";
+import { describeError } from "../rpc/json-rpc.ts";
+import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
+import type { Signer } from "../signing/signer.ts";
+import { expectAnswer, type OnChain } from "./endpoints.ts";
+import { formatCoins, plural } from "./units.ts";
+
+export type ContractCall = { to: Address; data: Hex };
+
+/** A transaction with what it will cost, in wei. */
+export type PricedTransaction = ContractCall & {
+  /** What the node says it will use. */
+  gas: bigint;
+  /** What it may use. */
+  gasLimit: bigint;
+  price: GasPrice;
+  expectedCost: bigint;
+  highestCost: bigint;
+};
+
+/** How long to wait for a transaction to be mined, milliseconds. */
+const timeoutMs = 180_000;
+
+/**
+ * Asks what a transaction would cost.
+ *
+ * @throws KitError when it would revert
+ */
+export async function priceTransaction(
+  { rpc, network }: OnChain,
+  from: Address,
+  call: ContractCall,
+): Promise<PricedTransaction> {
+  const [price, dataFee, [estimate]] = await Promise.all([
+    readGasPrice(rpc, network),
+    fetchDataFee(rpc, call.data.length / 2),
+    rpc.ask([{ method: "eth_estimateGas", params: [{ from, ...call }] }]),
+  ]);
+  if (estimate?.error !== undefined) {
+    throw new KitError("The transaction would fail", {
+      hints: [`The node says: ${describeError(estimate.error)}`],
+    });
+  }
+  const gas = expectAnswer("an estimate of the gas", estimate, readQuantity);
+  const gasLimit = gas + gas / 4n;
+  return {
+    ...call,
+    gas,
+    gasLimit,
+    price,
+    expectedCost: gas * price.perGas + dataFee,
+    highestCost: gasLimit * price.fees.maxFeePerGas + dataFee,
+  };
+}
+
+/** An account's native balance, in wei. */
+export async function readBalance(rpc: Pick<Rpc, "ask">, account: Address): Promise<bigint> {
+  const [balance] = await rpc.ask([{ method: "eth_getBalance", params: [account, "latest"] }]);
+  return expectAnswer("the balance of the account", balance, readQuantity);
+}
+
+/**
+ * Sends a transaction and waits until it is mined.
+ *
+ * @throws KitError when it cannot be sent, reverts, or is not mined in time; once it may have been sent, with its hash.
+ * The reason of `signal` when that aborts before.
+ */
+export async function sendTransaction(
+  { rpc, network }: OnChain,
+  signer: Signer,
+  transaction: PricedTransaction,
+  signal: AbortSignal,
+): Promise<Receipt> {
+  const { address } = signer;
+  const [balance, latest, pending] = await Promise.all([
+    readBalance(rpc, address),
+    readTransactionCount(rpc, address, "latest"),
+    readTransactionCount(rpc, address, "pending"),
+  ]);
+  if (balance < transaction.highestCost) {
+    throw new KitError(`${address} has too little to pay for the transaction; nothing was sent`, {
+      hints: [
+        `It has ${formatCoins(balance, network)}; send it ${formatCoins(transaction.highestCost - balance, network)} or more.`,
+      ],
+    });
+  }
+  if (pending > latest) {
+    throw new KitError(
+      `${address} has ${plural(pending - latest, "transaction")} under way; nothing was sent`,
+      {
+        hints: ["Run this again when they are mined. A key that deploys should do nothing else."],
+      },
+    );
+  }
+  const { to, data, gasLimit: gas, price } = transaction;
+  signal.throwIfAborted();
+  const { chainId } = network;
+  const { raw, hash } = await signer.signTransaction({
+    chainId,
+    nonce: latest,
+    to,
+    data,
+    gas,
+    ...price.fees,
+  });
+  await broadcast(rpc, raw, hash);
+  const receipt = await waitForReceipt({ rpc, network }, hash, signal);
+  if (!receipt.succeeded) throw new KitError(`The transaction ${hash} was mined and reverted`);
+  return receipt;
+}
+
+/** Sends a signed transaction. That a node refuses it, or does not answer, is no proof that it does not have it. */
+async function broadcast(rpc: Pick<Rpc, "ask">, raw: Hex, hash: Hex): Promise<void> {
+  const [sent] = await askIfReachable(rpc, { method: "eth_sendRawTransaction", params: [raw] });
+  if (sent?.error === undefined) return;
+  const [known] = await askIfReachable(rpc, { method: "eth_getTransactionByHash", params: [hash] });
+  if (known === undefined || known.result) return;
+  throw new KitError("The node refused the transaction", {
+    hints: [`It says: ${describeError(sent.error)}`],
+  });
+}
+
+async function waitForReceipt({ rpc, network }: OnChain, hash: Hex, signal: AbortSignal): Promise<Receipt> {
+  const until = Date.now() + timeoutMs;
+  while (Date.now() < until && !signal.aborted) {
+    const [answer] = await askIfReachable(rpc, { method: "eth_getTransactionReceipt", params: [hash] });
+    const receipt = readReceipt(answer?.result ?? null, hash);
+    if (receipt) return receipt;
+    // Rejects when the signal aborts, which the loop notices.
+    await delay(network.blockTimeMs / 4, undefined, { signal }).catch(() => {});
+  }
+  const why = signal.aborted ? "when you stopped waiting" : `after ${timeoutMs / 1000} s`;
+  throw new KitError(`The transaction ${hash} was sent, and was not mined ${why}`, {
+    hints: ["Run this again later: what was mined by then is found in place."],
+  });
+}
+
+/** Nothing where the node does not answer: what was sent must be followed up all the same. */
+async function askIfReachable(rpc: Pick<Rpc, "ask">, call: RpcCall): Promise<readonly RpcAnswer[]> {
+  try {
+    return await rpc.ask([call]);
+  } catch (error) {
+    if (error instanceof UndeterminedError) return [];
+    throw error;
+  }
+}
+
+async function readTransactionCount(
+  rpc: Pick<Rpc, "ask">,
+  account: Address,
+  block: "latest" | "pending",
+): Promise<number> {
+  const [count] = await rpc.ask([{ method: "eth_getTransactionCount", params: [account, block] }]);
+  return Number(expectAnswer("the number of the account's transactions", count, readQuantity));
+}
+
+/** What gas costs on a network at the moment. */
+export type GasPrice = {
+  head: Head;
+  /** What a transaction offers. */
+  fees: Fees;
+  /** What it pays as long as the base fee stays where it is, in wei per gas. */
+  perGas: bigint;
+};
+
+/** The price of gas now, as the service pays it: with the tip that the node suggests. */
+export async function readGasPrice(rpc: Pick<Rpc, "ask">, network: NetworkConfig): Promise<GasPrice> {
+  const [block, tip] = await rpc.ask([headCall, tipCall]);
+  const head = expectAnswer("the newest block", block, readHead);
+  const fees = estimateFees(head, network, readTip(tip, network));
+  return { head, fees, perGas: pricePerGas(head, fees) };
+}
+
+/**
+ * What the rollup charges for the data of a transaction on top of its gas, in wei, at most; 0 where nothing is charged
+ * for that, and on local chains.
+ */
+export async function fetchDataFee(rpc: Pick<Rpc, "ask">, calldataBytes: number): Promise<bigint> {
+  const [answer] = await rpc.ask([dataFeeCall(calldataBytes)]);
+  return expectAnswer("the data fee", answer, parseDataFee);
+}

@@ -1,0 +1,92 @@
+import { createRequire } from "node:module";
+import { type Address, type Hex, isBytes32, keccakBytes, toHex } from "../../protocol/hex.ts";
+import { readEcdsaSignature } from "../../protocol/signed-payment.ts";
+
+/**
+ * The uncompressed public key (65 bytes) whose key made a signature over a 32-byte digest.
+ *
+ * @param rs r and s, 64 bytes
+ * @returns memory that the next recovery may overwrite
+ * @throws Error when no key can have made it
+ */
+export type RecoverPublicKey = (rs: Uint8Array, recoveryId: 0 | 1, digest: Uint8Array) => Uint8Array;
+
+/** How public keys are recovered in this process. */
+export type Recovery = {
+  /** Whether by libsecp256k1, which takes 0.07 ms, or in JavaScript, which takes some 3 ms. */
+  isNative: boolean;
+  recoverPublicKey: RecoverPublicKey;
+};
+
+const require = createRequire(import.meta.url);
+
+/**
+ * libsecp256k1 where the package brings it for this platform (Linux and Windows on x64, macOS on arm64), or could build
+ * it; otherwise `@noble/curves`. The package's own substitute is `elliptic`, which is as slow and no longer maintained:
+ * so its binding is loaded by itself.
+ */
+export function loadRecovery(load = loadNative): Recovery {
+  try {
+    return { isNative: true, recoverPublicKey: load() };
+  } catch {
+    return { isNative: false, recoverPublicKey: loadNoble() };
+  }
+}
+
+/** @throws Error where there is no binding for the platform */
+function loadNative(): RecoverPublicKey {
+  const native: Pick<typeof import("secp256k1"), "ecdsaRecover"> = require("secp256k1/bindings.js");
+  // One for all: memory of more than 64 bytes is outside of the heap, and has to be found and given back.
+  const publicKey = new Uint8Array(65);
+  return (rs, recoveryId, digest) => native.ecdsaRecover(rs, recoveryId, digest, false, publicKey);
+}
+
+function loadNoble(): RecoverPublicKey {
+  const { secp256k1 }: typeof import("@noble/curves/secp256k1") = require("@noble/curves/secp256k1");
+  return (rs, recoveryId, digest) =>
+    secp256k1.Signature.fromCompact(rs).addRecoveryBit(recoveryId).recoverPublicKey(digest).toRawBytes(false);
+}
+
+const recovery = loadRecovery();
+
+/**
+ * Whether signatures are recovered by libsecp256k1. Where it is missing, each verify takes some 3 ms of CPU instead of
+ * 0.1: `serve` and `doctor` say so.
+ */
+export const isRecoveryNative = recovery.isNative;
+
+/**
+ * The address whose key made a plain ECDSA signature over a 32-byte digest, in lower case; undefined when the
+ * signature is none that the token could accept: see {@link readEcdsaSignature}, or r or s zero or out of range. Never
+ * throws.
+ *
+ * What the token itself gets must go through {@link normaliseSignature} first.
+ */
+export function recoverSigner(digest: Hex, signature: Hex): Address | undefined {
+  const ecdsa = readEcdsaSignature(signature);
+  if (ecdsa === undefined || !isBytes32(digest)) return undefined;
+  try {
+    const publicKey = recovery.recoverPublicKey(
+      Buffer.from(ecdsa.rs, "hex"),
+      ecdsa.recoveryId,
+      Buffer.from(digest.slice(2), "hex"),
+    );
+    // Without the first byte, which says that the key is not compressed.
+    return toHex(keccakBytes(publicKey.subarray(1)).subarray(12));
+  } catch {
+    // r or s out of range, or r of no point on the curve: the signature of no key.
+    return undefined;
+  }
+}
+
+/**
+ * The same signature with v 27 or 28, as USDC wants it; what is no plain signature stays as it is.
+ *
+ * Only for signatures that {@link recoverSigner} recovered to the payer. To a contract wallet the last byte may mean
+ * something else: a Safe reads 0 and 1 as kinds of signature.
+ */
+export function normaliseSignature(signature: Hex): Hex {
+  const ecdsa = readEcdsaSignature(signature);
+  if (ecdsa === undefined) return signature;
+  return `0x${ecdsa.rs}${ecdsa.recoveryId === 0 ? "1b" : "1c"}`;
+}

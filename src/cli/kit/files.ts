@@ -1,0 +1,113 @@
+import { accessSync, constants, createReadStream, statSync } from "node:fs";
+import { open, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Readable } from "node:stream";
+import { ConfigurationError, type ConfigurationProblem, KitError } from "../../util/errors.ts";
+
+const mebibyte = 1_048_576;
+
+/**
+ * Reads a text file, and no more of it than it may hold: a file that is named by mistake may be of any size, and a device
+ * never ends.
+ *
+ * @param what what such a file is, with its article: `a capture`
+ * @throws {KitError} when it cannot be read, or is longer
+ */
+export async function readInputFile(
+  file: string,
+  { most, what }: { most: number; what: string },
+): Promise<string> {
+  try {
+    // The last byte read is the one too many.
+    return await readText(createReadStream(file, { end: most }), { most, what, name: file });
+  } catch (cause) {
+    if (cause instanceof KitError) throw cause;
+    throw new KitError(`${file} cannot be read`, { cause });
+  }
+}
+
+/**
+ * Reads a text from a stream, and ends it where that is longer than it may be.
+ *
+ * @param name of the stream, for the error
+ * @throws {KitError} when it is longer
+ */
+export async function readText(
+  stream: Readable,
+  { most, what, name }: { most: number; what: string; name: string },
+): Promise<string> {
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of stream) {
+    parts.push(Buffer.from(part));
+    length += part.length;
+    if (length > most) {
+      throw new KitError(`${name} is longer than ${what}: more than ${Math.floor(most / mebibyte)} MiB`);
+    }
+  }
+  return Buffer.concat(parts).toString();
+}
+
+/**
+ * Requires that files can be written, before the work whose outcome goes there.
+ *
+ * @param files by the options that name them, without dashes
+ * @throws {ConfigurationError} with each file that cannot be
+ */
+export function requireWritable(files: Readonly<Record<string, string | undefined>>): void {
+  const problems = Object.entries(files).flatMap(([option, file]): ConfigurationProblem[] => {
+    const problem = file === undefined ? undefined : whyNotWritable(file);
+    return problem === undefined ? [] : [{ name: `--${option}`, problem }];
+  });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+}
+
+/**
+ * Writes the outcome of a command to a file, where one is named.
+ *
+ * @throws {KitError} when it cannot be written
+ */
+export async function writeOutput(file: string | undefined, render: () => string): Promise<void> {
+  if (file === undefined) return;
+  await orExplain(file, () => writeFile(file, render()));
+}
+
+/**
+ * Writes a file that no other user of the machine may read, whoever could read it before.
+ *
+ * @throws {KitError} when it cannot be written
+ */
+export async function writePrivateFile(file: string, text: string): Promise<void> {
+  await orExplain(file, async () => {
+    await using handle = await open(file, "w", ownerOnly);
+    // Of a file that was there; a device has no owner who could.
+    if ((await handle.stat()).isFile()) await handle.chmod(ownerOnly);
+    await handle.writeFile(text);
+  });
+}
+
+const ownerOnly = 0o600;
+
+async function orExplain(file: string, write: () => Promise<void>): Promise<void> {
+  try {
+    await write();
+  } catch (cause) {
+    throw new KitError(`${file} could not be written`, { cause });
+  }
+}
+
+function whyNotWritable(file: string): string | undefined {
+  const folder = dirname(file);
+  try {
+    if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) {
+      return `there is no folder ${folder}`;
+    }
+    const found = statSync(file, { throwIfNoEntry: false });
+    if (found?.isDirectory() === true) return `${file} is a folder`;
+    accessSync(found === undefined ? folder : file, constants.W_OK);
+    return undefined;
+  } catch {
+    // Also a name that is too long, and a folder that may not be looked into.
+    return `${file} cannot be written`;
+  }
+}

@@ -1,0 +1,248 @@
+import { sql } from "kysely";
+import { initial, type Migration } from "./initial-migration.ts";
+
+export const operations: Migration = {
+  name: "0002-operations",
+  summary: "what several instances share; limits, an audit trail and listings for organizations",
+
+  async up(db) {
+    // A row that a claim updates before it looks at what a payer's balance backs: claims of one payer take turns.
+    await db.schema
+      .createTable("accounts")
+      .addColumn("chain_id", "bigint", (column) => column.notNull())
+      .addColumn("asset", "text", (column) => column.notNull())
+      .addColumn("payer", "text", (column) => column.notNull())
+      .addColumn("claimed_at", "bigint", (column) => column.notNull())
+      .addPrimaryKeyConstraint("accounts_key", ["chain_id", "asset", "payer"])
+      .execute();
+
+    // On Postgres: see postgres/commits.ts.
+    await db.schema
+      .createTable("commits")
+      .addColumn("id", "text", (column) => column.primaryKey())
+      .addColumn("fenced", "integer", (column) => column.notNull())
+      .addColumn("at", "bigint", (column) => column.notNull())
+      .execute();
+
+    await db.schema.alterTable("recipients").addColumn("minimum_amount", "text").execute();
+    await db.schema.alterTable("recipients").addColumn("daily_gas_budget", "text").execute();
+    await db.schema
+      .createTable("gas_spending")
+      .addColumn("organization_id", "text", (column) => column.notNull())
+      .addColumn("network", "text", (column) => column.notNull())
+      .addColumn("day", "bigint", (column) => column.notNull())
+      // In gwei: a day's sum in wei may need more than 64 bits.
+      .addColumn("gwei", "bigint", (column) => column.notNull())
+      .addPrimaryKeyConstraint("gas_spending_key", ["organization_id", "network", "day"])
+      .execute();
+
+    await db.schema
+      .alterTable("organizations")
+      .addColumn("changes", "bigint", (column) => column.notNull().defaultTo(0))
+      .execute();
+    await db.schema
+      .createTable("audit")
+      .addColumn("organization_id", "text", (column) => column.notNull().references("organizations.id"))
+      .addColumn("change", "bigint", (column) => column.notNull())
+      .addColumn("at", "bigint", (column) => column.notNull())
+      .addColumn("actor", "text", (column) => column.notNull())
+      .addColumn("action", "text", (column) => column.notNull())
+      .addColumn("details", "text", (column) => column.notNull())
+      .addPrimaryKeyConstraint("audit_key", ["organization_id", "change"])
+      .execute();
+    await db.schema.alterTable("api_keys").addColumn("replaced_by", "text").execute();
+
+    // What people have said about an operator's txNonces.
+    await db.schema
+      .createTable("operator_changes")
+      .addColumn("chain_id", "bigint", (column) => column.notNull())
+      .addColumn("operator", "text", (column) => column.notNull())
+      .addColumn("at", "bigint", (column) => column.notNull())
+      .addColumn("actor", "text", (column) => column.notNull())
+      .addColumn("from_tx_nonce", "bigint", (column) => column.notNull())
+      .addColumn("to_tx_nonce", "bigint", (column) => column.notNull())
+      .addPrimaryKeyConstraint("operator_changes_key", ["chain_id", "operator", "to_tx_nonce"])
+      .execute();
+
+    // Listings go by time, newest first, of one organization or of all.
+    await db.schema
+      .createIndex("settlements_of_organization")
+      .on("settlements")
+      .columns(["organization_id", "claimed_at", "id"])
+      .execute();
+    await db.schema
+      .createIndex("settlements_unfinished")
+      .on("settlements")
+      .columns(["organization_id", "network"])
+      .where(sql.ref("state"), "=", sql.lit("submitted"))
+      .execute();
+    await db.schema
+      .createIndex("settlements_by_time")
+      .on("settlements")
+      .columns(["claimed_at", "id"])
+      .execute();
+  },
+};
+
+const listings: Migration = {
+  name: "0003-listings",
+  summary:
+    "indexes for listing an organization's settlements by network, by payer, and those that are not settled",
+
+  async up(db) {
+    for (const [name, column] of [
+      ["settlements_by_network", "network"],
+      ["settlements_by_payer", "payer"],
+    ] as const) {
+      await db.schema
+        .createIndex(name)
+        .on("settlements")
+        .columns(["organization_id", column, "claimed_at", "id"])
+        .execute();
+    }
+    // Nearly all are settled; finding one of those takes no index.
+    await db.schema
+      .createIndex("settlements_not_settled")
+      .on("settlements")
+      .columns(["organization_id", "state", "claimed_at", "id"])
+      .where(sql.ref("state"), "<>", sql.lit("settled"))
+      .execute();
+  },
+};
+
+const pepper: Migration = {
+  name: "0004-pepper",
+  summary: "which pepper the API keys are hashed with, so that a wrong one is noticed",
+
+  async up(db) {
+    // One row at most.
+    await db.schema
+      .createTable("pepper")
+      .addColumn("id", "integer", (column) => column.primaryKey())
+      .addColumn("hmac", "text", (column) => column.notNull())
+      .addColumn("set_at", "bigint", (column) => column.notNull())
+      .execute();
+  },
+};
+
+const resources: Migration = {
+  name: "0005-resources",
+  summary: "what organizations were paid for, where DISCOVERY is on",
+
+  async up(db) {
+    await db.schema
+      .createTable("resources")
+      .addColumn("organization_id", "text", (column) => column.notNull())
+      .addColumn("resource_key", "text", (column) => column.notNull())
+      .addColumn("document", "text", (column) => column.notNull())
+      .addColumn("updated_at", "bigint", (column) => column.notNull())
+      .addPrimaryKeyConstraint("resources_pkey", ["organization_id", "resource_key"])
+      .execute();
+    await db.schema
+      .createIndex("resources_by_time")
+      .on("resources")
+      .columns(["organization_id", "updated_at"])
+      .execute();
+  },
+};
+
+const payers: Migration = {
+  name: "0006-payers",
+  summary:
+    "an index for listing a payer's settlements of all organizations, in place of the one by organization",
+
+  async up(db) {
+    await db.schema.dropIndex("settlements_by_payer").execute();
+    // By payer first: of one organization it finds as much, and it tells which organizations a payer has paid.
+    await db.schema
+      .createIndex("settlements_by_payer")
+      .on("settlements")
+      .columns(["payer", "organization_id", "claimed_at", "id"])
+      .execute();
+  },
+};
+
+const payerCode: Migration = {
+  name: "0007-payer-code",
+  summary: "which code payers have, what settling for payers with code costs, and who refuses them",
+
+  async up(db) {
+    await db.schema.alterTable("settlements").addColumn("payer_code", "text").execute();
+    await db.schema
+      .alterTable("gas_spending")
+      .addColumn("gwei_with_code", "bigint", (column) => column.notNull().defaultTo(0))
+      .execute();
+    await db.schema
+      .alterTable("recipients")
+      .addColumn("refuse_payers_with_code", "integer", (column) => column.notNull().defaultTo(0))
+      .execute();
+    // How settles of payers with one code went lately, and of an organization's payers with code.
+    await db.schema
+      .createIndex("settlements_by_payer_code")
+      .on("settlements")
+      .columns(["chain_id", "payer_code", "state", "concluded_at"])
+      .where(sql.ref("payer_code"), "is not", null)
+      .execute();
+    await db.schema
+      .createIndex("settlements_with_payer_code")
+      .on("settlements")
+      .columns(["organization_id", "network", "state", "concluded_at"])
+      .where(sql.ref("payer_code"), "is not", null)
+      .execute();
+  },
+};
+
+/** Whole numbers of so many digits are exact in the arithmetic of every database. */
+const exactDigits = 15;
+
+const methods: Migration = {
+  name: "0008-methods",
+  summary: "how each payment was paid, in words that fit every way to pay",
+
+  async up(db) {
+    await db.schema.alterTable("settlements").renameColumn("authorization_nonce", "nonce").execute();
+    await db.schema.alterTable("settlements").renameColumn("value", "amount").execute();
+    await db.schema.alterTable("settlements").renameColumn("valid_after", "valid_first").execute();
+    await db.schema.alterTable("settlements").renameColumn("valid_before", "valid_last").execute();
+    await db.schema
+      .alterTable("settlements")
+      .addColumn("method", "text", (column) => column.notNull().defaultTo("exact-eip3009"))
+      .execute();
+    await db.schema
+      .alterTable("settlements")
+      .addColumn("nonce_space", "text", (column) => column.notNull().defaultTo(""))
+      .execute();
+    await db.schema.alterTable("settlements").addColumn("payload", "text").execute();
+
+    // The bounds were those of EIP-3009, which are outside of the window that they bound.
+    await sql`
+      UPDATE settlements SET
+        nonce_space = asset,
+        valid_first = CAST(CAST(valid_first AS numeric) + 1 AS text),
+        valid_last = CAST(CAST(valid_last AS numeric) - 1 AS text)
+      WHERE length(valid_first) <= ${sql.lit(exactDigits)} AND length(valid_last) <= ${sql.lit(exactDigits)}
+    `.execute(db);
+    type Row = { id: string; valid_first: string; valid_last: string };
+    const left = await sql<Row>`
+      SELECT id, valid_first, valid_last FROM settlements WHERE nonce_space = ''
+    `.execute(db);
+    for (const { id, valid_first, valid_last } of left.rows) {
+      const [first, last] = [`${BigInt(valid_first) + 1n}`, `${BigInt(valid_last) - 1n}`];
+      await sql`
+        UPDATE settlements SET nonce_space = asset, valid_first = ${first}, valid_last = ${last} WHERE id = ${id}
+      `.execute(db);
+    }
+  },
+};
+
+/** Every migration, in order. */
+export const migrations: readonly Migration[] = [
+  initial,
+  operations,
+  listings,
+  pepper,
+  resources,
+  payers,
+  payerCode,
+  methods,
+];

@@ -1,0 +1,170 @@
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type QueryResult,
+  SelectQueryNode,
+} from "kysely";
+import { UndeterminedError } from "../../../util/errors.ts";
+import { countUsers, type PipelinedConnection } from "../database.ts";
+import { UnansweredError, UndoneError, untilDone } from "../transactions.ts";
+import { createCommitMarks } from "./commits.ts";
+import { LostConnectionError, type PostgresConnections, type PostgresResult } from "./postgres-connection.ts";
+import { beginPostgresTransaction, type PostgresTransaction } from "./postgres-transaction.ts";
+
+/** How long the answer to a statement may take, in milliseconds. */
+const statementTimeoutMs = 10_000;
+/** The same for an urgent one, which is tried again on a new connection: most of a lease must be left by then. */
+const urgentTimeoutMs = 3_000;
+
+/**
+ * Kysely's dialect for Postgres by `pg`. Beside what Kysely's own has it
+ * - keeps nothing in a session, so that a pooler in between may give every transaction another one: no advisory locks,
+ *   no named statements, and settings by SET LOCAL alone;
+ * - says of a failure whether the work has happened: see transactions.ts;
+ * - looks a commit up whose answer was lost;
+ * - sends statements without waiting for one another's answers.
+ *
+ * It owns the connections: destroying the Kysely instance closes them. Those for urgent statements are apart: in a network
+ * that swallows packets, all others are waited for, and those who wait for a turn with them wait several times as long.
+ */
+export function createPostgresDialect(
+  connections: PostgresConnections,
+  urgentConnections: PostgresConnections,
+): Dialect {
+  return {
+    createDriver: () => createDriver(connections, urgentConnections),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
+    createIntrospector: (db) => new PostgresIntrospector(db),
+    createAdapter: () => ({
+      supportsMultipleConnections: true,
+      supportsCreateIfNotExists: true,
+      supportsTransactionalDdl: true,
+      supportsReturning: true,
+      // Our migrations lock by a row: see migrate.ts.
+      acquireMigrationLock: async () => {},
+      releaseMigrationLock: async () => {},
+    }),
+  };
+}
+
+/**
+ * A connection as Kysely sees it: a handle, with the transaction it is in, if any, and those of its statements whose
+ * answers only the commit waits for.
+ */
+type Handle = PipelinedConnection & {
+  transaction: PostgresTransaction | null;
+  unanswered: Promise<unknown>[];
+};
+
+function createDriver(connections: PostgresConnections, urgentConnections: PostgresConnections): Driver {
+  const marks = createCommitMarks(connections);
+  const users = countUsers();
+  const handles = new WeakMap<DatabaseConnection, Handle>();
+
+  function handleOf(connection: DatabaseConnection): Handle {
+    const handle = handles.get(connection);
+    if (handle === undefined) throw new Error("This connection is of another driver");
+    return handle;
+  }
+
+  function createHandle(): Handle {
+    const handle: Handle = {
+      transaction: null,
+      unanswered: [],
+      async executeQuery<R>({ sql, parameters, query }: CompiledQuery): Promise<QueryResult<R>> {
+        const runOnce = () =>
+          runAlone(
+            connections,
+            { sql, parameters, readsOnly: SelectQueryNode.is(query) },
+            statementTimeoutMs,
+          );
+        const { rows, changes } = await (handle.transaction === null
+          ? untilDone(runOnce)
+          : handle.transaction.run(sql, parameters));
+        // Kysely's contract: the rows have the shape of the query's type, which the schema types vouch for.
+        return { rows: rows as R[], ...(changes === undefined ? {} : { numAffectedRows: changes }) };
+      },
+      sendUnanswered({ sql, parameters }) {
+        if (handle.transaction === null) throw new Error("Only a transaction can wait for it");
+        const answer = handle.transaction.run(sql, parameters);
+        answer.catch(() => {}); // the commit says it
+        handle.unanswered.push(answer);
+      },
+      async runUrgently({ sql, parameters }) {
+        await runAlone(urgentConnections, { sql, parameters, readsOnly: false }, urgentTimeoutMs);
+      },
+      // biome-ignore lint/correctness/useYield: it only ever throws
+      async *streamQuery() {
+        throw new Error("Streaming is not supported: it would occupy a connection for as long as it is read");
+      },
+    };
+    handles.set(handle, handle);
+    return handle;
+  }
+
+  return {
+    init: async () => {},
+    async acquireConnection() {
+      users.enter();
+      return createHandle();
+    },
+    releaseConnection: async () => users.leave(),
+    async beginTransaction(connection, settings) {
+      handleOf(connection).transaction = await beginPostgresTransaction(connections, marks, settings);
+    },
+    // Where it throws, Kysely rolls back what is still open.
+    async commitTransaction(connection) {
+      const handle = handleOf(connection);
+      const unanswered = handle.unanswered.splice(0);
+      try {
+        await handle.transaction?.commit();
+      } catch (error) {
+        throw await whyUndone(error, unanswered);
+      }
+      handle.transaction = null;
+    },
+    async rollbackTransaction(connection) {
+      const handle = handleOf(connection);
+      try {
+        await handle.transaction?.rollback();
+      } finally {
+        handle.transaction = null;
+        handle.unanswered.length = 0;
+      }
+    },
+    async destroy() {
+      await users.gone();
+      await Promise.all([connections.close(), urgentConnections.close()]);
+    },
+  };
+}
+
+/** Runs a statement once, outside of transactions. One that only reads may be repeated when its connection was lost. */
+async function runAlone(
+  connections: PostgresConnections,
+  { sql, parameters, readsOnly }: { sql: string; parameters: readonly unknown[]; readsOnly: boolean },
+  timeoutMs: number,
+): Promise<PostgresResult> {
+  const connection = await connections.take();
+  try {
+    return await connection.run(sql, parameters, timeoutMs);
+  } catch (error) {
+    if (!(error instanceof LostConnectionError)) throw error;
+    const Lost = readsOnly ? UndoneError : UnansweredError;
+    throw new Lost("The database did not answer", { cause: error });
+  } finally {
+    connection.release();
+  }
+}
+
+/** Why a transaction was not committed: by the statement that failed, where the server says no more than that one did. */
+async function whyUndone(error: unknown, unanswered: readonly Promise<unknown>[]): Promise<unknown> {
+  // The connection was lost, or the database is in trouble. What it kept is known to the commit alone.
+  if (error instanceof UndeterminedError) return error;
+  const answers = await Promise.allSettled(unanswered);
+  return answers.find((answer) => answer.status === "rejected")?.reason ?? error;
+}

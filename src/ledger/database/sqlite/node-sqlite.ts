@@ -1,0 +1,114 @@
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
+// Imported, not global: a test that installs fake timers must not stop its database.
+import { setTimeout as delay } from "node:timers/promises";
+import type { SqliteDatabase, SqliteStatement } from "kysely";
+import { UndeterminedError } from "../../../util/errors.ts";
+
+/** Distinct statements kept prepared; preparing one costs more than running it. */
+const preparedStatements = 256;
+
+/** An open file as Kysely's dialect uses it. Its errors say what is wrong with the file or its disk. */
+export function adaptNodeSqlite(file: DatabaseSync): SqliteDatabase {
+  const prepared = new Map<string, SqliteStatement>();
+
+  function prepare(sql: string): SqliteStatement {
+    const statement = file.prepare(sql);
+    return {
+      reader: statement.columns().length > 0,
+      all: (parameters) => explaining(() => statement.all(...parameters.map(toSqliteValue))),
+      run: (parameters) => explaining(() => statement.run(...parameters.map(toSqliteValue))),
+      iterate: (parameters) => statement.iterate(...parameters.map(toSqliteValue)),
+    };
+  }
+
+  return {
+    prepare(sql) {
+      let statement = prepared.get(sql);
+      if (statement === undefined) {
+        statement = explaining(() => prepare(sql));
+        prepared.set(sql, statement);
+        const [oldest] = prepared.keys();
+        if (prepared.size > preparedStatements && oldest !== undefined) prepared.delete(oldest);
+      }
+      return statement;
+    },
+    close: () => file.close(),
+  };
+}
+
+function toSqliteValue(value: unknown): SQLInputValue {
+  switch (typeof value) {
+    case "string":
+    case "number":
+    case "bigint":
+      return value;
+    default:
+      if (value === null || value instanceof Uint8Array) return value;
+      throw new TypeError(`SQLite cannot store a value of type ${typeof value}`);
+  }
+}
+
+/**
+ * Tries again while another process, or another connection of this one, holds SQLite's lock, until `deadline` in the
+ * time of `performance.now()`. SQLite's own busy timeout would stop this whole process meanwhile, and for good where
+ * the holder is in this very process.
+ *
+ * @throws UndeterminedError when the lock was not given up in time.
+ */
+export async function whileLocked<T>(deadline: number, work: () => Promise<T>): Promise<T> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isLocked(error)) throw error;
+      if (performance.now() > deadline) {
+        throw new UndeterminedError("The database is in use by another process", {
+          cause: error,
+          hints: ["It has held the write lock for too long: see which process has the file open."],
+        });
+      }
+      await delay(Math.min(1 + attempt, 10));
+    }
+  }
+}
+
+const sqliteBusy = 5;
+
+export function isLocked(error: unknown): boolean {
+  return sqliteErrorCode(error) === sqliteBusy;
+}
+
+/** The result code of an SQLite error, without the upper bytes, which say more; undefined for other errors. */
+function sqliteErrorCode(error: unknown): number | undefined {
+  return error instanceof Error && "errcode" in error && typeof error.errcode === "number"
+    ? error.errcode & 0xff
+    : undefined;
+}
+
+/** What is wrong with the file or its disk, and what to do, by SQLite's result code. */
+const fileProblems: Readonly<Record<number, readonly [problem: string, advice: string]>> = {
+  // SQLITE_READONLY
+  8: [
+    "The database file cannot be written",
+    "This user may not write it or its folder, or the disk is mounted read-only.",
+  ],
+  // SQLITE_IOERR
+  10: ["The disk of the database failed", "The log of the system says more."],
+  // SQLITE_CORRUPT
+  11: ["The database file is damaged", "Stop the service and restore the last backup."],
+  // SQLITE_FULL
+  13: ["The disk of the database is full", "Make room; the service goes on by itself."],
+  // SQLITE_CANTOPEN
+  14: ["The database file cannot be opened", "Look whether it and its folder are still there."],
+};
+
+/** Runs a call of `node:sqlite`, whose error says what is wrong with the file; any other error stays as it is. */
+function explaining<T>(call: () => T): T {
+  try {
+    return call();
+  } catch (error) {
+    const [problem, advice] = fileProblems[sqliteErrorCode(error) ?? 0] ?? [];
+    if (problem === undefined || advice === undefined) throw error;
+    throw new UndeterminedError(problem, { cause: error, hints: [advice] });
+  }
+}

@@ -1,0 +1,89 @@
+import { explainFailure } from "../../chain/deploy/endpoints.ts";
+import type { Database } from "../../ledger/database/database.ts";
+import { migrate, pendingMigrations } from "../../ledger/database/migrate.ts";
+import { openDatabase } from "../../ledger/database/open-database.ts";
+import { findPlainTextHost } from "../../ledger/database/postgres/open-postgres.ts";
+import { isMissingFile } from "../../ledger/database/sqlite/open-sqlite.ts";
+import { KitError } from "../../util/errors.ts";
+import { self } from "../../util/self-command.ts";
+import { type Check, failed, ok, warning } from "./check.ts";
+
+/** The state of a database: `ready` for this version, `behind` it, missing, or unusable for a reason. */
+export type DatabaseState =
+  | { kind: "ready"; db: Database }
+  | { kind: "behind"; pending: readonly string[] }
+  | { kind: "missing" }
+  | { kind: "unreadable"; reason: string };
+
+/** Opens a database without changing it. The caller must close a `ready` one. */
+export async function openAsIs(url: string): Promise<DatabaseState> {
+  if (isMissingFile(url)) return { kind: "missing" };
+  let db: Database | undefined;
+  try {
+    db = await openDatabase({ url });
+    const pending = await pendingMigrations(db);
+    if (pending.length === 0) return { kind: "ready", db };
+    await db.destroy();
+    return { kind: "behind", pending: pending.map(({ name }) => name) };
+  } catch (error) {
+    await db?.destroy();
+    return { kind: "unreadable", reason: explainFailure(error) };
+  }
+}
+
+/**
+ * Opens a database that must exist and be up to date.
+ *
+ * @param onMigrated if given, a database that is behind or missing is migrated, and this is called with the applied
+ * migrations
+ * @throws KitError when it cannot be used, with what to do about it
+ */
+export async function openReady(
+  url: string,
+  onMigrated?: (migrations: readonly string[]) => void,
+): Promise<Database> {
+  const state = await openAsIs(url);
+  if (state.kind === "ready") return state.db;
+  if (state.kind === "unreadable" || onMigrated === undefined) {
+    const { detail, advice } = checkDatabase(url, state);
+    throw new KitError(`The database cannot be used: ${detail}`, {
+      hints: advice === undefined ? [] : [advice],
+    });
+  }
+  const db = await openDatabase({ url });
+  try {
+    onMigrated((await migrate(db)).map(({ name }) => name));
+    return db;
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+}
+
+/** The state of a database as a check. The URL is not shown, since it may contain a password. */
+export function checkDatabase(url: string, state: DatabaseState): Check {
+  const what = url.startsWith("sqlite:") ? `SQLite, ${url.slice("sqlite:".length)}` : "Postgres";
+  const advice = `Run ${self} migrate, or start with ${self} serve --migrate.`;
+  switch (state.kind) {
+    case "ready":
+      return ok("database", `${what}: up to date`);
+    case "behind":
+      return failed("database", `${what}: behind this version by ${state.pending.join(", ")}`, { advice });
+    case "missing":
+      return failed("database", `${what}: does not exist yet`, { advice });
+    case "unreadable":
+      return failed("database", state.reason, {
+        advice: "Check DATABASE_URL, and that this machine and user may use it.",
+      });
+  }
+}
+
+/** A warning of a Postgres on another machine that is reached without TLS; null for any other database. */
+export async function warnOfPlainText(url: string): Promise<Check | null> {
+  if ((await findPlainTextHost(url)) === null) return null;
+  return warning(
+    "database",
+    "Postgres is on another machine and not reached by TLS: its password and payments can be read on the way",
+    "Add sslmode=verify-full to the parameters of DATABASE_URL.",
+  );
+}

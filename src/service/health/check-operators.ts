@@ -1,0 +1,229 @@
+import { expectAnswer, explainFailure } from "../../chain/deploy/endpoints.ts";
+import { formatCoins, formatCount, formatGwei } from "../../chain/deploy/units.ts";
+import { dataFeeCall, estimateFees, pricePerGas, readDataFee, readTip, tipCall } from "../../chain/fees.ts";
+import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
+import type { Signer } from "../../chain/signing/signer.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
+import {
+  exactEip3009Recovery as recovery,
+  exactEip3009Settling as settling,
+} from "../../methods/exact-eip3009/on-chain/settling.ts";
+import type { SettleCall } from "../../methods/on-chain/settling.ts";
+import { type Address, readQuantity } from "../../protocol/hex.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import { self } from "../../util/self-command.ts";
+import {
+  type Accounts,
+  type Check,
+  type CheckContext,
+  failed,
+  type NetworkCheck,
+  ok,
+  warning,
+} from "./check.ts";
+
+const plurals = { settlement: "settlements", recovery: "recoveries" };
+
+/** An operator that can pay for fewer settlements gets a warning. */
+const usualGasHorizonPayments = 500n;
+
+/** An account, and the transactions that it pays for. */
+type GasPayer = { account: Address; pays: "settlement" | "recovery" };
+
+/** Checks the price of gas, and how many settlements each operator, and recoveries the recoverer, can pay for. */
+export const gasMoneyCheck: NetworkCheck = {
+  name: "gas money",
+  required: false,
+  calls: (context) => [
+    tipCall,
+    dataFeeCall(settling.usual.bytes),
+    ...gasPayersOf(context).map(({ account }) => ({ method: "eth_getBalance", params: [account, "latest"] })),
+  ],
+  read([tip, dataFeeAnswer, ...balances], context) {
+    const { network, head } = context;
+    const fees = estimateFees(head, network, readTip(tip, network));
+    const dataFee = expectAnswer("the data fee", dataFeeAnswer, readDataFee);
+    const sample = samplePayment(network);
+    const usualGas = { settlement: settling.usual.gas, recovery: recovery.usualGas };
+    // The gas limits that the balance must cover before the service signs and a node accepts a transaction.
+    const gas = {
+      settlement: settling.transaction([sample], network).gas,
+      recovery: recovery.transaction(sample, network).gas,
+    };
+    return [
+      checkFee(network, head.baseFeePerGas),
+      ...gasPayersOf(context).map((payer, index) => {
+        const balance = expectAnswer("the balance of the account", balances[index], readQuantity);
+        const cost = usualGas[payer.pays] * pricePerGas(head, fees) + dataFee;
+        const deposit = gas[payer.pays] * fees.maxFeePerGas + dataFee;
+        return checkBalance(network, payer, { balance, cost, deposit });
+      }),
+    ];
+  },
+};
+
+function gasPayersOf({ operators, recoverer }: Accounts): readonly GasPayer[] {
+  const payers = operators.map((account): GasPayer => ({ account, pays: "settlement" }));
+  return recoverer === undefined ? payers : [...payers, { account: recoverer, pays: "recovery" }];
+}
+
+/** Whether a check warns of an operator's gas money. */
+export function warnsOfGasMoney({ name, status }: Check): boolean {
+  return name === gasMoneyCheck.name && status === "warning";
+}
+
+/**
+ * All in wei: the account's balance, the expected cost of a transaction, and the maximum that its balance must cover.
+ */
+type GasMoney = { balance: bigint; cost: bigint; deposit: bigint };
+
+function checkBalance(network: NetworkConfig, { account, pays }: GasPayer, money: GasMoney): Check {
+  const { gasHorizonPayments = usualGasHorizonPayments } = network;
+  const { balance, cost, deposit } = money;
+  const has = `${formatCoins(balance, network)} of ${account}`;
+  if (balance < deposit) {
+    const detail = `${has} does not cover one ${pays}, which needs ${formatCoins(deposit, network)} at hand`;
+    const advice = `Send it ${network.nativeCoin} on ${network.name}.`;
+    return failed("gas money", detail, { advice, account });
+  }
+  const count = balance / (cost === 0n ? 1n : cost);
+  const detail = `${has} buys ${formatCount(count)} ${plurals[pays]} at ${formatCoins(cost, network)} each`;
+  // Recoveries are rare, so being able to pay for one is enough.
+  return pays === "settlement" && count < gasHorizonPayments
+    ? warning("gas money", detail, "Send it more soon.", { account })
+    : ok("gas money", detail, { account });
+}
+
+function checkFee({ maxFeePerGas, name }: NetworkConfig, baseFeePerGas: bigint): Check {
+  const detail = `the base fee is ${formatGwei(baseFeePerGas)}, the cap ${formatGwei(maxFeePerGas)}`;
+  if (baseFeePerGas <= maxFeePerGas) return ok("fee", detail);
+  const advice = `Raise the cap if that is worth it: MAX_FEE_GWEI=${name}=…`;
+  return warning("fee", `${detail}: nothing is mined until it has come down`, advice);
+}
+
+/** A payment of a plain account, for the size and the gas limit of its transactions. */
+function samplePayment({ usdc, facilitatorContract }: NetworkConfig): SettleCall {
+  // None is zero, as is usual in a payment: zeros would cost less gas.
+  const nonZeroBytes = `0x${"a5".repeat(32)}` as const;
+  return {
+    payment: {
+      method: settling.method,
+      payer: facilitatorContract,
+      payTo: facilitatorContract,
+      asset: usdc.address,
+      limit: 1_000_000n,
+      window: { first: 1n, last: 2_000_000_000n },
+      nonce: nonZeroBytes,
+      nonceSpace: usdc.address,
+      signature: `${nonZeroBytes}${nonZeroBytes.slice(2)}1b`,
+      payload: null,
+    },
+    recipient: facilitatorContract,
+  };
+}
+
+/** Looks for transactions of the operators that the ledger does not know. */
+export const txNoncesCheck: NetworkCheck = {
+  name: "txNonce",
+  required: true,
+  calls: ({ operators }) =>
+    operators.flatMap((operator) =>
+      ["latest", "pending"].map((block) => ({
+        method: "eth_getTransactionCount",
+        params: [operator, block],
+      })),
+    ),
+  async read(answers, context) {
+    const checks = context.operators.map((operator, index) =>
+      checkTxNonce(answers.slice(2 * index, 2 * index + 2), operator, context),
+    );
+    return (await Promise.all(checks)).flat();
+  },
+};
+
+/** The ledger is read after the chain, because transactions of other instances are in the ledger first. */
+async function checkTxNonce(
+  [minedAnswer, pendingAnswer]: readonly RpcAnswer[],
+  operator: Address,
+  { network, nextTxNonce }: CheckContext,
+): Promise<readonly Check[]> {
+  if (nextTxNonce === undefined) return [];
+  const mined = Number(expectAnswer("the operator's txNonce", minedAnswer, readQuantity));
+  const pending = Number(expectAnswer("the operator's pending txNonce", pendingAnswer, readQuantity));
+  const next = await nextTxNonce(network.chainId, operator);
+  const foreign = findForeignTransactions({ network: network.name, operator, mined, pending, next });
+  if (foreign !== undefined) {
+    const { problem, advice } = foreign;
+    return [failed("txNonce", problem, { advice, fatal: true })];
+  }
+  const known = Math.max(mined, pending);
+  if (next !== null && next > known) {
+    const detail = `${operator} goes on at ${next}, but the node knows only its transactions below txNonce ${known}: ${next - known} are missing`;
+    const advice = "serve sends them again. Where this stays so, see that it runs, and what its log says.";
+    return [warning("txNonce", detail, advice)];
+  }
+  const detail =
+    next === null
+      ? `${operator} is new to this database, and begins at ${mined}`
+      : `${operator} goes on at ${next}, the chain is at ${mined}`;
+  return [ok("txNonce", detail)];
+}
+
+/** How far an operator's transactions are, by the chain and by the ledger. */
+export type TxNonces = {
+  network: NetworkName;
+  operator: Address;
+  /** Transactions in blocks. Read before `next`: what another instance sends after that is in the ledger first. */
+  mined: number;
+  /** The same with those that wait in the node's pool. */
+  pending: number;
+  /** The txNonce after the last one in the ledger; null for an operator that it does not know. */
+  next: number | null;
+};
+
+/**
+ * Why an operator must not send: there are transactions of it that are not in the ledger, so another party sends
+ * with its key, and two services on one key take each other's txNonces. Undefined when all is well.
+ */
+export function findForeignTransactions(nonces: TxNonces): { problem: string; advice: string } | undefined {
+  const { network, operator, mined, pending, next } = nonces;
+  if (next === null && pending > mined) {
+    return {
+      problem: `${operator} has transactions under way that this database does not know`,
+      advice:
+        "Another service sends with this key. Stop it, or give this service an operator of its own; then wait until they are mined.",
+    };
+  }
+  const onChain = Math.max(mined, pending);
+  if (next === null || onChain <= next) return undefined;
+  return {
+    problem: `the chain is at ${onChain} for ${operator}, and this database at ${next}: another service sends with this key, or the database is an old copy`,
+    advice: `One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: ${self} deploy --network ${network} --grant-operator ADDRESS. When no other service sends with it any more: ${self} operator accept-tx-nonce --network ${network} --operator ${operator}`,
+  };
+}
+
+/**
+ * Lets a remote signer sign a transaction that can never be mined: its txNonce is out of reach, it offers no fee, and
+ * the called contract accepts no coins.
+ */
+export async function checkSigner(signer: Signer, network: NetworkConfig): Promise<Check> {
+  const startedAt = performance.now();
+  try {
+    await signer.signTransaction({
+      chainId: network.chainId,
+      nonce: Number.MAX_SAFE_INTEGER,
+      to: network.facilitatorContract,
+      data: "0x",
+      gas: 21_000n,
+      maxFeePerGas: 0n,
+      maxPriorityFeePerGas: 0n,
+    });
+  } catch (error) {
+    return failed("signer", explainFailure(error), {
+      account: signer.address,
+      advice: "Check OPERATOR_SIGNER_URL, OPERATOR_ADDRESS, and the keys of the remote signer.",
+    });
+  }
+  const ms = Math.round(performance.now() - startedAt);
+  return ok("signer", `signs for ${signer.address} in ${ms} ms`);
+}

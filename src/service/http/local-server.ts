@@ -1,0 +1,190 @@
+import { once } from "node:events";
+import { createServer, isIP } from "node:net";
+import type { FastifyInstance } from "fastify";
+import { z } from "zod";
+import { isLoopbackHost } from "../../config/values.ts";
+import { problemDetails } from "../../protocol/problems.ts";
+import { KitError } from "../../util/errors.ts";
+import { escapeControls } from "../../util/text.ts";
+
+/** Addresses that mean every one of the machine. */
+const wildcards: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
+
+/** The address that a server was asked to listen on, and names besides it that callers may use for it. */
+export type Listening = { host: string; allowHosts?: readonly string[] | undefined };
+
+/**
+ * Answers 403 to requests of web pages on the routes of this scope: those whose `Origin` is neither of this machine nor
+ * of the address listened on, and those whose `Host` is a foreign name, which a page gets there by DNS
+ * rebinding. Without it every page in a browser on this machine could act here. Programs send no `Origin`.
+ *
+ * Where the server listens on every address (0.0.0.0), callers may name any IP address, but no name besides `localhost`
+ * and those that were allowed.
+ */
+export function refuseForeign(scope: FastifyInstance, listening: Listening): void {
+  scope.addHook("onRequest", (request, reply, done) => {
+    const problem = foreign(request.headers, listening);
+    if (problem === undefined) return done();
+    reply.code(403).send(describeRefusal(problem, listening));
+  });
+}
+
+/** The body of the answer to a request that {@link foreign} has a problem with. */
+export function describeRefusal(problem: string, { host, allowHosts = [] }: Listening) {
+  const names = [...new Set([host, "localhost", "127.0.0.1", ...allowHosts])].join(", ");
+  return {
+    error: `Refused: ${problem}`,
+    because: [],
+    hints: [
+      problem.startsWith("the Origin")
+        ? `Only programs, and pages served from ${names}, may call this. Pages of another host are allowed by --allow-host NAME.`
+        : `Ask for it as ${names}. Another name, such as a container's, is allowed by --allow-host NAME.`,
+    ],
+  };
+}
+
+/** What gives a request away as another site's; undefined when nothing does. */
+export function foreign(
+  { host: named, origin }: { host?: string | undefined; origin?: string | undefined },
+  { host, allowHosts = [] }: Listening,
+): string | undefined {
+  const isOurs = (hostname: string | undefined) => {
+    if (hostname === undefined) return false;
+    if (isLoopbackHost(hostname) || hostname === host.toLowerCase()) return true;
+    if (allowHosts.some((name) => name.toLowerCase() === hostname)) return true;
+    return wildcards.has(host) && isIP(hostname) !== 0;
+  };
+  const isNamed = named !== undefined && isHost.test(named) && isOurs(hostnameOf(`http://${named}`));
+  if (!isNamed) return `the Host header names ${quote(named)}`;
+  if (origin !== undefined && !isOurs(hostnameOf(origin))) return `the Origin header is ${quote(origin)}`;
+  return undefined;
+}
+
+/** A name or address with or without a port, and nothing else of a URL, such as a user, path or fragment. */
+const isHost = /^[\w.:[\]-]+$/;
+
+/** The host of a URL in lower case, an IPv6 address without its brackets. */
+function hostnameOf(url: string): string | undefined {
+  return URL.parse(url)?.hostname.replace(/^\[|\]$/g, "");
+}
+
+function quote(text: string | undefined): string {
+  return text === undefined ? "nothing" : JSON.stringify(text.slice(0, 100));
+}
+
+/**
+ * Listens there and stops again, so that a start fails before anything else is started.
+ *
+ * @throws {KitError} when nothing can listen there: see {@link explainListenError}
+ */
+export async function requireFree(host: string, port: number): Promise<void> {
+  const server = createServer();
+  try {
+    server.listen({ host, port });
+    await once(server, "listening");
+  } catch (error) {
+    throw explainListenError(error, host, port);
+  }
+  server.close();
+  await once(server, "close");
+}
+
+/** The error of `listen` in words that say what to do; other errors as they are. */
+export function explainListenError(
+  error: unknown,
+  host: string,
+  port: number,
+  command = "x402-kit up",
+): unknown {
+  if (!(error instanceof Error) || !("code" in error)) return error;
+  const anyPort = "Choose another by --port or PORT (in a program, by the option port); 0 is any free one.";
+  switch (error.code) {
+    case "EADDRINUSE":
+      return new KitError(`Port ${port} on ${host} is in use`, {
+        hints: [`Stop what listens there; if it is ${command}, use it as it is.`, anyPort],
+      });
+    case "EACCES":
+      return new KitError(`Port ${port} on ${host} may not be used without more rights`, {
+        hints: [anyPort],
+      });
+    case "EADDRNOTAVAIL":
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return new KitError(`${escapeControls(host)} is not an address of this machine`, {
+        hints: ["Leave the host out to listen on 127.0.0.1; 0.0.0.0 is every address."],
+      });
+    default:
+      return error;
+  }
+}
+
+/** What the sender of a request to a control route did wrong; undefined for any other error. */
+export function controlRefusal(error: unknown): { status: number; message: string } | undefined {
+  if (error instanceof z.ZodError) return { status: 400, message: describeIssues(error) };
+  const status: unknown = Reflect.get(Object(error), "statusCode");
+  switch (status) {
+    case 400:
+      return { status, message: isEmpty(error) ? empty : notRead };
+    case 413:
+      return { status, message: "The body is too large" };
+    case 415:
+      return { status, message: problemDetails.mediaType };
+    default:
+      return undefined;
+  }
+}
+
+const notRead = "The body is not JSON, or has a member __proto__ or constructor.prototype, which is refused";
+const empty = "The body is empty: send a JSON object, such as {}";
+
+/** As Fastify says it. */
+function isEmpty(error: unknown): boolean {
+  return Reflect.get(Object(error), "code") === "FST_ERR_CTP_EMPTY_JSON_BODY";
+}
+
+/** Each wrong member and what is wrong with it, in a sentence. */
+function describeIssues(error: z.ZodError): string {
+  return error.issues
+    .map((issue) => `${issue.path.length === 0 ? "The body" : issue.path.join(".")}: ${sentenceOf(issue)}`)
+    .join("; ");
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  array: "a list",
+  boolean: "true or false",
+  int: "a whole number",
+  number: "a number",
+  object: "an object",
+  string: "a string",
+};
+
+/** What an issue says, where the schema has no sentence of its own. */
+function sentenceOf(issue: z.core.$ZodIssue): string {
+  // Sentences of our own begin with a small letter.
+  if (/^[a-z]/.test(issue.message)) return issue.message;
+  switch (issue.code) {
+    case "invalid_type":
+      return `must be ${kinds[issue.expected] ?? issue.expected}`;
+    case "invalid_value":
+      return `must be ${issue.values.map((value) => JSON.stringify(value)).join(" or ")}`;
+    case "unrecognized_keys":
+      return `there is no ${issue.keys.map((key) => JSON.stringify(key)).join(" and no ")} here`;
+    case "invalid_union":
+      return issue.errors
+        .flatMap(([first]) => (first === undefined ? [] : [sentenceOf(first)]))
+        .join(", or ");
+    case "too_small":
+      return `must ${has(issue.origin)} at least ${issue.minimum}`;
+    case "too_big":
+      return `must ${has(issue.origin)} at most ${issue.maximum}`;
+    case "invalid_format":
+      return issue.format === "datetime" ? "must be a time such as 2026-01-31T12:00:00Z" : issue.message;
+    default:
+      return issue.message;
+  }
+}
+
+function has(origin: string): string {
+  if (origin === "string") return "have a length of";
+  return origin === "array" ? "have a number of entries of" : "be";
+}

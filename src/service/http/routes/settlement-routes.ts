@@ -1,0 +1,61 @@
+import type { FastifyPluginAsync } from "fastify";
+import type { Settlement } from "../../../ledger/settlement.ts";
+import { nonceMember } from "../../../methods/nonce-member.ts";
+import type { SettlementList, SettlementView } from "../../../protocol/answers.ts";
+import type { NetworkRegistry } from "../../../protocol/networks.ts";
+import { bytes32 } from "../../../protocol/primitives.ts";
+import { problemDetails } from "../../../protocol/problems.ts";
+import { parseSettlementQuery, usualPage, writeCursor } from "../../../protocol/settlement-query.ts";
+import type { Facilitator } from "../../facilitator/facilitator.ts";
+import { callerOf } from "../plugins/authentication.ts";
+import { ProblemError } from "../problems/problem-error.ts";
+import { urlsOf } from "../server-options.ts";
+
+/** `GET /settlements` and `GET /settlements/{id}`: the state of settlements of the caller's organization. */
+export const settlementRoutes: FastifyPluginAsync<{
+  facilitator: Facilitator;
+  knownNetworks: NetworkRegistry;
+}> = async (app, { facilitator, knownNetworks }) => {
+  const config = { apiKey: "required" } as const;
+  const [listUrl = ""] = urlsOf("listSettlements");
+  const [url = ""] = urlsOf("getSettlement");
+
+  type Listing = { Querystring: Readonly<Record<string, unknown>> };
+  app.get<Listing>(listUrl, { config }, async (request): Promise<SettlementList> => {
+    const { query, problems } = parseSettlementQuery(request.query, knownNetworks);
+    if (query === undefined) throw new ProblemError("malformed", problems.join("; "));
+    const { limit = usualPage, cursor: after, ...filter } = query;
+    const { settlements, next } = await facilitator.listSettlements(
+      filter,
+      { limit, after },
+      callerOf(request),
+    );
+    return { settlements: settlements.map(view), next: next === null ? null : writeCursor(next) };
+  });
+
+  app.get<{ Params: { id: string } }>(url, { config }, async (request): Promise<SettlementView> => {
+    const id = bytes32.safeParse(request.params.id.toLowerCase());
+    const settlement = id.success ? await facilitator.findSettlement(id.data, callerOf(request)) : null;
+    if (settlement === null) throw new ProblemError("notFound", problemDetails.noSettlement);
+    return view(settlement);
+  });
+};
+
+function view(settlement: Settlement): SettlementView {
+  const { id, state, network, asset, payer, nonce, recipient, failure } = settlement;
+  return {
+    ...{ id, state, network, asset, payer, [nonceMember]: nonce },
+    value: settlement.amount.toString(),
+    recipient,
+    transaction: settlement.transactionHash,
+    blockNumber: settlement.blockNumber?.toString() ?? null,
+    failure,
+    claimedAt: isoTime(settlement.claimedAt),
+    concludedAt: settlement.concludedAt === null ? null : isoTime(settlement.concludedAt),
+    deliveredAt: settlement.deliveredAt === null ? null : isoTime(settlement.deliveredAt),
+  };
+}
+
+function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { readRetryAfter } from "./http-client.ts";
+
+const now = Date.UTC(2026, 0, 2, 3, 4, 5);
+
+test.each<[string, number]>([
+  ["0", 0],
+  ["1", 1_000],
+  [" 120 ", 120_000],
+  ["31536000", 31_536_000_000],
+  ["Fri, 02 Jan 2026 03:04:15 GMT", 10_000],
+  ["Friday, 02-Jan-26 03:04:15 GMT", 10_000],
+  ["Fri Jan  2 03:04:15 2026 GMT", 10_000],
+  ["Fri, 02 Jan 2026 03:04:00 GMT", 0],
+])("%j is a time to wait", (header, ms) => {
+  expect(readRetryAfter(header, now)).toBe(ms);
+});
+
+test.each([
+  undefined,
+  "",
+  "soon",
+  "-1",
+  "1.5",
+  "0x10",
+  "1e3",
+  "9999999999",
+  "5 minutes",
+  "2026-01-02",
+  "NaN",
+])("%j is none", (header) => {
+  expect(readRetryAfter(header, now)).toBeUndefined();
+});

@@ -1,0 +1,167 @@
+import type { z } from "zod";
+
+/** Characters of a value that are shown. */
+const mostShown = 80;
+
+/**
+ * Any value for a message, as JSON, truncated where it is long. Never throws: text made by `String(value)` or a template
+ * calls the value's `toString`, in whose place parsed JSON may have something that is no function.
+ */
+export function showValue(value: unknown): string {
+  if (value === undefined) return "nothing";
+  const text = typeof value === "string" ? `"${value}"` : jsonOf(value);
+  return text.length > mostShown ? `${text.slice(0, mostShown)}…` : text;
+}
+
+/** A text as it is, and any other value as {@link showValue} shows it. */
+export function asText(value: unknown): string {
+  return typeof value === "string" ? value : showValue(value);
+}
+
+function jsonOf(value: unknown): string {
+  try {
+    // Of a function or a symbol it makes nothing.
+    return JSON.stringify(value) ?? `a ${typeof value}`;
+  } catch {
+    // Nested too deeply for its recursion, or not made of JSON at all.
+    return Array.isArray(value) ? "an array that cannot be shown" : `a value of type ${typeof value}`;
+  }
+}
+
+/** Longer than any name or number that is asked for, shorter than any key. */
+const longestQuoted = 24;
+
+/** A text that was asked for, for a message: only its length where it is long, since it may be a secret. */
+export function quote(text: string): string {
+  return text.length <= longestQuoted ? JSON.stringify(text) : `a text of ${text.length} characters`;
+}
+
+/**
+ * A line of others for a terminal: control characters (C0, DEL, C1) and those that reorder or break lines are written as
+ * their escapes (`\u001b`). A text in JSON stays the same JSON.
+ */
+export function escapeControls(line: string): string {
+  return line.replace(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, escapeOf);
+}
+
+/** The same for a text of several lines, which stay lines. */
+export function escapeControlsInText(text: string): string {
+  return text.replace(/[^\P{Cc}\n\r]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]|\r(?!\n|$)/gu, escapeOf);
+}
+
+function escapeOf(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
+
+/** A longer text is a slip of nothing, and to compare it takes long. */
+export const longestSlip = 100;
+
+/** The candidates that take the fewest changes to become the text, the nearest first. */
+export function nearest(text: string, candidates: readonly string[], count: number): readonly string[] {
+  const compared = text.slice(0, longestSlip);
+  return candidates
+    .map((candidate) => ({ candidate, typos: typosBetween(compared, candidate) }))
+    .sort((a, b) => a.typos - b.typos)
+    .slice(0, count)
+    .map(({ candidate }) => candidate);
+}
+
+/**
+ * The candidate that a text is probably a slip of; undefined when none is near.
+ *
+ * @param mostTypos how many letters may differ, see {@link typosBetween}
+ */
+export function findSlip(text: string, candidates: readonly string[], mostTypos: number): string | undefined {
+  if (text.length > longestSlip) return undefined;
+  const [meant] = nearest(text, candidates, 1);
+  return meant !== undefined && typosBetween(text, meant) <= mostTypos ? meant : undefined;
+}
+
+/** How many letters must be added, dropped, changed or swapped with the next to make one word of the other. */
+export function typosBetween(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  let before: number[] = [];
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = isSwapped ? (before[j - 2] ?? 0) + 1 : replaced;
+      next.push(Math.min(replaced, swapped, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    before = row;
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}
+
+/** Where data is not what a schema says, the first place of all: `answers[3].method`. For people, whom the schema's words tell less. */
+export function firstPlace({ issues: [issue] }: z.ZodError): string {
+  if (issue === undefined) return "its start";
+  const unknown = issue.code === "unrecognized_keys" ? issue.keys.slice(0, 1) : [];
+  const path = [...issue.path, ...unknown]
+    .map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`))
+    .join("")
+    .replace(/^\./, "");
+  return path === "" ? "its start" : path;
+}
+
+const mask = "•";
+
+/** `kept` characters at the beginning of a match stay. */
+type Rule = { pattern: RegExp; kept: number };
+
+/** What may be a secret wherever it stands. */
+const rules: readonly Rule[] = [
+  // API keys of this kit: their id is none.
+  { pattern: /(?<=x4k_[A-Za-z0-9]{1,64}_)[A-Za-z0-9_-]+/g, kept: 0 },
+  // Signatures and calldata.
+  { pattern: /(?:0x)?[0-9a-fA-F]{65,}/g, kept: 10 },
+  // 32 bytes may be a private key, unless the member says that they are not.
+  {
+    pattern:
+      /(?<!(?:[nN]once|[hH]ash|[tT]ransaction|[iI]d)"\s*:\s*"(?:0x)?)(?<![0-9a-fA-F])(?:0x)?[0-9a-fA-F]{64}(?![0-9a-fA-F])/g,
+    kept: 6,
+  },
+  // Base64, in which a payment header has its signature, and JSON Web Tokens.
+  { pattern: /[A-Za-z0-9+/_=-]{80,}|eyJ[A-Za-z0-9+/_=.-]{20,}/g, kept: 12 },
+  // Credentials of a header, and those in URLs. Where none begin, spaces are not looked back over: a text may have many.
+  { pattern: /(?=[^\s"',])(?<=\b(?:Bearer|Basic)\s+)[^\s"',]+/gi, kept: 0 },
+  { pattern: /(?<=:\/\/[^\s/"@:]{0,64}:)[^\s/"@]+(?=@)/g, kept: 0 },
+  { pattern: /(?<=[?&](?:[a-z]*key|token|secret|signature)=)[^&\s"']+/gi, kept: 0 },
+  // Twelve words or more, as wallets are restored with.
+  { pattern: /\b[a-z]{3,8}(?:[ ,]+[a-z]{3,8}){11,}\b/g, kept: 0 },
+  // By the name of the member.
+  {
+    pattern:
+      /(?<="[\w-]*(?:private[_-]?key|secret|mnemonic|seed|password|passphrase|api[_-]?key|token|authorization)"\s*:\s*")[^"]+/gi,
+    kept: 0,
+  },
+];
+
+/**
+ * What is left of one of them at the end of a text that was cut. Tried only where such a run begins: from each of its
+ * characters, a long run that is not at the end would take seconds.
+ */
+const cutRule: Rule = { pattern: /(?<![A-Za-z0-9+/_=.-])[A-Za-z0-9+/_=.-]{16,}$/g, kept: 4 };
+
+/**
+ * A text from outside with its secrets masked, character by character: each place of the text stays where it is.
+ *
+ * @param isCut whether the text goes on where it ends
+ */
+export function maskSecrets(text: string, { isCut = false } = {}): string {
+  return [...rules, ...(isCut ? [cutRule] : [])].reduce(
+    (masked, { pattern, kept }) =>
+      masked.replace(
+        pattern,
+        (found) => found.slice(0, kept) + mask.repeat(Math.max(0, found.length - kept)),
+      ),
+    text,
+  );
+}
+
+/** Whether something of a text was masked. */
+export function isMasked(text: string): boolean {
+  return text.includes(mask);
+}
