@@ -1,26 +1,17 @@
 import type { NetworkConfig } from "../config/serve-config.ts";
-import { type Address, type Hex, isBytes, isBytes32, quantity, readQuantity } from "../protocol/hex.ts";
+import { type Address, type Hex, isBytes32, quantity, readQuantity } from "../protocol/hex.ts";
 import { membersOf } from "../util/json.ts";
 import type { Chain, ChainView } from "./chain.ts";
-import { askViews, createChainReader, expectWord } from "./chain-reader.ts";
+import { createChainReader } from "./chain-reader.ts";
 import { dataFeeCall, readDataFee, readTip, tipCall, usualCost } from "./fees.ts";
 import { createLogReader } from "./log-reader.ts";
 import { createReceiptReader, transactionCall } from "./receipt-reader.ts";
-import { decodeRevert, type Revert, readRevertData } from "./revert.ts";
 import { headCall, readHead } from "./rpc/calls.ts";
 import type { FailoverPace } from "./rpc/failover.ts";
 import { createHttpRpc } from "./rpc/http-rpc.ts";
-import type { Rpc, RpcAnswer, RpcCall, RpcEndpoint } from "./rpc/rpc.ts";
+import type { Rpc, RpcEndpoint } from "./rpc/rpc.ts";
 import type { RpcObserver } from "./rpc/rpc-status.ts";
-import {
-  balanceOf,
-  callViews,
-  codeOf,
-  encodeIsValidSignature,
-  isValidSignatureSelector,
-  readViews,
-  viewGas,
-} from "./views.ts";
+import { createSimulations } from "./simulations.ts";
 
 export type ChainOptions = {
   network: NetworkConfig;
@@ -37,12 +28,6 @@ export type ChainOptions = {
   /** Called for every request to an endpoint, and for every change of an endpoint's health. */
   observer?: RpcObserver;
 };
-
-/** What a wallet answers to say yes: the selector that it was asked by (EIP-1271). */
-const walletYes = `${isValidSignatureSelector}${"0".repeat(56)}`;
-
-/** What the facilitator contract gives a token for a pull (PULL_GAS), and so a wallet at most for its check. */
-const walletGas = 250_000;
 
 /** A connection to a network's endpoints. */
 export function connect(options: Omit<ChainOptions, "operator" | "rpc">): Rpc {
@@ -67,10 +52,8 @@ export function connect(options: Omit<ChainOptions, "operator" | "rpc">): Rpc {
 export function createChain(options: ChainOptions): Chain {
   const { network, operator, rpc = connect(options) } = options;
   const reader = createChainReader(rpc, network.name);
-  const { ask, expect, undetermined } = reader;
+  const { ask, expect } = reader;
   const readLogs = createLogReader({ rpc, reader });
-
-  const gasMoneyCall: RpcCall = { method: "eth_getBalance", params: [operator, "latest"] };
 
   async function countTransactions(account: Address, block: "latest" | "pending"): Promise<number> {
     const [count] = await ask([{ method: "eth_getTransactionCount", params: [account, block] }]);
@@ -87,65 +70,12 @@ export function createChain(options: ChainOptions): Chain {
     return view;
   }
 
-  /** Why a simulated transaction reverted; undefined when it went through. */
-  function readSimulation(what: string, answer: RpcAnswer | undefined): Revert | undefined {
-    const revertData = answer?.error && readRevertData(answer.error);
-    if (revertData !== undefined) return decodeRevert(revertData);
-    expect(what, answer, (result) => (isBytes(result) ? result : undefined));
-    return undefined;
-  }
-
   return {
     network,
     operator,
     reader,
     readLogs,
-
-    async simulate({ to, data, gas }, { payer, asset, withFunds, withPayerCode = withFunds, id }) {
-      const transaction = { from: operator, to, data, gas: quantity(gas) };
-      const simulate: RpcCall = { method: "eth_call", params: [transaction, "latest"], about: id };
-      const calls = [headCall, simulate];
-      if (withPayerCode) {
-        calls.push({ ...callViews([codeOf(payer), balanceOf(asset, payer)], viewGas), about: id });
-      }
-      if (withFunds) calls.push(gasMoneyCall, tipCall);
-      const [block, simulation, ofPayer, operatorBalance, tip] = await ask(calls, {
-        optional: tipCall,
-      });
-      const head = expect("the newest block", block, readHead);
-      const revert = readSimulation("simulating settle", simulation);
-      if (!withPayerCode) return { head, funds: undefined, payerCode: undefined, revert };
-
-      const { blockNumber, results } = expect("the payer's code and balance", ofPayer, (result) =>
-        readViews(result, 2),
-      );
-      const payerCode = results[0]?.codeHash;
-      if (!withFunds) return { head, funds: undefined, payerCode, revert };
-      return {
-        // The calls of a batch may see different blocks, and those behind a balancer different nodes.
-        head: blockNumber < head.number ? { ...head, number: blockNumber } : head,
-        funds: {
-          payer: BigInt(expectWord(reader, "balanceOf of the asset", results[1])),
-          operator: expect("the operator's balance", operatorBalance, readQuantity),
-          tip: readTip(tip, network),
-        },
-        payerCode,
-        revert,
-      };
-    },
-
-    async simulateFrom(from, { to, data, gas }, id) {
-      const transaction = { from, to, data, gas: quantity(gas) };
-      const [simulation] = await ask([{ method: "eth_call", params: [transaction, "latest"], about: id }]);
-      return readSimulation("simulating a transaction", simulation);
-    },
-
-    async askWallet(payer, digest, signature, id) {
-      const data = encodeIsValidSignature(digest, signature);
-      const [wallet] = await askViews(reader, [{ target: payer, data }], walletGas, id);
-      if (wallet?.codeHash == null) return "no_code";
-      return wallet.word === walletYes ? "accepted" : "refused";
-    },
+    ...createSimulations(reader, { network, operator }),
 
     async head() {
       const [block] = await ask([headCall]);
@@ -197,27 +127,7 @@ export function createChain(options: ChainOptions): Chain {
       await rpc.send(calls, sendOptions);
     },
 
-    async knows(hashes) {
-      const calls = hashes.map(transactionCall);
-      const failures: unknown[] = [];
-      const asked = rpc.endpoints();
-      for (const endpoint of asked) {
-        try {
-          const answers = await createChainReader(endpoint, network.name).ask(calls);
-          for (const answer of answers) {
-            const isKnown = expect("a transaction", answer, (result) =>
-              result === null ? false : typeof result === "object" ? true : undefined,
-            );
-            if (isKnown) return true;
-          }
-        } catch (error) {
-          failures.push(error);
-        }
-      }
-      if (failures.length === asked.length) throw failures[0] ?? undetermined("it serves another chain");
-      return false;
-    },
-
+    knows: (hashes) => knows(rpc, network.name, hashes),
     receipts: createReceiptReader(reader),
 
     endpoints: () => rpc.endpoints().map(viewOf),
@@ -226,6 +136,29 @@ export function createChain(options: ChainOptions): Chain {
     probe: () => rpc.probe(),
     close: () => rpc.close(),
   };
+}
+
+/** Whether any endpoint knows one of the transactions. */
+async function knows(rpc: Rpc, network: string, hashes: readonly Hex[]): Promise<boolean> {
+  const calls = hashes.map(transactionCall);
+  const { expect, undetermined } = createChainReader(rpc, network);
+  const failures: unknown[] = [];
+  const asked = rpc.endpoints();
+  for (const endpoint of asked) {
+    try {
+      const answers = await createChainReader(endpoint, network).ask(calls);
+      for (const answer of answers) {
+        const isKnown = expect("a transaction", answer, (result) =>
+          result === null ? false : typeof result === "object" ? true : undefined,
+        );
+        if (isKnown) return true;
+      }
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length === asked.length) throw failures[0] ?? undetermined("it serves another chain");
+  return false;
 }
 
 function readSafeInteger(result: unknown): number | undefined {
