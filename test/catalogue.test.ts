@@ -17,6 +17,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 
 /** What no request and no fault of the table leads to: each needs half an hour, another token, or a chain that is half there. */
 const withoutScenario: readonly Situation[] = [
+  "asset_paid_otherwise",
   "failed_for_good",
   "never_valid",
   "use_unknown",

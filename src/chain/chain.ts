@@ -12,7 +12,7 @@ export type Transaction = { to: Address; data: Hex; gas: bigint };
 
 /** The money that a settling transaction depends on. */
 export type Funds = {
-  /** The payer's balance of the asset, in its smallest unit. */
+  /** What the payer can pay of the asset, in its smallest unit: the balance, or less where something else bounds it. */
   payer: bigint;
   /** The operator's gas money, in wei. */
   operator: bigint;
@@ -84,7 +84,7 @@ export type Chain = {
   readonly readLogs: LogReader;
   /**
    * Runs a transaction of the operator by `eth_call`, against the newest block. The payer's code is always read with the
-   * funds, and without them if it is asked for.
+   * funds, and without them if it is asked for. Of what reverts there are no funds: the asset may be no token.
    */
   simulate(
     transaction: Transaction,
@@ -93,6 +93,8 @@ export type Chain = {
       payer: Address;
       asset: Address;
       withFunds: boolean;
+      /** What bounds the payer's funds besides the balance: views that give amounts. */
+      bounds?: readonly ViewCall[] | undefined;
       withPayerCode?: boolean;
       /** Looked for instead of a revert, where there is one. */
       effect?: Effect | undefined;

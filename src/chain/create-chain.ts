@@ -123,8 +123,11 @@ export function createChain(options: ChainOptions): Chain {
     reader,
     readLogs,
 
-    async simulate(transaction, { payer, asset, withFunds, withPayerCode = withFunds, effect, id }) {
-      const ofPayer = withPayerCode ? [codeOf(payer), balanceOf(asset, payer)] : [];
+    async simulate(
+      transaction,
+      { payer, asset, withFunds, bounds = [], withPayerCode = withFunds, effect, id },
+    ) {
+      const ofPayer = withPayerCode ? [codeOf(payer), balanceOf(asset, payer), ...bounds] : [];
       const views = [...ofPayer, ...(effect?.views ?? [])];
       // What is not asked for has no place among the answers.
       const [simulation, viewed, ...gasMoney] = [
@@ -147,14 +150,21 @@ export function createChain(options: ChainOptions): Chain {
           : effect.isThere(results.slice(ofPayer.length))
             ? undefined
             : await whyWithoutEffect(transaction, id);
-      const [code, balance] = results;
+      const [code, balance, ...bounded] = results.slice(0, ofPayer.length);
       const payerCode = withPayerCode ? code?.codeHash : undefined;
-      if (!withFunds) return { head, funds: undefined, payerCode, revert };
+      // What is no token has no balance to read either.
+      if (!withFunds || revert !== undefined) return { head, funds: undefined, payerCode, revert };
       return {
         // The calls of a batch may see different blocks, and those behind a balancer different nodes.
         head: blockNumber < head.number ? { ...head, number: blockNumber } : head,
         funds: {
-          payer: BigInt(expectWord(reader, "balanceOf of the asset", balance)),
+          payer: bounded.reduce(
+            (least, bound) => {
+              const most = BigInt(expectWord(reader, "what the payer can pay of the asset", bound));
+              return most < least ? most : least;
+            },
+            BigInt(expectWord(reader, "balanceOf of the asset", balance)),
+          ),
           operator: expect("the operator's balance", answerTo(gasMoneyCall), readQuantity),
           tip: readTip(answerTo(tipCall), network),
         },

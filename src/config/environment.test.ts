@@ -108,6 +108,7 @@ test("takes everything that can be set", () => {
     RECOVERER_PRIVATE_KEY: `0x${"4d".repeat(32)}`,
     ASSETS: JSON.stringify([
       { network: "polygon", address: testContract, name: "EURC", version: "2", decimals: 6 },
+      { network: "base", address: `0x${"98".repeat(20)}`, name: "Plain", decimals: 18 },
     ]),
     CONFIRMATIONS: "polygon=20, base=1",
     MAX_FEE_GWEI: "base=0.05",
@@ -330,6 +331,20 @@ describe("refuses", () => {
       "a token with a mistake in it",
       { ASSETS: `[{"network":"base","address":"0x12","name":"A","version":"1","decimals":6}]` },
       "ASSETS: at [0].address: is not an address: 0x and 40 hexadecimal digits",
+    ],
+    [
+      "EIP-3009 for a token without a version",
+      {
+        ASSETS: `[{"network":"base","address":"${testContract}","name":"A","decimals":6,"transfers":["eip3009"]}]`,
+      },
+      "ASSETS: at [0].version: is needed for eip3009: that of the token's EIP-712 domain",
+    ],
+    [
+      "a way to pay that tokens do not have",
+      {
+        ASSETS: `[{"network":"base","address":"${testContract}","name":"A","decimals":6,"transfers":["permit3"]}]`,
+      },
+      "ASSETS: at [0].transfers[0]:",
     ],
     [
       "a token without its decimals",

@@ -9,6 +9,7 @@ import {
   type NetworkRegistry,
   networkNames,
   networks,
+  transferMethods,
 } from "../protocol/networks.ts";
 import { parseJson } from "../util/json.ts";
 import { formatPath, readBy } from "./data-file.ts";
@@ -99,14 +100,20 @@ export function findClash(
 export type NetworkAsset = Asset & { network: NetworkName };
 
 const assetSchema = (known: NetworkRegistry) =>
-  z.strictObject({
-    network: z.enum(known.names),
-    address: z.string().transform(readBy(readAddress)),
-    name: z.string().min(1),
-    version: z.string().min(1),
-    decimals: z.int().min(0).max(77),
-    symbol: z.string().min(1).max(64).optional(),
-  });
+  z
+    .strictObject({
+      network: z.enum(known.names),
+      address: z.string().transform(readBy(readAddress)),
+      name: z.string().min(1),
+      version: z.string().min(1).default(""),
+      decimals: z.int().min(0).max(77),
+      symbol: z.string().min(1).max(64).optional(),
+      transfers: z.array(z.enum(transferMethods)).min(1).optional(),
+    })
+    .refine(({ version, transfers }) => version !== "" || !transfers?.includes("eip3009"), {
+      path: ["version"],
+      error: "is needed for eip3009: that of the token's EIP-712 domain",
+    });
 
 /** Reads the JSON array of `ASSETS`. */
 export function readAssets(text: string, known: NetworkRegistry = builtInNetworks): readonly NetworkAsset[] {

@@ -162,7 +162,7 @@ export const variables = {
   },
   ASSETS: {
     summary:
-      "tokens besides USDC that may be paid with, as a JSON array; `name` and `version` are those of the token's EIP-712 domain",
+      'tokens besides USDC that may be paid with, as a JSON array; `name` and `version` are those of the token\'s EIP-712 domain. One without `version` is paid by Permit2 alone; `transfers` limits how: `["eip3009"]`, `["permit2"]`',
     read: readAssets,
     unset: "USDC alone",
     example:

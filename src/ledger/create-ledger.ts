@@ -2,6 +2,7 @@ import { type Kysely, sql } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
 import { padded, together } from "../util/concurrency.ts";
 import { createAddAttempt, createClaim, createFindIdentifier } from "./claim.ts";
+import { createClaimNothing } from "./claim-nothing.ts";
 import { createConclude, createConcludedForwards, createConcludedSettles } from "./conclude.ts";
 import type { Database } from "./database/database.ts";
 import { repeatable } from "./database/transactions.ts";
@@ -46,6 +47,7 @@ function createClaims(db: Kysely<LedgerTables>, now: () => number): Claims {
   return {
     ...createOperatorChanges(db, now),
     claim: createClaim(db, now),
+    claimNothing: createClaimNothing(db, now),
     find: (id) => find(lowerCase(id)),
     list: createList(db),
     findIdentifier: createFindIdentifier(db, now),

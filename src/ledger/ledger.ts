@@ -107,6 +107,15 @@ export type Claims = {
     sign: (txNonce: number, claimable: readonly ClaimRequest[]) => Promise<SignedAttempt>,
   ): Promise<{ outcomes: readonly ClaimOutcome[]; attempt: Attempt | null }>;
 
+  /**
+   * Claims a payment of which nothing is taken, and concludes it as settled: no transaction belongs to it, and its hash is
+   * {@link noTransaction}.
+   */
+  claimNothing(
+    claim: Claim,
+    checkedAt: bigint,
+  ): Promise<Extract<ClaimOutcome, "claimed" | "taken" | "identifier_reused">>;
+
   find(id: Hex): Promise<Settlement | null>;
 
   /** Settlements by the time of their claim, newest first: `limit` of them, after the one that `after` names. */

@@ -2,7 +2,7 @@ import { channels, type SettlementStep, type TransactionStep } from "../observe/
 import type { Hex } from "../protocol/hex.ts";
 import type { Network } from "../protocol/networks.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Attempt } from "./settlement.ts";
+import { type Attempt, noTransaction } from "./settlement.ts";
 
 /** The step alone, without what says whose it is. */
 type Step<Message, Key extends keyof Message> = Message extends unknown
@@ -63,6 +63,15 @@ export function publishLedger(
         }
         if (result.attempt !== null) publishSigned(result.attempt, () => claimed.map(({ id }) => id));
         return result;
+      },
+
+      async claimNothing(claim, checkedAt) {
+        const outcome = await claims.claimNothing(claim, checkedAt);
+        if (outcome !== "claimed") return outcome;
+        const { id, network, organizationId } = claim;
+        publishStep([id], () => ({ step: "claimed", network, organizationId }));
+        publishStep([id], () => ({ step: "settled", transaction: noTransaction }));
+        return outcome;
       },
 
       async addAttempt(attempt) {

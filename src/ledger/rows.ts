@@ -16,6 +16,7 @@ export type SettlementsTable = {
   nonce_space: Address;
   digest: Hex;
   amount: string;
+  maximum: string | null;
   /** Unix seconds, both included. */
   valid_first: string;
   valid_last: string;
@@ -173,6 +174,7 @@ export function toSettlement(row: SettlementsTable): Settlement {
     nonceSpace: row.nonce_space,
     digest: row.digest,
     amount: BigInt(row.amount),
+    maximum: row.maximum === null ? null : BigInt(row.maximum),
     window: { first: BigInt(row.valid_first), last: BigInt(row.valid_last) },
     payload: row.payload,
     payTo: row.pay_to,
@@ -206,6 +208,7 @@ export function fromSettlement(settlement: Settlement): SettlementsTable {
     nonce_space: lowerCase(settlement.nonceSpace),
     digest: lowerCase(settlement.digest),
     amount: settlement.amount.toString(),
+    maximum: settlement.maximum === null ? null : settlement.maximum.toString(),
     valid_first: settlement.window.first.toString(),
     valid_last: settlement.window.last.toString(),
     payload: settlement.payload,

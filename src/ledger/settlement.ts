@@ -13,6 +13,9 @@ import type { SignedPayment } from "../protocol/signed-payment.ts";
  */
 export type SettlementState = (typeof settlementStates)[number];
 
+/** The hash of no transaction: of a settlement of which nothing was taken. */
+export const noTransaction: Hex = "0x";
+
 /** What is written of a payment when it is claimed for an organization. Times of the payer in unix seconds. */
 export type Claim = {
   /** keccak256 of (chainId, nonce space, payer, nonce): see `settlementId`. */
@@ -28,10 +31,12 @@ export type Claim = {
   payerCode: Hex | null;
   nonce: Hex;
   nonceSpace: Address;
-  /** The EIP-712 digest: two requests are the same payment when their digests are. */
+  /** Two requests are the same payment when these are: see `fingerprintOf`. */
   digest: Hex;
   /** What is settled, in the asset's smallest unit. */
   amount: bigint;
+  /** The most that the signature allows; null where that is what is settled. */
+  maximum: bigint | null;
   window: SignedPayment["window"];
   payload: string | null;
   /** Where the signature lets the money go; null for the network's facilitator contract, which pays the recipient. */
@@ -50,7 +55,7 @@ export type Settlement = Omit<Claim, "identifier"> & {
   state: SettlementState;
   operator: Address;
   txNonce: number;
-  /** The newest signed transaction while submitted; the mined one afterwards. */
+  /** The newest signed transaction while submitted; the mined one afterwards; {@link noTransaction} where nothing was taken. */
   transactionHash: Hex;
   blockNumber: bigint | null;
   blockHash: Hex | null;

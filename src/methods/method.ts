@@ -1,6 +1,8 @@
+import type { Supported } from "../protocol/answers.ts";
+import type { MethodTerms, ServedNetwork } from "../protocol/checks.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
-import type { Asset } from "../protocol/networks.ts";
-import type { PayloadReader } from "../protocol/requests.ts";
+import { type Asset, formatNetwork, type Network } from "../protocol/networks.ts";
+import type { PayloadReader, X402Version } from "../protocol/requests.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 
 /** A domain that a payer may have signed for (EIP-712). */
@@ -17,19 +19,49 @@ export type SignedMember = {
   readonly kind: "recipient" | "amount" | "time" | "other";
 };
 
+/** What `extra` of requirements says of a way to pay. */
+export type MethodExtra = { assetTransferMethod?: "permit2"; facilitatorAddress?: Address };
+
 /** What one way to pay signs and sends: the half of it that needs no chain, and runs in a browser. */
-export type Method = PayloadReader & {
-  /** `SignedPayment.method` of its payments. */
-  readonly name: string;
-  /** Makes what gives the digest that payments of an asset are signed over, on a chain (EIP-712). */
-  digester(asset: Asset, chainId: number): (payment: SignedPayment) => Hex;
-  /**
-   * What a signature of an account without code, which is not the payer's, was probably made for, and what to change. The
-   * service asks it for each payment that it refuses: ten recoveries of some 0.06 ms at most.
-   */
-  describeWrongSignature(payment: SignedPayment, right: SignedDomain, recover: Recover): Promise<string>;
-  /** `paymentPayload.payload` of a payment, as public clients write it. */
-  write(payment: SignedPayment): object;
-  /** What was signed, member by member, for a person. */
-  describe(payment: SignedPayment): Promise<readonly SignedMember[]>;
-};
+export type Method = PayloadReader &
+  MethodTerms & {
+    /** `SignedPayment.method` of its payments. */
+    readonly name: string;
+    /**
+     * What `GET /supported` says of it besides the scheme, in `extra`, and what sellers put into that of their requirements; undefined where
+     * no asset of the network is paid so.
+     */
+    extra(network: ServedNetwork): MethodExtra | undefined;
+    /** Makes what gives the digest that payments of an asset are signed over, on a chain (EIP-712). */
+    digester(asset: Asset, chainId: number): (payment: SignedPayment) => Hex;
+    /**
+     * What a signature of an account without code, which is not the payer's, was probably made for, and what to change. The
+     * service asks it for each payment that it refuses: ten recoveries of some 0.06 ms at most.
+     */
+    describeWrongSignature(payment: SignedPayment, right: SignedDomain, recover: Recover): Promise<string>;
+    /** `paymentPayload.payload` of a payment, as public clients write it. */
+    write(payment: SignedPayment): object;
+    /** What was signed, member by member, for a person. */
+    describe(payment: SignedPayment): Promise<readonly SignedMember[]>;
+  };
+
+/** How payments of a version may be made on a network, for `GET /supported`; first the way that needs nothing in `extra`. */
+export function kindsOf(
+  methods: readonly Method[],
+  network: ServedNetwork & Pick<Network, "caip2">,
+  x402Version: X402Version,
+): Supported["kinds"] {
+  const { payTo = "contract" } = network;
+  return methods
+    .filter(({ versions }) => versions.includes(x402Version))
+    .flatMap(({ scheme, extra }) => {
+      const own = extra(network);
+      return own === undefined ? [] : { scheme, own };
+    })
+    .sort((one, other) => Object.keys(one.own).length - Object.keys(other.own).length)
+    .map(({ scheme, own }) => {
+      const extra = { ...(payTo !== "contract" && { payTo }), ...own };
+      const kind = { x402Version, scheme, network: formatNetwork(network, x402Version) };
+      return Object.keys(extra).length === 0 ? kind : { ...kind, extra };
+    });
+}

@@ -87,13 +87,25 @@ export const verifyAnswerDocument = z.object({
 
 export type VerifyAnswer = Alternatives<z.infer<typeof validAnswer>, z.infer<typeof invalidAnswer>>;
 
+const uint256Text = z
+  .string()
+  .meta({ description: "What was settled, of scheme upto: in the asset's smallest unit, as decimal digits" });
+
 const outcome = { network, payer };
 const failure = {
   errorReason: z.enum(settleErrorReasonsV2),
   errorMessage: z.string().meta({ description: "What happened, in a sentence" }),
 };
 
-const settledAnswer = z.object({ success: z.literal(true), transaction: bytes32, ...outcome });
+/** The hash of the transaction that moved the money; of scheme “upto” empty where there was none to move. */
+const settledIn = z.union([bytes32, z.literal("")]);
+
+const settledAnswer = z.object({
+  success: z.literal(true),
+  transaction: settledIn,
+  ...outcome,
+  amount: uint256Text.optional(),
+});
 const failedAnswer = z.object({
   success: z.literal(false),
   transaction: z.literal(""),
@@ -108,7 +120,10 @@ export const settleAnswerSchema = z.discriminatedUnion("success", [settledAnswer
 /** The same as one object, for the OpenAPI document. */
 export const settleAnswerDocument = z.object({
   success: z.boolean(),
-  transaction: z.string().meta({ description: "Transaction hash on success; empty on failure" }),
+  transaction: z.string().meta({
+    description: "Transaction hash on success; empty on failure, and where nothing was to be taken",
+  }),
+  amount: uint256Text.optional(),
   ...outcome,
   ...z.object(failure).partial().shape,
   ...nextStepSchema,
@@ -130,17 +145,30 @@ export type Written<Answer> = Answer extends unknown
 
 const supportedKind = z.object({
   x402Version: z.union([z.literal(1), z.literal(2)]),
-  scheme: z.literal("exact"),
+  scheme: z.enum(["exact", "upto"]),
   network: z.string(),
   extra: z
     .object({
-      payTo: z.enum(payToPolicies).exclude(["contract"]).meta({
-        description:
-          "Where payments may go besides the facilitator contract: to the organization's own recipient, or to any address",
-      }),
+      payTo: z
+        .enum(payToPolicies)
+        .exclude(["contract"])
+        .meta({
+          description:
+            "Where payments may go besides the facilitator contract: to the organization's own recipient, or to any address. Only where they may",
+        })
+        .optional(),
+      assetTransferMethod: z
+        .literal("permit2")
+        .meta({
+          description: "How the payer pays; by EIP-3009 where it is left out. Sellers put it into extra",
+        })
+        .optional(),
+      facilitatorAddress: z
+        .string()
+        .meta({ description: "Of scheme upto: who submits the payments. Sellers put it into extra" })
+        .optional(),
     })
-    .optional()
-    .meta({ description: "Only where payments may go elsewhere than to the facilitator contract" }),
+    .optional(),
 });
 
 /** The answer of `/supported`: the ways to pay that the service takes. */

@@ -56,10 +56,11 @@ async function messageOf(shop: Shop): Promise<string> {
   const read = parsePaymentRequest(body);
   if (!read.ok) return read.invalid.message;
   const { request } = read;
+  const checking = { method: methodOf(request.payment), operation: "verify" } as const;
   const refusal =
     request.knownNetwork.name !== served.name
       ? refusals.networkNotEnabled(request.network, [served.name])
-      : (checkTerms(request, served) ?? checkValidityWindow(request.payment, now, served));
+      : (checkTerms(request, served, checking) ?? checkValidityWindow(request, now, served));
   if (refusal !== undefined) return refusal.message;
   const domain = { asset: networks.base.usdc, chainId: 8453 };
   const mistake = await methodOf(request.payment).describeWrongSignature(
@@ -67,7 +68,8 @@ async function messageOf(shop: Shop): Promise<string> {
     domain,
     recoverSigner,
   );
-  return refusals.notSignedByPayer(payer.address, "base", domain.asset, mistake).message;
+  const signedFor = request.words.domain(domain.asset);
+  return refusals.notSignedByPayer(payer.address, "base", signedFor, mistake).message;
 }
 
 const { usdc } = networks.base;

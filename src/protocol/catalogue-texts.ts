@@ -35,7 +35,10 @@ export const reasonTexts: Readonly<
     meaning: "paymentPayload.x402Version is neither 1 nor 2.",
     fix: "Send x402Version 1 or 2 as a number.",
   },
-  unsupported_scheme: { meaning: "The scheme is not “exact”.", fix: 'Use scheme "exact".' },
+  unsupported_scheme: {
+    meaning: "The scheme is neither “exact” nor, in version 2, “upto”.",
+    fix: 'Use scheme "exact", or "upto" in version 2.',
+  },
   invalid_network: {
     meaning: "The network is unknown or not served here, or payment and requirements name different ones.",
     fix: "Name the same supported network in the payment and in the requirements, in the spelling of the version.",
@@ -78,6 +81,67 @@ export const reasonTexts: Readonly<
       "The authorization was used or cancelled, a party is blacklisted, the token is paused, or the transaction was mined and reverted.",
     fix: "Sign each payment with a new nonce; if this one was settled before, it is paid. If its transaction reverted, or others used it, do as `nextAction` says before anything is signed again. A blacklisted party cannot pay or be paid.",
   },
+  invalid_permit2_spender: {
+    meaning: "permit2Authorization.spender is not the proxy of x402 for the scheme.",
+    fix: "Sign for x402ExactPermit2Proxy with scheme exact, for x402UptoPermit2Proxy with scheme upto.",
+  },
+  invalid_permit2_recipient_mismatch: {
+    meaning: "permit2Authorization.witness.to is not the payTo of the requirements.",
+    fix: "Offer the facilitator contract as payTo, and sign again.",
+  },
+  permit2_deadline_expired: {
+    meaning: "The permit has expired by the chain's clock, is about to, or is good for too long.",
+    fix: "Sign again with a deadline between 6 seconds and a day ahead.",
+  },
+  permit2_not_yet_valid: {
+    meaning: "The permit is not valid yet by the chain's clock.",
+    fix: 'Wait until witness.validAfter has come, or sign with "0".',
+  },
+  permit2_amount_mismatch: {
+    meaning: "permit2Authorization.permitted.amount is not exactly the required amount.",
+    fix: "Sign exactly the required amount; of scheme upto the maximum that the requirements name.",
+  },
+  permit2_token_mismatch: {
+    meaning: "permit2Authorization.permitted.token is not the asset of the requirements.",
+    fix: "Sign for the token that is asked for.",
+  },
+  asset_not_deployed_contract: {
+    meaning: "There is no contract at the asset's address on this chain.",
+    fix: "Ask those who run the facilitator: it accepts an asset that is not there.",
+  },
+  invalid_permit2_signature: {
+    meaning: "The signature is not the payer's over this permit, on this chain.",
+    fix: "Sign the permit as it is sent, with the payer's key and the domain of Permit2.",
+  },
+  permit2_proxy_not_deployed: {
+    meaning: "The proxy of x402 for Permit2 is not on this chain.",
+    fix: "Pay by EIP-3009, or on another network; `x402-kit doctor` says where the proxies are.",
+  },
+  permit2_insufficient_balance: {
+    meaning: "The payer's balance does not hold the amount, or other payments of the payer use it up.",
+    fix: "Fund the payer, or wait for the payments under way; on a local chain: `x402-kit fund`.",
+  },
+  permit2_allowance_required: {
+    meaning: "The payer has not let Permit2 take so much of the token.",
+    fix: "Let the payer approve Permit2 on the token, which the message has a command for, and send the same payment again.",
+  },
+  permit2_simulation_failed: {
+    meaning: "The settlement would revert, and nothing in the chain's state says why.",
+    fix: "Do not pay so again: the token or the payer's wallet refuses. The message has what the chain said.",
+  },
+  invalid_upto_evm_scheme: {
+    meaning: "The payment and the requirements are of different schemes.",
+    fix: "Pass on the requirements that the payer chose from the challenge.",
+  },
+  upto_facilitator_mismatch: {
+    meaning:
+      "permit2Authorization.witness.facilitator is not this facilitator's contract, so that it cannot submit the payment.",
+    fix: "Put the facilitatorAddress that GET /supported gives into extra of the requirements, and sign again.",
+  },
+  invalid_upto_evm_payload_settlement_exceeds_amount: {
+    meaning: "Settle asks for more than the maximum that the payer signed.",
+    fix: "Settle that maximum or less.",
+  },
   unexpected_verify_error: { meaning: "No verdict (503).", fix: "Send the same payment again." },
   unexpected_settle_error: {
     meaning: "No verdict (503): the payment may have been settled.",
@@ -107,12 +171,12 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
     rule: rules.version,
   },
   scheme_of_payload: {
-    means: "The payment is of another scheme than “exact”",
+    means: "The payment is of a scheme that its version does not have here: “exact”, and in version 2 “upto”",
     mistakes: ["missing-member"],
     rule: rules.supported,
   },
   scheme_of_requirements: {
-    means: "The requirements ask for another scheme than “exact”",
+    means: "The requirements ask for a scheme that their version does not have here",
     mistakes: ["missing-member"],
     rule: rules.supported,
   },
@@ -153,6 +217,29 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
   },
   amount_below_minimum: { means: "The amount is below the organization's minimum" },
   amount_zero: { means: "The amount is 0", mistakes: ["amount-zero"] },
+  asset_paid_otherwise: {
+    means: "The asset is accepted, but not paid in this way",
+    why: "Not every token has EIP-3009, and an operator chooses how each may be paid.",
+    fix: "Offer the assetTransferMethod that the message names in extra, and let the payer sign again.",
+  },
+  spender_differs: { means: "The permit is signed for another spender than the proxy of x402" },
+  token_differs: { means: "The permit is signed for another token than the asset" },
+  asset_without_code: { means: "The chain has no contract at the asset's address" },
+  proxy_missing: { means: "The chain has no proxy of x402 for Permit2" },
+  allowance_too_small: {
+    means:
+      "The payer has approved Permit2 for less than the amount, or not at all; the public servers answer 412 for it",
+    fix: "Let the payer send the approval that the message names, once for each token, and send the same payment again.",
+  },
+  permit_would_revert: {
+    means: "The settlement by Permit2 would revert, and nothing in the chain's state says why",
+  },
+  schemes_differ: {
+    means: "The payment and the requirements are of different schemes",
+    rule: rules.parameters,
+  },
+  facilitator_differs: { means: "The permit names another facilitator than this one's contract" },
+  amount_above_maximum: { means: "Settle asks for more than the payer allowed" },
   recipient_differs: {
     means: "The authorization is signed to another address than the requirements' `payTo`",
     mistakes: ["signed-for-another-recipient", "other-tier"],

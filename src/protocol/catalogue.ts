@@ -25,6 +25,8 @@ export const nextActions = {
     "Let the payer sign a new authorization: this one cannot be settled, and was not used on chain when it was refused.",
   retry_same_payment:
     "Send the same bytes again, after `retryAfterSeconds` where it is there. Never sign again: this payment may have been taken.",
+  approve:
+    "Let the payer approve what the message names, then send the same payment again. The payer need not sign again.",
   poll: "Ask for the settlement at `poll` every `retryAfterSeconds`, or send the same payment again. Never sign again meanwhile.",
   wait: "Send the same payment again after `retryAfterSeconds`: what stands in its way goes away by itself.",
   give_up: "Do not pay again: the payment was made, or nothing that the caller does will make it.",
@@ -57,6 +59,7 @@ const signAgain = { nextAction: "sign_again", paymentState: "not_taken" } as con
 const giveUp = { nextAction: "give_up", paymentState: "not_taken" } as const;
 const askOperator = { nextAction: "ask_operator", paymentState: "not_taken" } as const;
 const wait = { nextAction: "wait", paymentState: "not_taken" } as const;
+const approve = { nextAction: "approve", paymentState: "not_taken" } as const;
 const unknown = { paymentState: "unknown" } as const;
 
 /** A reason: the code of a v1 settle, and its situations. */
@@ -91,6 +94,7 @@ export const reasons = {
     pay_to_not_accepted: fixRequest,
     amount_below_minimum: fixRequest,
     amount_zero: fixRequest,
+    asset_paid_otherwise: signAgain,
   }),
   invalid_exact_evm_payload_recipient_mismatch: of("invalid_payload", {
     recipient_differs: signAgain,
@@ -130,6 +134,39 @@ export const reasons = {
     contract_blacklisted: askOperator,
     would_revert: { ...giveUp, ...unknown },
   }),
+
+  // Those of payments by Permit2, which version 1 does not have. They are the names of the public packages: two of them make
+  // these act, `permit2_allowance_required` and `settlement_pending`. Where one has no situations, see `permit2Reasons`.
+  invalid_permit2_spender: of("invalid_payload", { spender_differs: signAgain }),
+  invalid_permit2_recipient_mismatch: of("invalid_payload", {}),
+  permit2_deadline_expired: of("invalid_payload", {}),
+  permit2_not_yet_valid: of("invalid_payload", {}),
+  permit2_amount_mismatch: of("invalid_payload", {}),
+  permit2_token_mismatch: of("invalid_payload", { token_differs: signAgain }),
+  asset_not_deployed_contract: of("invalid_payment_requirements", { asset_without_code: askOperator }),
+  invalid_permit2_signature: of("invalid_payload", {}),
+  permit2_proxy_not_deployed: of("invalid_payment_requirements", { proxy_missing: askOperator }),
+  permit2_insufficient_balance: of("insufficient_funds", {}),
+  permit2_allowance_required: of("insufficient_funds", { allowance_too_small: approve }),
+  permit2_simulation_failed: of("invalid_transaction_state", {
+    permit_would_revert: { ...giveUp, ...unknown },
+  }),
+  invalid_upto_evm_scheme: of("invalid_payload", { schemes_differ: fixRequest }),
+  upto_facilitator_mismatch: of("invalid_payload", { facilitator_differs: signAgain }),
+  invalid_upto_evm_payload_settlement_exceeds_amount: of("invalid_payment_requirements", {
+    amount_above_maximum: fixRequest,
+  }),
+};
+
+/** What payments by Permit2 call a reason that others have too. */
+export const permit2Reasons: Readonly<Partial<Record<InvalidReason, InvalidReason>>> = {
+  invalid_exact_evm_payload_recipient_mismatch: "invalid_permit2_recipient_mismatch",
+  invalid_exact_evm_payload_authorization_value: "permit2_amount_mismatch",
+  invalid_exact_evm_payload_authorization_valid_after: "permit2_not_yet_valid",
+  invalid_exact_evm_payload_authorization_valid_before: "permit2_deadline_expired",
+  invalid_exact_evm_payload_signature: "invalid_permit2_signature",
+  invalid_exact_evm_payload_undeployed_smart_wallet: "invalid_permit2_signature",
+  insufficient_funds: "permit2_insufficient_balance",
 };
 
 export type InvalidReason = keyof typeof reasons;
@@ -174,6 +211,15 @@ export function isSituation(name: unknown): name is Situation {
 /** The reason that is given in a situation. */
 export function reasonOf(situation: RefusedSituation): InvalidReason {
   return invalidReasons.find((reason) => situation in reasons[reason].situations) as InvalidReason;
+}
+
+/** A refusal as its way to pay names the reason. */
+export function named<R extends Invalid | undefined>(
+  refusal: R,
+  { reasons: own }: { reasons: typeof permit2Reasons },
+): R {
+  const reason = refusal && own[refusal.reason];
+  return reason === undefined ? refusal : { ...refusal, reason };
 }
 
 /** Which half of the request is at fault. */

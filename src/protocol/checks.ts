@@ -1,9 +1,16 @@
 import type { Invalid } from "./catalogue.ts";
 import { type Address, sameAddress } from "./hex.ts";
-import { type Asset, findAsset } from "./networks.ts";
+import { type Asset, findAsset, isPaidBy, type TransferMethod, transferMethods } from "./networks.ts";
+import type { Operation } from "./problems.ts";
 import { expiryMarginSeconds, refusals, usualMaxValiditySeconds } from "./refusals.ts";
 import type { PaymentRequest } from "./requests.ts";
-import { goesStraight, type PayToPolicy, type SignedPayment } from "./signed-payment.ts";
+import {
+  boundsOf,
+  goesStraight,
+  type PaymentWords,
+  type PayToPolicy,
+  type SignedPayment,
+} from "./signed-payment.ts";
 
 /** A network as one deployment serves it: what payments are checked against. */
 export type ServedNetwork = {
@@ -20,20 +27,35 @@ export type ServedNetwork = {
   allowZeroValue?: boolean;
 };
 
-type PureCheck = (request: PaymentRequest, network: ServedNetwork) => Invalid | undefined;
+/** What a way to pay wants of a payment beside what all do. */
+export type MethodTerms = {
+  /** What an asset must have to be paid so. */
+  readonly transfer: TransferMethod;
+  /** Whether what is signed is a maximum, of which settle may take less. */
+  readonly takesLess: boolean;
+  /** What is wrong with what was signed, so that it cannot be settled here; undefined where nothing is. */
+  check?(request: PaymentRequest, network: ServedNetwork): Invalid | undefined;
+};
+
+/** What a request is checked for, and for which way to pay. */
+export type Checking = { method: MethodTerms; operation: Operation };
+
+type PureCheck = (request: PaymentRequest, network: ServedNetwork, checking: Checking) => Invalid | undefined;
 
 /** The checks that need no chain and no ledger, in their order. */
 export const pureCheckNames = [
   "assetIsAllowed",
   "payToIsAccepted",
+  "isSignedForUs",
   "recipientIsPayTo",
   "valueIsExact",
+  "assetIsSigned",
   "valueIsPositive",
 ] as const;
 
 export type PureCheckName = (typeof pureCheckNames)[number];
 
-/** The checks of a payment, by name, in the order in which verify makes them; settle may make the last three again. */
+/** The checks of a payment, by name, in the order in which verify makes them; settle may make again those from `windowIsOpen` on. */
 export const checkNames = [
   "networkIsEnabled",
   ...pureCheckNames,
@@ -44,30 +66,50 @@ export const checkNames = [
   "windowIsOpen",
   "simulationSucceeds",
   "payerIsAccepted",
+  "maximumIsCovered",
 ] as const;
 
 export type CheckName = (typeof checkNames)[number];
 
 const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
-  assetIsAllowed: ({ requirements }, network) =>
-    findAsset(network.assets, requirements.asset) !== undefined
-      ? undefined
-      : refusals.assetNotAccepted(requirements.asset, network.name, network.assets),
+  assetIsAllowed({ requirements }, network, { method }) {
+    const asset = findAsset(network.assets, requirements.asset);
+    if (asset === undefined) {
+      return refusals.assetNotAccepted(requirements.asset, network.name, network.assets);
+    }
+    if (isPaidBy(asset, method.transfer)) return undefined;
+    const accepted = transferMethods.filter((other) => isPaidBy(asset, other));
+    return refusals.assetPaidOtherwise(requirements.asset, method.transfer, accepted);
+  },
 
   payToIsAccepted: ({ requirements: { payTo } }, network) =>
     payTo === undefined || (network.payTo ?? "contract") !== "contract" || !goesStraight({ payTo }, network)
       ? undefined
       : refusals.payToNotAccepted(payTo, network),
 
-  recipientIsPayTo: ({ payment, requirements }, network) => {
+  recipientIsPayTo: ({ payment, requirements, words }, network) => {
     const { payTo = network.facilitatorContract } = requirements;
     return sameAddress(payment.payTo, payTo)
       ? undefined
-      : refusals.recipientDiffers(payment.payTo, payTo, network);
+      : refusals.recipientDiffers(payment.payTo, payTo, network, words);
   },
 
-  valueIsExact: ({ payment: { limit }, requirements: { amount, asset } }, { assets }) =>
-    limit === amount ? undefined : refusals.valueDiffers(limit, amount, findAsset(assets, asset)),
+  isSignedForUs: (request, network, { method }) => method.check?.(request, network),
+
+  valueIsExact({ payment: { limit }, requirements, words }, { assets }, { method, operation }) {
+    const { amount, asset } = requirements;
+    if (method.takesLess && operation === "settle") {
+      return amount <= limit ? undefined : refusals.amountAboveMaximum(amount, limit);
+    }
+    return limit === amount
+      ? undefined
+      : refusals.valueDiffers(limit, amount, findAsset(assets, asset), words);
+  },
+
+  assetIsSigned: ({ payment, requirements }) =>
+    sameAddress(payment.asset, requirements.asset)
+      ? undefined
+      : refusals.tokenDiffers(payment.asset, requirements.asset),
 
   valueIsPositive: ({ payment }, { allowZeroValue = false }) =>
     payment.limit > 0n || allowZeroValue ? undefined : refusals.valueIsZero(),
@@ -77,10 +119,11 @@ const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
 export function checkTerms(
   request: PaymentRequest,
   network: ServedNetwork,
+  checking: Checking,
   onCheck?: (check: PureCheckName, refusal: Invalid | undefined) => void,
 ): Invalid | undefined {
   for (const name of pureCheckNames) {
-    const refusal = pureChecks[name](request, network);
+    const refusal = pureChecks[name](request, network, checking);
     onCheck?.(name, refusal);
     if (refusal !== undefined) return refusal;
   }
@@ -115,22 +158,21 @@ export function payeeOf(
 }
 
 /**
- * Whether the chain's clock is inside the payer's window. Its end must be at least {@link expiryMarginSeconds} away, and not
- * further than the network allows: until then the settlement is watched, and its value reserved.
+ * Whether the chain's clock is inside the payer's window. The end that was signed must be at least {@link expiryMarginSeconds}
+ * away, and not further than the network allows: until then the settlement is watched, and its value reserved.
  *
  * @param chainTime in unix seconds
  */
 export function checkValidityWindow(
-  { window: { first, last } }: Pick<SignedPayment, "window">,
+  { payment: { window }, words }: { payment: Pick<SignedPayment, "window">; words: PaymentWords },
   chainTime: bigint,
   { maxValiditySeconds = usualMaxValiditySeconds }: ServedNetwork,
 ): Invalid | undefined {
-  // The sentences name the bounds of EIP-3009, which are outside of the window.
-  const [after, before] = [first - 1n, last + 1n];
-  if (chainTime < first) return refusals.tooEarly(after, chainTime);
-  if (before < chainTime + expiryMarginSeconds) return refusals.tooLate(before, chainTime);
-  if (before > chainTime + maxValiditySeconds) {
-    return refusals.tooFarAhead(before, chainTime, maxValiditySeconds);
+  const { end } = boundsOf(window, words);
+  if (chainTime < window.first) return refusals.tooEarly(window, chainTime, words);
+  if (end < chainTime + expiryMarginSeconds) return refusals.tooLate(window, chainTime, words);
+  if (end > chainTime + maxValiditySeconds) {
+    return refusals.tooFarAhead(window, chainTime, maxValiditySeconds, words);
   }
   return undefined;
 }

@@ -5,6 +5,14 @@ export const signatureAdvice = {
   "signed-with-another-domain":
     "Sign for the token's own name and version, which clients take from `extra` of the requirements, and for the network's chain id.",
   "signed-receive": "Sign primaryType TransferWithAuthorization.",
+  "permit-domain":
+    'Sign for the domain of Permit2 on the network\'s chain: name "Permit2", no version, and the contract of Permit2.',
+  "permit-spender":
+    "The spender is x402ExactPermit2Proxy for scheme exact, x402UptoPermit2Proxy for scheme upto; sign what is sent.",
+  "permit-witness":
+    "The witness is Witness(address to,uint256 validAfter) for scheme exact, Witness(address to,address facilitator,uint256 validAfter) for scheme upto.",
+  "permit-signer":
+    "Sign with the key of permit2Authorization.from, and send every member as it was signed. If that is a smart wallet, the wallet itself decides (EIP-1271), and it must be deployed.",
   "malformed-signature": "Let the wallet sign typed data, and send its answer unchanged.",
 } as const;
 
@@ -64,6 +72,12 @@ export const mistakes = {
     why: "The payer signed for one chain and the seller asks for another.",
     fix: advice["networks-differ"],
   },
+  "schemes-differ": {
+    rank: 2,
+    title: "The payment and the requirements are of different schemes",
+    why: "What a payer signs for scheme “upto” is not what is signed for “exact”: neither can be settled as the other.",
+    fix: advice["networks-differ"],
+  },
   "wrong-asset": {
     rank: 2,
     title: "The asset is not the token that the network accepts",
@@ -78,8 +92,8 @@ export const mistakes = {
   },
   "signed-for-another-recipient": {
     rank: 2,
-    title: "authorization.to is not the payTo that is asked for",
-    why: "The payer signed a transfer to another address. The facilitator contract cannot pull it, and what goes straight to a wallet must go to payTo of the requirements.",
+    title: "The payer signed for another recipient than the payTo that is asked for",
+    why: "`authorization.to`, or witness.to of a permit, is another address. The facilitator contract cannot pull it, and what goes straight to a wallet must go to payTo of the requirements.",
     fix: advice["signed-for-another-recipient"],
   },
   "other-tier": {
@@ -133,7 +147,7 @@ export const mistakes = {
   expired: {
     rank: 3,
     title: "The authorization has expired",
-    why: "validBefore has passed by the chain's clock, or is less than 6 s away, which is too short to settle.",
+    why: "validBefore, or the deadline of a permit, has passed by the chain's clock, or is less than 6 s away, which is too short to settle.",
     fix: advice.expired,
   },
   "not-valid-yet": {
@@ -172,6 +186,42 @@ export const mistakes = {
     why: "It recovers to another address than authorization.from, whatever domain is tried: another key signed, or a member was changed after signing (to, value, validAfter, validBefore, nonce).",
     fix: advice["signed-by-another-key"],
   },
+  "permit-domain": {
+    rank: 3,
+    title: "The permit is signed for another EIP-712 domain",
+    why: "Permit2 has a domain of its own, with the chain id and without a version. It is not that of the token.",
+    fix: signatureAdvice["permit-domain"],
+  },
+  "permit-spender": {
+    rank: 3,
+    title: "The permit is signed for another spender",
+    why: "A permit names the contract that may use it. Of x402 that is one proxy for each scheme, at the same address on every chain; the facilitator is none.",
+    fix: signatureAdvice["permit-spender"],
+  },
+  "permit-witness": {
+    rank: 3,
+    title: "The permit is signed with another witness",
+    why: "The type of the witness is part of what is signed: its members, their names and their order.",
+    fix: signatureAdvice["permit-witness"],
+  },
+  "permit-signer": {
+    rank: 3,
+    title: "The signature of the permit is not the payer's",
+    why: "It recovers to another address than permit2Authorization.from: another key signed, or a member was changed after signing.",
+    fix: signatureAdvice["permit-signer"],
+  },
+  "permit-token": {
+    rank: 2,
+    title: "The permit is for another token than the one that is asked for",
+    why: "permitted.token is what Permit2 moves. It must be the asset of the requirements.",
+    fix: "Sign again, with the asset of the requirements as permitted.token.",
+  },
+  "permit-facilitator": {
+    rank: 2,
+    title: "Another facilitator is named than this one",
+    why: "Who submits a payment of scheme “upto”, and says how much is taken, is part of what the payer signs. Here that is the facilitator contract, whichever operator sends the transaction.",
+    fix: "Offer the facilitatorAddress that GET /supported gives, in `extra`; clients sign for that.",
+  },
   "malformed-signature": {
     rank: 3,
     title: "The signature has a form that USDC refuses",
@@ -194,7 +244,7 @@ export const mistakes = {
     rank: 2,
     title: "The challenge offers nothing that this facilitator settles",
     why: "Each entry of `accepts` has another scheme, network, asset or payTo.",
-    fix: 'Offer scheme "exact" on a supported network with its USDC, and as payTo the facilitator contract, unless PAY_TO allows others.',
+    fix: 'Offer scheme "exact" or "upto" on a supported network with its USDC, and as payTo the facilitator contract, unless PAY_TO allows others.',
   },
   "answer-lost": {
     rank: 4,

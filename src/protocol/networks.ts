@@ -12,17 +12,30 @@ export type NetworkName = BuiltInNetworkName | (string & Record<never, never>);
 /** Which of the two facilitator contract addresses a network uses: all mainnets share one, all testnets the other. */
 export type NetworkTier = "mainnet" | "testnet";
 
+/** How a token moves by what its holder signs: by EIP-3009, which few tokens have, or by Permit2, which takes any ERC-20. */
+export const transferMethods = ["eip3009", "permit2"] as const;
+
+export type TransferMethod = (typeof transferMethods)[number];
+
 /**
- * An EIP-3009 token as the facilitator knows it. `name` and `version` are those of its EIP-712 domain; people read amounts
- * with its `symbol`: see `unitsOf`.
+ * A token as the facilitator knows it. `name` and `version` are those of its EIP-712 domain; people read amounts with its
+ * `symbol`: see `unitsOf`.
  */
 export type Asset = {
   address: Address;
   name: string;
+  /** Empty for a token without such a domain, which has no EIP-3009. */
   version: string;
   decimals: number;
   symbol?: string | undefined;
+  /** How it may be paid with; in each way that it has by default: see {@link isPaidBy}. */
+  transfers?: readonly TransferMethod[] | undefined;
 };
+
+/** Whether a token may be paid with in this way. */
+export function isPaidBy({ version, transfers = transferMethods }: Asset, method: TransferMethod): boolean {
+  return transfers.includes(method) && (method !== "eip3009" || version !== "");
+}
 
 /** The one with this address, however that is spelled; undefined where there is none. */
 export function findAsset(assets: readonly Asset[], wanted: Address): Asset | undefined {

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { payloadSchema } from "../methods/payment-request-schema.ts";
+import { payloadSchemas } from "../methods/payment-request-schema.ts";
 import { membersOf } from "../util/json.ts";
 import { describeService } from "./openapi.ts";
 
 /** The names of the headers that an answer of a route may have, by the document. */
 function headersOf(path: string, method: string, status: string): readonly string[] {
-  const { paths } = membersOf(describeService(payloadSchema));
+  const { paths } = membersOf(describeService(payloadSchemas));
   const operation = membersOf(membersOf(membersOf(paths)[path])[method]);
   const response = membersOf(membersOf(operation.responses)[status]);
   return Object.keys(membersOf(response.headers));

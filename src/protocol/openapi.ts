@@ -18,7 +18,7 @@ import {
 import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
 import { paymentIdentifierExtension, shopsResourcePattern } from "./payment-identifier.ts";
 import { problemKinds, problemMediaType, problemTexts } from "./problems.ts";
-import { createPaymentRequestSchema } from "./request-schemas.ts";
+import { createPaymentRequestSchema, type PayloadSchemas } from "./request-schemas.ts";
 import { type Route, type RouteName, routes } from "./routes.ts";
 import { largestPage, type SettlementQuery, settlementStates, usualPage } from "./settlement-query.ts";
 import { forms } from "./wire-values.ts";
@@ -34,10 +34,10 @@ export type ApiBeside = {
 /**
  * The OpenAPI 3.1 document of the service, from the schemas that it reads and writes with.
  *
- * @param payload `paymentPayload.payload` of the ways to pay
+ * @param payloads `paymentPayload.payload` of the ways to pay
  */
 export function describeService(
-  payload: z.ZodType,
+  payloads: PayloadSchemas,
   known: NetworkRegistry = builtInNetworks,
   beside: ApiBeside = { paths: {}, schemas: {} },
 ): object {
@@ -76,7 +76,7 @@ export function describeService(
       title: "x402 facilitator",
       version: "1",
       description:
-        "Verifies and settles x402 payments of scheme “exact”. A verdict, good or bad, is status 200; 4xx and 5xx mean that there is none.",
+        "Verifies and settles x402 payments of schemes “exact” and “upto”. A verdict, good or bad, is status 200; 4xx and 5xx mean that there is none.",
     },
     servers: [{ url: "/" }],
     paths: {
@@ -194,7 +194,7 @@ export function describeService(
         },
       },
       schemas: {
-        PaymentRequest: schemaOf(createPaymentRequestSchema(known, payload)),
+        PaymentRequest: schemaOf(createPaymentRequestSchema(known, payloads)),
         VerifyAnswer: schemaOf(verifyAnswerDocument),
         SettleAnswer: schemaOf(settleAnswerDocument),
         Settlement: schemaOf(settlementViewSchema),

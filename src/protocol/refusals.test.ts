@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { eip3009Words } from "../methods/exact-eip3009/words.ts";
 import { type Asset, networks } from "./networks.ts";
 import { refusals } from "./refusals.ts";
 
@@ -24,7 +25,7 @@ test.each([
 test("an amount that is off by a power of ten is explained with the units of the token, where that is known", () => {
   const told = "The two differ by 10^6: find which side counts the token's decimals twice or not at all";
   const messageFor = (asset: Asset | undefined) =>
-    refusals.valueDiffers(10_000_000_000n, 10_000n, asset).message;
+    refusals.valueDiffers(10_000_000_000n, 10_000n, asset, eip3009Words).message;
   expect(messageFor(usdc)).toBe(
     `authorization.value is 10000000000, but exactly 10000 is required. ${told}: 1 USDC is 1000000.`,
   );
@@ -41,7 +42,7 @@ test.each([
 ])(
   "a difference of 10^%i of a token with %i decimals is explained by what can cause it",
   (power, decimals, what) => {
-    const { message } = refusals.valueDiffers(10n ** BigInt(power), 1n, { ...usdc, decimals });
+    const { message } = refusals.valueDiffers(10n ** BigInt(power), 1n, { ...usdc, decimals }, eip3009Words);
     expect(message).toContain(
       `differ by 10^${power}: find which side counts ${what === "decimals" ? "the token's " : ""}${what}`,
     );

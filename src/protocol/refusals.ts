@@ -4,6 +4,7 @@ import {
   invalid,
   invalidAt,
   limitMessage,
+  reasonOf,
   type Situation,
   situations,
 } from "./catalogue.ts";
@@ -14,9 +15,10 @@ import {
   formatNetwork,
   type NetworkName,
   type NetworkRegistry,
+  type TransferMethod,
 } from "./networks.ts";
 import type { settlementStates } from "./settlement-query.ts";
-import type { PayToPolicy } from "./signed-payment.ts";
+import { boundsOf, type PaymentWords, type PayToPolicy, type SignedPayment } from "./signed-payment.ts";
 import { describeOne, type TokenUnits, unitsOf } from "./token-units.ts";
 
 /**
@@ -35,20 +37,27 @@ export const advice = {
   "signed-for-another-pay-to": "Sign again, for the payTo that the challenge names.",
   "amount-differs": "Sign the amount of the requirements.",
   "times-in-milliseconds": "Divide by 1000: now is Math.floor(Date.now() / 1000).",
-  expired:
-    "Sign again with a later validBefore, and settle at once. A payer's clock that is behind shortens every payment.",
-  "not-valid-yet": 'Sign with validAfter "0", or set the payer\'s clock.',
+  expired: signWithLater("validBefore"),
+  "not-valid-yet": signWithZero("validAfter"),
   "signed-by-another-key":
     "Sign with the key of authorization.from, and send every member of the authorization as it was signed. If that is a smart wallet, the wallet itself decides (EIP-1271), and it must be deployed.",
 } as const;
 
+function signWithLater(end: string): string {
+  return `Sign again with a later ${end}, and settle at once. A payer's clock that is behind shortens every payment.`;
+}
+
+function signWithZero(start: string): string {
+  return `Sign with ${start} "0", or set the payer's clock.`;
+}
+
 /** From this age on, blocks are not replaced any more. */
 export const finalitySeconds = 1_800;
 
-/** How long before `validBefore` a payment must arrive to be settled in time. */
+/** How long before the end that was signed a payment must arrive to be settled in time. */
 export const expiryMarginSeconds = 6n;
 
-/** How far ahead of the chain's time `validBefore` may be, in seconds, unless configured otherwise: a day. */
+/** How far ahead of the chain's time that end may be, in seconds, unless configured otherwise: a day. */
 export const usualMaxValiditySeconds = 86_400n;
 
 /** Whether a time is in milliseconds: too large for seconds, and a plausible date in milliseconds. */
@@ -95,6 +104,8 @@ export function powerOfTenBetween(a: bigint, b: bigint): number | undefined {
   const factor = (large / small).toString();
   return /^10+$/.test(factor) ? factor.length - 1 : undefined;
 }
+
+type Window = SignedPayment["window"];
 
 /** A number, or a placeholder where it is not known beforehand. */
 type Shown = bigint | string;
@@ -158,6 +169,36 @@ export const refusals = {
     );
   },
 
+  schemesDiffer: (paid: string, asked: string) =>
+    invalid(
+      "schemes_differ",
+      `The payment is of scheme ${paid}, but paymentRequirements.scheme is ${asked}`,
+      advice["networks-differ"],
+    ),
+
+  /** The asset is accepted, but not in this way. */
+  assetPaidOtherwise: (asset: Address, paidBy: TransferMethod, accepted: readonly TransferMethod[]) =>
+    invalid(
+      "asset_paid_otherwise",
+      `The asset ${asset} is not paid by ${paidBy} here, but by ${accepted.join(" or ")}`,
+      "Offer that as assetTransferMethod in extra, and sign again",
+    ),
+
+  /** What was signed for another token than the one that is asked for. */
+  tokenDiffers: (signed: Address, asked: Address) =>
+    invalid(
+      "token_differs",
+      `The authorization is for the token ${signed}, but the requirements ask for ${asked}`,
+      "Sign again, for that token",
+    ),
+
+  amountAboveMaximum: (amount: bigint, maximum: bigint) =>
+    invalid(
+      "amount_above_maximum",
+      `paymentRequirements.amount is ${amount}, but the payer allowed ${maximum} at most`,
+      "Settle no more than that",
+    ),
+
   belowMinimum: (value: bigint, minimum: bigint) =>
     invalid(
       "amount_below_minimum",
@@ -170,72 +211,71 @@ export const refusals = {
     to: Address,
     payTo: Address,
     network: { facilitatorContract: Address; payTo?: PayToPolicy | undefined },
+    words: PaymentWords,
   ) => {
     const { facilitatorContract, payTo: policy = "contract" } = network;
     const isContract = sameAddress(payTo, facilitatorContract);
     return invalid(
       "recipient_differs",
-      `authorization.to is ${to}, but must be ${isContract ? "the facilitator contract" : "the payTo of the requirements,"} ${payTo}`,
+      `${words.payTo} is ${to}, but must be ${isContract ? "the facilitator contract" : "the payTo of the requirements,"} ${payTo}`,
       advice[policy === "contract" ? "signed-for-another-recipient" : "signed-for-another-pay-to"],
     );
   },
 
-  valueDiffers: (value: bigint, required: bigint, asset: Asset | undefined) =>
+  valueDiffers: (value: bigint, required: bigint, asset: Asset | undefined, words: PaymentWords) =>
     invalid(
       "value_differs",
-      `authorization.value is ${value}, but exactly ${required} is required`,
+      `${words.limit} is ${value}, but exactly ${required} is required`,
       adviceOnAmounts(value, required, asset),
     ),
 
-  tooEarly: (validAfter: bigint, now: Shown): Invalid => {
-    const fact = `The authorization is valid after ${validAfter}; the chain's time is ${now}`;
-    if (isInMilliseconds(validAfter)) {
+  tooEarly: (window: Window, now: Shown, words: PaymentWords): Invalid => {
+    const { start } = boundsOf(window, words);
+    const fact = `The authorization is valid ${words.startsSaid} ${start}; the chain's time is ${now}`;
+    if (isInMilliseconds(start)) {
       return { ...invalid("never_valid", fact, advice["times-in-milliseconds"]), chainTime: now };
     }
-    const retryAfterSeconds = typeof now === "bigint" ? Number(validAfter - now) + 1 : shownSeconds;
-    return { ...invalid("not_valid_yet", fact, advice["not-valid-yet"]), retryAfterSeconds, chainTime: now };
+    const retryAfterSeconds = typeof now === "bigint" ? Number(window.first - now) : shownSeconds;
+    const refusal = invalid("not_valid_yet", fact, signWithZero(words.start));
+    return { ...refusal, retryAfterSeconds, chainTime: now };
   },
 
-  tooLate: (validBefore: bigint, now: Shown): Invalid => ({
+  tooLate: (window: Window, now: Shown, words: PaymentWords): Invalid => ({
     ...invalid(
       "expired",
-      `The authorization is valid before ${validBefore}; the chain's time is ${now}, and ${expiryMarginSeconds} seconds are needed to settle`,
-      advice.expired,
+      `The authorization is valid ${words.endsSaid} ${boundsOf(window, words).end}; the chain's time is ${now}, and ${expiryMarginSeconds} seconds are needed to settle`,
+      signWithLater(words.end),
     ),
     chainTime: now,
   }),
 
-  tooFarAhead: (validBefore: bigint, now: Shown, mostSeconds: bigint): Invalid => ({
-    ...invalid(
-      "valid_too_long",
-      `The authorization is valid before ${validBefore}; the chain's time is ${now}, and at most ${mostSeconds} seconds ahead are accepted`,
-      isInMilliseconds(validBefore)
-        ? advice["times-in-milliseconds"]
-        : "Sign again with an earlier validBefore.",
-    ),
-    chainTime: now,
-  }),
+  tooFarAhead: (window: Window, now: Shown, mostSeconds: bigint, words: PaymentWords): Invalid => {
+    const { end } = boundsOf(window, words);
+    return {
+      ...invalid(
+        "valid_too_long",
+        `The authorization is valid ${words.endsSaid} ${end}; the chain's time is ${now}, and at most ${mostSeconds} seconds ahead are accepted`,
+        isInMilliseconds(end) ? advice["times-in-milliseconds"] : `Sign again with an earlier ${words.end}.`,
+      ),
+      chainTime: now,
+    };
+  },
 
   /** `mistake` says what was probably done wrong: `describeWrongSignature`. */
-  notSignedByPayer: (
-    payer: Address,
-    network: string,
-    { name, version }: Pick<Asset, "name" | "version">,
-    mistake: string,
-  ) =>
+  notSignedByPayer: (payer: Address, network: string, domain: string, mistake: string) =>
     invalid(
       "signature_wrong",
-      `The signature is not that of ${payer} over this authorization on ${network} (name "${name}", version "${version}")`,
+      `The signature is not that of ${payer} over this authorization on ${network} (${domain})`,
       mistake,
     ),
 
   walletRefuses: (payer: Address) =>
     invalid("wallet_refuses", `The contract at ${payer} does not accept the signature (EIP-1271)`),
 
-  tokenRefusesSignature: (payer: Address) =>
+  tokenRefusesSignature: (payer: Address, { judge }: Pick<PaymentWords, "judge">) =>
     invalid(
       "token_refuses_signature",
-      `The token does not accept the signature for ${payer}: code at the payer's address (EIP-7702, EIP-1271) decides there`,
+      `${judge} does not accept the signature for ${payer}: code at the payer's address (EIP-7702, EIP-1271) decides there`,
     ),
 
   /** The organization refuses payers with code. */
@@ -264,6 +304,13 @@ export const refusals = {
       `The payer's balance of ${balance} is taken up by settlements under way; ${value} more is needed`,
     ),
 
+  /** Maxima of the payer that were verified and not settled yet. */
+  maximaTooMany: (balance: Shown, limit: bigint) =>
+    invalid(
+      "balance_taken_up",
+      `The payer can pay ${balance}, which is taken up by maxima that were verified and not settled yet; ${limit} more is needed`,
+    ),
+
   /** Used or cancelled on chain by another party: the token does not tell the two apart. */
   usedOnChain: () => invalid("used_on_chain", "The authorization was used or cancelled before"),
 
@@ -272,8 +319,11 @@ export const refusals = {
 
   beingSettled: () => invalid("under_way", "Another request is settling this authorization"),
 
-  settledBefore: (transaction: string) =>
-    invalid("settled_before", `This authorization was settled before, by transaction ${transaction}`),
+  /** `transaction` is empty, or has no digits, where nothing was taken. */
+  settledBefore: (transaction: string) => {
+    const how = ["", "0x"].includes(transaction) ? "and nothing was taken" : `by transaction ${transaction}`;
+    return invalid("settled_before", `This authorization was settled before, ${how}`);
+  },
 
   /** `why` is the settlement's failure, and perhaps what became of it since. */
   failed: (transaction: string, why: string) =>
@@ -316,9 +366,7 @@ export function refuseUsed(refusal: Invalid, situation: Situation): Invalid {
  * submitted straight to the token, or the ledger that knew it is gone. One that has expired was used in time.
  */
 export function refuseUsedOnChain(refusal: Invalid): Invalid {
-  if (refusal.reason === "invalid_exact_evm_payload_authorization_valid_before") {
-    return refusals.usedOnChain();
-  }
+  if (refusal.reason === reasonOf("expired")) return refusals.usedOnChain();
   return withoutSigning(refusal, "used_on_chain", "This authorization was used or cancelled on chain");
 }
 

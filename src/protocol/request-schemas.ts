@@ -21,26 +21,26 @@ const requirementDetails = {
   maxTimeoutSeconds: seconds.optional(),
 };
 
-const scheme = z.literal("exact");
+/** `paymentPayload.payload` of each version and scheme. */
+export type PayloadSchemas = {
+  readonly 1: z.ZodType;
+  readonly 2: Readonly<Record<"exact" | "upto", z.ZodType>>;
+};
 
 /** Any value: it does not decide the verdict. */
 const anything = z.unknown().optional();
 
-/**
- * The body of verify and of settle, in either version. Unknown keys are ignored everywhere.
- *
- * @param payload `paymentPayload.payload` of the ways to pay
- */
-export function createPaymentRequestSchema(known: NetworkRegistry, payload: z.ZodType) {
+/** The body of verify and of settle, in either version. Unknown keys are ignored everywhere. */
+export function createPaymentRequestSchema(known: NetworkRegistry, payloads: PayloadSchemas) {
   const networkV1 = z.enum(known.names).meta({ example: "base" });
   const networkV2 = z.enum(known.all.map(({ caip2 }) => caip2)).meta({ example: "eip155:8453" });
 
   /** `paymentPayload` of protocol version 1. */
   const paymentPayloadV1 = z.object({
     x402Version: z.literal(1),
-    scheme,
+    scheme: z.literal("exact"),
     network: networkV1,
-    payload,
+    payload: payloads[1],
   });
 
   const requirementsV1 = { network: networkV1, asset: address, ...requirementDetails };
@@ -51,7 +51,7 @@ export function createPaymentRequestSchema(known: NetworkRegistry, payload: z.Zo
       z
         .object({
           ...requirementsV1,
-          scheme,
+          scheme: z.literal("exact"),
           maxAmountRequired: uint256String,
           payTo: address,
           amount: uint256String.optional(),
@@ -61,7 +61,7 @@ export function createPaymentRequestSchema(known: NetworkRegistry, payload: z.Zo
       z
         .object({
           ...requirementsV1,
-          scheme: scheme.optional(),
+          scheme: z.literal("exact").optional(),
           amount: uint256String,
           recipient: address.optional(),
           maxAmountRequired: uint256String.optional(),
@@ -76,31 +76,38 @@ export function createPaymentRequestSchema(known: NetworkRegistry, payload: z.Zo
       "the two forms must agree",
     );
 
-  /** `paymentPayload` of protocol version 2. */
-  const paymentPayloadV2 = z.object({
-    x402Version: z.literal(2),
-    accepted: z.object({ scheme, network: networkV2 }),
-    payload,
-    resource: anything.meta({
-      description: "What is paid for: an object with url",
-      example: { url: "https://…" },
-    }),
-    extensions: anything.meta({
-      description: `By name; ${paymentIdentifierExtension} is understood: info.id names the payment, 16 to 128 letters, digits, hyphens and underscores`,
-    }),
-  });
-
-  /** `paymentRequirements` of protocol version 2. */
-  const paymentRequirementsV2 = z.object({
-    scheme,
-    network: networkV2,
-    amount: uint256String,
-    asset: address,
-    payTo: address,
-    maxTimeoutSeconds: requirementDetails.maxTimeoutSeconds,
-  });
-
   const oneNetwork = "the payment and the requirements must name the same network";
+
+  /** A request of protocol version 2, whose halves are of one scheme. */
+  const requestV2 = <Scheme extends "exact" | "upto">(scheme: Scheme) =>
+    z
+      .object({
+        paymentPayload: z.object({
+          x402Version: z.literal(2),
+          accepted: z.object({ scheme: z.literal(scheme), network: networkV2 }),
+          payload: payloads[2][scheme],
+          resource: anything.meta({
+            description: "What is paid for: an object with url",
+            example: { url: "https://…" },
+          }),
+          extensions: anything.meta({
+            description: `By name; ${paymentIdentifierExtension} is understood: info.id names the payment, 16 to 128 letters, digits, hyphens and underscores`,
+          }),
+        }),
+        paymentRequirements: z.object({
+          scheme: z.literal(scheme),
+          network: networkV2,
+          amount: uint256String,
+          asset: address,
+          payTo: address,
+          maxTimeoutSeconds: requirementDetails.maxTimeoutSeconds,
+        }),
+      })
+      .refine(
+        ({ paymentPayload, paymentRequirements }) =>
+          paymentPayload.accepted.network === paymentRequirements.network,
+        oneNetwork,
+      );
 
   return z.union([
     z
@@ -109,12 +116,7 @@ export function createPaymentRequestSchema(known: NetworkRegistry, payload: z.Zo
         ({ paymentPayload, paymentRequirements }) => paymentPayload.network === paymentRequirements.network,
         oneNetwork,
       ),
-    z
-      .object({ paymentPayload: paymentPayloadV2, paymentRequirements: paymentRequirementsV2 })
-      .refine(
-        ({ paymentPayload, paymentRequirements }) =>
-          paymentPayload.accepted.network === paymentRequirements.network,
-        oneNetwork,
-      ),
+    requestV2("exact"),
+    requestV2("upto"),
   ]);
 }

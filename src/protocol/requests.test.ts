@@ -115,7 +115,7 @@ describe.each([1, 2] as const)("version %i", (version) => {
     ["paymentRequirements", "text", "invalid_payment_requirements"],
     ["paymentRequirements.asset", "USDC", "invalid_payment_requirements"],
     ["paymentRequirements.payTo", 12, "invalid_payment_requirements"],
-    ["paymentRequirements.scheme", "upto", "unsupported_scheme"],
+    ["paymentRequirements.scheme", "deferred", "unsupported_scheme"],
     ["paymentRequirements.scheme", 5, "invalid_payment_requirements"],
     ["paymentRequirements.network", "base-goerli", "invalid_network"],
     ["paymentRequirements.network", undefined, "invalid_payment_requirements"],
@@ -228,6 +228,26 @@ test("the code of a v1 settle says which half of the request has the wrong schem
   expect(reasonOf("paymentPayload.network", "solana")).toBe("invalid_payload");
   expect(reasonOf("paymentRequirements.network", "solana")).toBe("invalid_payment_requirements");
   expect(reasonOf("paymentRequirements.network", "polygon")).toBe("invalid_payment_requirements");
+});
+
+test("version 1 does not have Permit2, nor what only it can do", () => {
+  const refusalOf = (body: unknown) => {
+    const parsed = parsePaymentRequest(body);
+    return parsed.ok ? "ok" : `${parsed.invalid.reason}: ${parsed.invalid.message}`;
+  };
+  const payload = { signature: "0x", permit2Authorization: {} };
+  expect(refusalOf(withValue(request(1), "paymentPayload.payload", payload))).toBe(
+    "invalid_payload: paymentPayload.payload is that of a payment of x402Version 2",
+  );
+  expect(refusalOf(withValue(request(2), "paymentPayload.payload", payload))).toBe(
+    "invalid_payload: paymentPayload.payload.permit2Authorization.from: must be a string",
+  );
+  expect(refusalOf(withValue(request(1), "paymentRequirements.scheme", "upto"))).toBe(
+    'unsupported_scheme: paymentRequirements.scheme must be "exact"',
+  );
+  expect(refusalOf(withValue(request(2), "paymentRequirements.scheme", "upto"))).toMatch(
+    /^invalid_upto_evm_scheme: The payment is of scheme exact, but paymentRequirements\.scheme is upto/,
+  );
 });
 
 test("every reason has one of the five codes in v1, and is itself in v2", () => {

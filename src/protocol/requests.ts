@@ -7,7 +7,7 @@ import {
   readPaymentIdentifier,
 } from "./payment-identifier.ts";
 import { refusals } from "./refusals.ts";
-import { type SignedPayment, settlementId } from "./signed-payment.ts";
+import { type PaymentWords, type SignedPayment, settlementId } from "./signed-payment.ts";
 import {
   inObject,
   MalformedError,
@@ -38,6 +38,8 @@ export type PaymentRequest = Envelope & {
   settlementId: Hex;
   knownNetwork: Network;
   payment: SignedPayment;
+  /** What messages about it call its members. */
+  words: PaymentWords;
   /** What the seller asks for; `amount` in the asset's smallest unit. */
   requirements: { amount: bigint; asset: Address; payTo: Address | undefined };
   /** What the payer's client calls the payment, in version 2. */
@@ -51,6 +53,10 @@ export type ParsedRequest =
 
 /** How one way to pay reads `paymentPayload.payload`. */
 export type PayloadReader = {
+  /** What it is offered and paid by, and in which versions of the protocol. */
+  readonly scheme: "exact" | "upto";
+  readonly versions: readonly X402Version[];
+  readonly words: PaymentWords;
   /** Whether a payload is of this way to pay, well formed or not. */
   owns(payload: unknown): boolean;
   /** Its payer, whatever the rest of it is like; not checked. */
@@ -68,20 +74,31 @@ export type RequestParser = (body: unknown, known?: NetworkRegistry) => ParsedRe
  *
  * `known` are the networks that exist at all; the built-in ones by default.
  *
- * @param readers one for each way to pay; a payload is read by the first that owns it, and by the last if none does
+ * @param readers one for each way to pay; of those of its scheme, a payload is read by the first that owns it, and by the
+ * last if none does
  */
-export function createRequestParser(readers: readonly [PayloadReader, ...PayloadReader[]]): RequestParser {
-  const readerOf = (payload: unknown) =>
-    readers.find((reader) => reader.owns(payload)) ?? readers.at(-1) ?? readers[0];
-  return (body, known = builtInNetworks) => parse(body, known, readerOf);
+export function createRequestParser(readers: readonly PayloadReader[]): RequestParser {
+  const table: Readers = { all: readers, 1: bySchemes(readers, 1), 2: bySchemes(readers, 2) };
+  return (body, known = builtInNetworks) => parse(body, known, table);
 }
 
-function parse(
-  body: unknown,
-  known: NetworkRegistry,
-  readerOf: (payload: unknown) => PayloadReader,
-): ParsedRequest {
-  const envelope = readEnvelope(body, readerOf);
+/** What reads payloads: by version and scheme, and all of them. */
+type Readers = Readonly<Record<X402Version, ReadonlyMap<string, readonly PayloadReader[]>>> & {
+  readonly all: readonly PayloadReader[];
+};
+
+function bySchemes(
+  readers: readonly PayloadReader[],
+  version: X402Version,
+): ReadonlyMap<string, readonly PayloadReader[]> {
+  return Map.groupBy(
+    readers.filter(({ versions }) => versions.includes(version)),
+    ({ scheme }) => scheme,
+  );
+}
+
+function parse(body: unknown, known: NetworkRegistry, readers: Readers): ParsedRequest {
+  const envelope = readEnvelope(body, readers);
   const refuse = (refusal: Invalid): ParsedRequest => ({ ok: false, envelope, invalid: refusal });
 
   const payload = propertyOf(body, "paymentPayload");
@@ -104,33 +121,42 @@ function parse(
     return refuse(invalidAt("payload_malformed", `${acceptedAt}.scheme`, ` must be a string${otherVersion}`));
   }
 
-  const named = readSchemeAndNetwork(known, accepted, acceptedAt, version, "payload", true);
+  const context: Known = { known, schemes: [...readers[version].keys()], version };
+  const named = readSchemeAndNetwork(context, accepted, acceptedAt, "payload");
   if ("reason" in named) return refuse(named);
 
   const requirements = propertyOf(body, "paymentRequirements");
   if (!isRecord(requirements)) {
     return refuse(malformedRequirements("paymentRequirements", " must be an object"));
   }
-  const schemeRequired = version === 2 || propertyOf(requirements, "amount") === undefined;
+  const isShort = version === 1 && propertyOf(requirements, "amount") !== undefined;
   const asked = readSchemeAndNetwork(
-    known,
+    context,
     requirements,
     "paymentRequirements",
-    version,
     "requirements",
-    schemeRequired,
+    isShort ? named.scheme : undefined,
   );
   if ("reason" in asked) return refuse(asked);
-  if (asked !== named) {
-    return refuse(refusals.networksDiffer(named.name, asked.name));
+  if (asked.scheme !== named.scheme) return refuse(refusals.schemesDiffer(named.scheme, asked.scheme));
+  if (asked.network !== named.network) {
+    return refuse(refusals.networksDiffer(named.network.name, asked.network.name));
   }
 
   const terms = version === 1 ? readRequirementsV1(requirements) : readRequirementsV2(requirements);
   if ("reason" in terms) return refuse(terms);
 
   const given = propertyOf(payload, "payload");
+  const able = readers[version].get(named.scheme) ?? [];
+  const reader = able.find((one) => one.owns(given)) ?? able.at(-1);
+  if (reader === undefined) throw new Error("a scheme without a way to pay was read");
+  const ofOtherVersion = readers.all.find((one) => one.scheme === named.scheme && one.owns(given));
+  if (ofOtherVersion !== undefined && !reader.owns(given)) {
+    const problem = ` is that of a payment of x402Version ${ofOtherVersion.versions.join(" or ")}`;
+    return refuse(invalidAt("payload_malformed", "paymentPayload.payload", problem));
+  }
   const payment = unlessMalformed(
-    () => readerOf(given).read({ value: given, path: "paymentPayload.payload" }, terms.asset),
+    () => reader.read({ value: given, path: "paymentPayload.payload" }, terms.asset),
     (at, problem) => invalidAt("payload_malformed", at, problem),
   );
   if ("reason" in payment) return refuse(payment);
@@ -140,9 +166,10 @@ function parse(
     ...(typeof identifier === "string" && { identifierProblem: identifier }),
     request: {
       ...envelope,
-      settlementId: settlementId(named.chainId, payment.nonceSpace, payment.payer, payment.nonce),
-      knownNetwork: named,
+      settlementId: settlementId(named.network.chainId, payment.nonceSpace, payment.payer, payment.nonce),
+      knownNetwork: named.network,
       payment,
+      words: reader.words,
       requirements: terms,
       ...(typeof identifier === "object" && { identifier }),
     },
@@ -154,7 +181,7 @@ function readIdentifier(payload: object): PaymentIdentifier | string | undefined
   return readPaymentIdentifier(extension, propertyOf(propertyOf(payload, "resource"), "url"));
 }
 
-function readEnvelope(body: unknown, readerOf: (payload: unknown) => PayloadReader): Envelope {
+function readEnvelope(body: unknown, readers: Readers): Envelope {
   const payload = propertyOf(body, "paymentPayload");
   const requirements = propertyOf(body, "paymentRequirements");
   const x402Version = propertyOf(payload, "x402Version") === 2 ? 2 : 1;
@@ -163,7 +190,8 @@ function readEnvelope(body: unknown, readerOf: (payload: unknown) => PayloadRead
     propertyOf(requirements, "network"),
   ];
   const signed = propertyOf(payload, "payload");
-  const payer = readerOf(signed).payerOf(signed);
+  const owner = readers.all.find((reader) => reader.owns(signed));
+  const payer = owner?.payerOf(signed);
   return {
     x402Version,
     payer: isAddress(payer) ? payer : undefined,
@@ -171,29 +199,32 @@ function readEnvelope(body: unknown, readerOf: (payload: unknown) => PayloadRead
   };
 }
 
+/** What a version has. */
+type Known = { known: NetworkRegistry; schemes: readonly string[]; version: X402Version };
+
+/** @param usual the scheme that is meant where none is named; without it one must be named */
 function readSchemeAndNetwork(
-  known: NetworkRegistry,
+  { known, schemes, version }: Known,
   part: object,
   path: string,
-  version: X402Version,
   fault: InvalidPart,
-  schemeRequired: boolean,
-): Network | Invalid {
+  usual?: string,
+): { scheme: string; network: Network } | Invalid {
   const malformed = (at: string): Invalid => invalidAt(`${fault}_malformed`, at, " must be a string");
 
-  const schemeName = propertyOf(part, "scheme");
-  if (schemeName === undefined ? schemeRequired : typeof schemeName !== "string") {
-    return malformed(`${path}.scheme`);
-  }
-  if (schemeName !== undefined && schemeName !== "exact") {
-    return invalidAt(`scheme_of_${fault}`, `${path}.scheme`, ' must be "exact"');
+  const given = propertyOf(part, "scheme");
+  const scheme = given === undefined ? usual : given;
+  if (typeof scheme !== "string") return malformed(`${path}.scheme`);
+  if (!schemes.includes(scheme)) {
+    const those = schemes.map((one) => JSON.stringify(one)).join(" or ");
+    return invalidAt(`scheme_of_${fault}`, `${path}.scheme`, ` must be ${those}`);
   }
   const spelling = propertyOf(part, "network");
   if (typeof spelling !== "string") return malformed(`${path}.network`);
-  return (
-    known.find(spelling, version) ??
-    refusals.networkUnknown(path, spelling, { x402Version: version, fault }, known)
-  );
+  const network = known.find(spelling, version);
+  return network === undefined
+    ? refusals.networkUnknown(path, spelling, { x402Version: version, fault }, known)
+    : { scheme, network };
 }
 
 function readRequirementsV1(value: object): PaymentRequest["requirements"] | Invalid {

@@ -1,4 +1,6 @@
+import type { InvalidReason } from "./catalogue.ts";
 import { type Address, addressWord, byteWords, type Hex, keccak256, sameAddress, uintWord } from "./hex.ts";
+import type { Asset } from "./networks.ts";
 
 /**
  * What a payer has signed, in the words of no way to pay in particular. Each way to pay (see `methods/`) reads its own
@@ -22,6 +24,33 @@ export type SignedPayment = {
   /** What else the way to pay needs to settle it, as text that it alone reads; null where the rest says all. */
   readonly payload: string | null;
 };
+
+/** What payers sign, as messages to callers name it: one for each way to pay. */
+export type PaymentWords = {
+  /** Where it lets the money go, and how much it lets go there: members, such as `authorization.to`. */
+  readonly payTo: string;
+  readonly limit: string;
+  /** Its bounds by their names, how they are said, and whether the window has them in itself: EIP-3009 leaves both out. */
+  readonly start: string;
+  readonly end: string;
+  readonly startsSaid: string;
+  readonly endsSaid: string;
+  readonly includesBounds: boolean;
+  /** What it calls reasons that others call otherwise. */
+  readonly reasons: Readonly<Partial<Record<InvalidReason, InvalidReason>>>;
+  /** Who decides in the end whether a signature counts: `The token`. */
+  readonly judge: string;
+  /** What its signature is over, besides the message: the domain of EIP-712. */
+  domain(asset: Asset): string;
+};
+
+/** The bounds of a payment as they were signed, unix seconds. */
+export function boundsOf(
+  { first, last }: SignedPayment["window"],
+  { includesBounds }: Pick<PaymentWords, "includesBounds">,
+): { start: bigint; end: bigint } {
+  return includesBounds ? { start: first, end: last } : { start: first - 1n, end: last + 1n };
+}
 
 /** Where the signatures of payments may let the money go: see {@link payToPolicies}. */
 export type PayToPolicy = (typeof payToPolicies)[number];
@@ -50,6 +79,14 @@ export function usualPayTo(
   recipient: Address | undefined,
 ): Address {
   return payTo === "contract" ? facilitatorContract : (recipient ?? facilitatorContract);
+}
+
+/**
+ * What two requests have in common that are the same payment: its digest, and with less than all that it allows, the amount
+ * that is settled.
+ */
+export function fingerprintOf(digest: Hex, amount: bigint, limit: bigint): Hex {
+  return amount === limit ? digest : keccak256(`${digest}${uintWord(amount)}`);
 }
 
 /**

@@ -5,6 +5,9 @@ import { generatedBodies } from "../../test/support/generated-bodies.ts";
 import { authorizationOf } from "../methods/exact-eip3009/payload.ts";
 import { exactPayloadSchema } from "../methods/exact-eip3009/payload-schema.ts";
 import { parsePaymentRequest } from "../methods/methods.ts";
+import { permitOf } from "../methods/permit2/payload.ts";
+import { createPermitPayloadSchema } from "../methods/permit2/payload-schema.ts";
+import type { Permit } from "../methods/permit2/permit.ts";
 import { isAddress, isBytes32, sameAddress } from "./hex.ts";
 import { address, bytes32, signature, uint256String } from "./primitives.ts";
 import {
@@ -102,11 +105,13 @@ test("random bodies are refused with the same sentences as by the schemas", { ti
       const body: unknown = JSON.parse(JSON.stringify(drawn));
       const read = parsePaymentRequest(body);
       const isV2 = member(body, "paymentPayload", "x402Version") === 2;
-      const payload = bySchema(
-        exactPayloadSchema,
-        member(body, "paymentPayload", "payload"),
-        "paymentPayload.payload",
-      );
+      const given = member(body, "paymentPayload", "payload");
+      const isUpto = isV2 && member(body, "paymentPayload", "accepted", "scheme") === "upto";
+      const isPermit = isUpto || (isV2 && member(given, "permit2Authorization") !== undefined);
+      const schema: z.ZodType = isPermit
+        ? createPermitPayloadSchema({ hasFacilitator: isUpto })
+        : exactPayloadSchema;
+      const payload = bySchema(schema, given, "paymentPayload.payload");
       const requirements = bySchema<z.infer<typeof requirementsV1>>(
         isV2 ? requirementsV2 : requirementsV1,
         member(body, "paymentRequirements"),
@@ -115,8 +120,11 @@ test("random bodies are refused with the same sentences as by the schemas", { ti
       if (read.ok) {
         accepted++;
         const { payment } = read.request;
-        const authorization = authorizationOf(payment);
-        expect(payload).toEqual({ value: { authorization, signature: payment.signature } });
+        const { signature } = payment;
+        const signed = isPermit
+          ? { permit2Authorization: asSent(permitOf(payment)) }
+          : { authorization: authorizationOf(payment) };
+        expect(payload).toEqual({ value: { signature, ...signed } });
         const { value } = requirements;
         expect(read.request.requirements).toMatchObject({
           amount: value?.maxAmountRequired ?? value?.amount,
@@ -161,6 +169,12 @@ test("requirements that a schema accepts are refused only where their two forms 
     { numRuns: 1_000 },
   );
 });
+
+/** A permit with its members in their places, as in a payload. */
+function asSent({ token, amount, to, validAfter, facilitator, ...rest }: Permit) {
+  const witness = { to, validAfter, ...(facilitator !== undefined && { facilitator }) };
+  return { ...rest, permitted: { token, amount }, witness };
+}
 
 type Outcome<T> = { value: T; problem?: undefined } | { value?: undefined; problem: string };
 

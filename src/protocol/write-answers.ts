@@ -1,15 +1,6 @@
-import type {
-  AuthContext,
-  ProblemDetails,
-  SettleAnswer,
-  Supported,
-  VerifyAnswer,
-  Written,
-} from "./answers.ts";
+import type { AuthContext, ProblemDetails, SettleAnswer, VerifyAnswer, Written } from "./answers.ts";
 import { type Invalid, nextStepOfRefusal, settleErrorReason, situations } from "./catalogue.ts";
-import { formatNetwork, type Network } from "./networks.ts";
 import type { Envelope, PaymentRequest } from "./requests.ts";
-import type { PayToPolicy } from "./signed-payment.ts";
 
 /** The verdict of a verify: valid when nothing refuses the payment. */
 export function verifyAnswer(
@@ -29,9 +20,19 @@ export function verifyAnswer(
       };
 }
 
-/** The answer of a settle that moved the money. */
-export function settledAnswer(envelope: Envelope, transaction: string): Written<SettleAnswer> {
-  return { success: true, transaction, network: envelope.network, ...payerMember(envelope) };
+/**
+ * The answer of a settle that moved the money.
+ *
+ * @param transaction empty where none was to be moved
+ * @param amount how much of it, where the payment allowed more
+ */
+export function settledAnswer(
+  envelope: Envelope,
+  transaction: string,
+  amount?: bigint,
+): Written<SettleAnswer> {
+  const taken = amount === undefined ? {} : { amount: `${amount}` };
+  return { success: true, transaction, network: envelope.network, ...payerMember(envelope), ...taken };
 }
 
 /** The answer of a settle that did not, and never will. */
@@ -84,16 +85,4 @@ function idOf(envelope: Envelope | PaymentRequest): string | undefined {
 
 function payerMember({ payer }: Envelope): { payer?: string } {
   return payer === undefined ? {} : { payer };
-}
-
-/** The kind of payment that a network takes in a version of the protocol. */
-export function kindOf(
-  network: Pick<Network, "name" | "caip2"> & { payTo?: PayToPolicy | undefined },
-  x402Version: 1 | 2,
-): Supported["kinds"][number] {
-  const { payTo = "contract" } = network;
-  return {
-    ...{ x402Version, scheme: "exact", network: formatNetwork(network, x402Version) },
-    ...(payTo !== "contract" && { extra: { payTo } }),
-  };
 }

@@ -5,6 +5,8 @@ import {
   createDigestSigner,
   signAuthorization,
 } from "../methods/exact-eip3009/authorization.ts";
+import type { Permit } from "../methods/permit2/permit.ts";
+import { type PermitTerms, signPermit } from "../methods/permit2/sign-permit.ts";
 import { create2Deployer } from "../protocol/create2.ts";
 import { addressOfPublicKey, type Hex, toBytes, toHex } from "../protocol/hex.ts";
 import { wrapErc6492 } from "../protocol/signed-payment.ts";
@@ -29,10 +31,24 @@ export async function signAs(
 ): Promise<{ authorization: Authorization; signature: Hex }> {
   const { address, privateKey } = testPayers[payer];
   const signed = await signAuthorization(createPayerSigner(privateKey), { ...terms, from: address });
-  if (payer !== "undeployedWallet") return signed;
+  return { ...signed, signature: wrapIfUndeployed(payer, signed.signature) };
+}
+
+/** The same for Permit2. The terms are those of {@link signPermit}. */
+export async function signPermitAs(
+  payer: TestPayerName,
+  terms: Omit<PermitTerms, "from">,
+): Promise<{ permit: Permit; signature: Hex }> {
+  const { address, privateKey } = testPayers[payer];
+  const signed = await signPermit(createPayerSigner(privateKey), { ...terms, from: address });
+  return { ...signed, signature: wrapIfUndeployed(payer, signed.signature) };
+}
+
+function wrapIfUndeployed(payer: TestPayerName, signature: Hex): Hex {
+  if (payer !== "undeployedWallet") return signature;
   const initCode = walletInitCode(testPayers.undeployedWallet.owner);
   const factoryCalldata: Hex = `${undeployedWalletSalt}${initCode.slice(2)}`;
-  return { ...signed, signature: wrapErc6492(create2Deployer, factoryCalldata, signed.signature) };
+  return wrapErc6492(create2Deployer, factoryCalldata, signature);
 }
 
 /**
@@ -41,10 +57,11 @@ export async function signAs(
  *
  * @throws when the key is not 32 bytes or outside the curve's order
  */
-export function createPayerSigner(privateKey: Hex): AuthorizationSigner {
+export function createPayerSigner(privateKey: Hex): AuthorizationSigner & { signDigest(digest: Hex): Hex } {
   const key = toBytes(privateKey);
-  return createDigestSigner(addressOfPublicKey(publicKeyOf(key)), (digest) => {
+  const sign = (digest: Hex): Hex => {
     const { rs, recoveryId } = signDigest(toBytes(digest), key);
     return `${toHex(rs)}${recoveryId === 0 ? "1b" : "1c"}`;
-  });
+  };
+  return { ...createDigestSigner(addressOfPublicKey(publicKeyOf(key)), sign), signDigest: sign };
 }

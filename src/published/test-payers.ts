@@ -15,6 +15,10 @@ export type TestPayer = {
   outcome: InvalidReason | "success";
   /** Where settle ends otherwise than verify says: the reason, as v2 gives it. */
   settleOutcome?: InvalidReason | "success";
+  /** What verify answers to a payment by Permit2, where that is something else. */
+  permit2Outcome?: InvalidReason;
+  /** How much Permit2 may take of its tokens, in their smallest unit; all of them by default. */
+  approved?: "nothing" | "1";
 };
 
 /**
@@ -42,6 +46,22 @@ export const testPayers = {
     privateKey: "0x58198feb37543b0b98eeef2a40e427f64966ea09e1915d635fa7506fda76c4eb",
     standsFor: "A plain account that has no USDC.",
     outcome: "insufficient_funds",
+  },
+  unapproved: {
+    address: "0x25164E0f1b0f0d7518E0afc0ac8fCBf65247a438",
+    privateKey: "0xdef2c64b56cef59d472761fbe19259b4a5d3059676628d3bed64d4aa97634a3c",
+    standsFor: "A plain account with 1,000,000 USDC that has not approved Permit2, as all others have.",
+    outcome: "success",
+    permit2Outcome: "permit2_allowance_required",
+    approved: "nothing",
+  },
+  approvedShort: {
+    address: "0x69bff11Eb528b173aE1583Ed44F9e458B09197c3",
+    privateKey: "0xb22efe92178568c39ff196f7c889314531dc8e856cebef61f09a899859ffa89d",
+    standsFor: "A plain account with 1,000,000 USDC that lets Permit2 take a millionth of one.",
+    outcome: "success",
+    permit2Outcome: "permit2_allowance_required",
+    approved: "1",
   },
   blacklisted: {
     address: "0x102A69d03357F319ceE56107577DCEDA1FEe298a",

@@ -26,6 +26,8 @@ const header = Buffer.from(JSON.stringify({ payload: { signature } })).toString(
 
 test.each([
   ["a signature", `{"signature": "${signature}"}`, signature.slice(12)],
+  ["a signature that is called a nonce", `{"nonce": "${signature}"}`, signature.slice(12)],
+  ["a token that is no address", `{"token": "${key}"}`, key.slice(8)],
   ["a private key", `{"key": "${key}"}`, key.slice(8)],
   ["a private key without 0x, in no JSON at all", `key=${key.slice(2)}&x=1`, key.slice(10)],
   ["a private key by the name of its member", '{"privateKey": "short one"}', "short one"],
@@ -47,6 +49,10 @@ test("what a reader needs of a payment stays as it is", () => {
     authorization: {
       ...{ from: `0x${"ab".repeat(20)}`, to: `0x${"cd".repeat(20)}`, value: "10000" },
       nonce: `0x${"07".repeat(32)}`,
+    },
+    permit2Authorization: {
+      permitted: { token: `0x${"ab".repeat(20)}`, amount: "10000" },
+      nonce: `${2n ** 256n - 1n}`,
     },
     resource: "https://merchant.example/a/resource/with/a/path",
   });
@@ -72,6 +78,8 @@ test.each([
   "aB1+x.",
   "?key=",
   "abcd,",
+  'nonce":"1',
+  '"token":"0x',
   " ",
   '" :',
 ])("a text of nothing but %j takes next to no time", (part) => {

@@ -115,8 +115,11 @@ type Rule = { pattern: RegExp; kept: number };
 const rules: readonly Rule[] = [
   // API keys of this kit: their id is none.
   { pattern: /(?<=x4k_[A-Za-z0-9]{1,64}_)[A-Za-z0-9_-]+/g, kept: 0 },
-  // Signatures and calldata.
-  { pattern: /(?:0x)?[0-9a-fA-F]{65,}/g, kept: 10 },
+  // Signatures and calldata; the nonce of a permit is a number of up to 78 digits.
+  {
+    pattern: /(?<![0-9a-fA-F]|[nN]once"\s*:\s*"(?=\d{65,78}"))(?:0x)?[0-9a-fA-F]{65,}/g,
+    kept: 10,
+  },
   // 32 bytes may be a private key, unless the member says that they are not.
   {
     pattern:
@@ -131,10 +134,10 @@ const rules: readonly Rule[] = [
   { pattern: /(?<=[?&](?:[a-z]*key|token|secret|signature)=)[^&\s"']+/gi, kept: 0 },
   // Twelve words or more, as wallets are restored with.
   { pattern: /\b[a-z]{3,8}(?:[ ,]+[a-z]{3,8}){11,}\b/g, kept: 0 },
-  // By the name of the member.
+  // By the name of the member. A token that is an address is one of a chain.
   {
     pattern:
-      /(?<="[\w-]*(?:private[_-]?key|secret|mnemonic|seed|password|passphrase|api[_-]?key|token|authorization)"\s*:\s*")[^"]+/gi,
+      /(?<="[\w-]*(?:private[_-]?key|secret|mnemonic|seed|password|passphrase|api[_-]?key|token|authorization)"\s*:\s*")(?!(?<=token"\s*:\s*")0x[0-9a-f]{40}")[^"]+/gi,
     kept: 0,
   },
 ];

@@ -1,12 +1,14 @@
 import fc from "fast-check";
-import { buildPaymentRequest } from "../../src/methods/exact-eip3009/payload.ts";
+import { buildBody, buildPaymentRequest } from "../../src/methods/exact-eip3009/payload.ts";
+import { writePermitPayload } from "../../src/methods/permit2/payload.ts";
+import { exactProxyAddress, type Permit, uptoProxyAddress } from "../../src/methods/permit2/permit.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import { networks } from "../../src/protocol/networks.ts";
 
 /** The facilitator contract that the bodies name. */
 export const namedContract: Address = "0x00000000000000000000000000000000000000F0";
 
-/** Bodies of verify and settle that are well formed: of both versions, and of the short form of version 1. */
+/** Bodies of verify and settle that are well formed: of both versions, of the short form of version 1, and by Permit2. */
 export function wellFormedBodies(
   signature: Hex = `0x${"02".repeat(65)}`,
 ): readonly Record<string, unknown>[] {
@@ -30,7 +32,34 @@ export function wellFormedBodies(
     }),
   );
   const short = { network: "base", amount: "10000", asset: networks.base.usdc.address };
-  return [{ ...v1 }, { ...v2 }, { ...v1, paymentRequirements: short }];
+  return [
+    { ...v1 },
+    { ...v2 },
+    { ...v1, paymentRequirements: short },
+    permitBody("exact", signature),
+    permitBody("upto", signature),
+  ];
+}
+
+/** A body of version 2 that is paid by Permit2. */
+export function permitBody(
+  scheme: "exact" | "upto",
+  signature: Hex,
+  from: Address = "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+): Record<string, unknown> {
+  const { usdc } = networks.base;
+  const permit: Permit = {
+    ...{ from, token: usdc.address, amount: 10_000n, nonce: 7n, to: namedContract },
+    ...{ spender: scheme === "upto" ? uptoProxyAddress : exactProxyAddress, validAfter: 0n },
+    deadline: 2_000_000_000n,
+    ...(scheme === "upto" && { facilitator: namedContract }),
+  };
+  const parts = {
+    ...{ x402Version: 2 as const, network: networks.base, asset: usdc, payTo: namedContract, scheme },
+    ...{ amount: 10_000n, resource: "https://shop.example/report" },
+    extra: { assetTransferMethod: "permit2", facilitatorAddress: namedContract },
+  };
+  return buildBody(parts, writePermitPayload(permit, signature));
 }
 
 /** Names of members, some of which no request has. */
@@ -39,6 +68,7 @@ const keys = [
   ...["authorization", "signature", "from", "to", "value", "validAfter", "validBefore", "nonce", "amount"],
   ...["maxAmountRequired", "payTo", "recipient", "asset", "maxTimeoutSeconds", "resource", "description"],
   ...["mimeType", "extra", "toString", "constructor"],
+  ...["permit2Authorization", "permitted", "token", "spender", "deadline", "witness", "facilitator"],
 ];
 
 const values = fc.oneof(

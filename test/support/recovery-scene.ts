@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { encodeFunctionData, keccak256, toHex } from "viem";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../src/config/serve-config.ts";
+import { mockPermit2Abi } from "../../src/contracts/mockPermit2.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";
@@ -15,15 +16,20 @@ import {
   encodeCancellation,
   encodeSubmission,
 } from "../../src/methods/exact-eip3009/on-chain/token-calls.ts";
-import { buildPaymentRequest } from "../../src/methods/exact-eip3009/payload.ts";
+import { buildBody, buildPaymentRequest } from "../../src/methods/exact-eip3009/payload.ts";
+import { methodOf } from "../../src/methods/methods.ts";
+import { encodeProxySettle } from "../../src/methods/permit2/on-chain/calldata.ts";
+import { bitOf } from "../../src/methods/permit2/on-chain/state.ts";
+import { permitOf, permitPayment } from "../../src/methods/permit2/payload.ts";
+import { type Permit, permit2Address } from "../../src/methods/permit2/permit.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
-import { settlementId } from "../../src/protocol/signed-payment.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
-import { signAs } from "../../src/published/sign-as.ts";
+import { signAs, signPermitAs } from "../../src/published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../src/published/test-payers.ts";
 import type { Service } from "../../src/service/service.ts";
 import { type Composition, compose, type Running } from "./composition.ts";
+import { parseBody } from "./example-payment.ts";
 import type { Body } from "./service.ts";
 import { createWrappedService, type Wrap } from "./wrapped-service.ts";
 
@@ -55,6 +61,14 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
     payer: TestPayerName,
     terms?: Partial<Pick<Authorization, "to" | "value" | "nonce">>,
     payTo?: Address,
+  ): Promise<Body>;
+  /** The same by Permit2, of scheme “upto” where there is a maximum, of which settle takes `amount`. */
+  signPermit(
+    payer: TestPayerName,
+    terms?: Partial<Pick<Permit, "to" | "token" | "nonce" | "deadline" | "amount">> & {
+      payTo?: Address;
+      max?: bigint;
+    },
   ): Promise<Body>;
   idOf(body: Body): Hex;
   /** Settles, and waits until the transaction is in the node's pool; mining must be held. */
@@ -104,6 +118,12 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
   /** Forgets the test's database and ends its services. */
   clear(): Promise<void>;
 };
+
+/** The body of a settle that takes so much of a payment. */
+export function takingOf(body: Body, amount: bigint): Body {
+  const { paymentRequirements, ...rest } = body;
+  return { ...rest, paymentRequirements: { ...paymentRequirements, amount: `${amount}` } };
+}
 
 export async function composeRecovery(): Promise<RecoveryScene> {
   const composition = await compose();
@@ -189,9 +209,23 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       });
     },
 
-    idOf({ paymentPayload }) {
-      const { from, nonce } = paymentPayload.payload.authorization;
-      return settlementId(network.chainId, asset.address, from, nonce);
+    idOf: (body) => parseBody(body).settlementId,
+
+    async signPermit(payer, { payTo = facilitatorContract, max, amount = value, ...terms } = {}) {
+      const signed = permitPayment(
+        await signPermitAs(payer, {
+          ...{ chainId: network.chainId, token: asset.address, amount: max ?? amount, to: payTo },
+          deadline: (await chain.now()) + 600n,
+          ...(max !== undefined && { facilitator: facilitatorContract }),
+          ...terms,
+        }),
+      );
+      const method = methodOf(signed);
+      const extra = method.extra({ name: network.name, facilitatorContract, assets: [asset] }) ?? {};
+      const parts = { ...{ x402Version: 2 as const, network, asset, payTo, scheme: method.scheme, extra } };
+      const resource = "https://merchant.example/resource";
+      const body = buildBody({ ...parts, resource, amount: max ?? amount }, method.write(signed));
+      return takingOf(body, amount);
     },
 
     async settleInPool(running, body) {
@@ -227,13 +261,28 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       return hash as Hex;
     },
 
-    submission({ paymentPayload }) {
-      const { authorization, signature } = paymentPayload.payload;
+    submission(body) {
+      const { authorization, signature } = body.paymentPayload.payload;
+      if (authorization === undefined) {
+        const permit = permitOf(parseBody(body).payment);
+        const data = encodeProxySettle(permit, signature, permit.amount);
+        return { from: strangers, to: permit.spender, data };
+      }
       return { from: strangers, to: asset.address, data: encodeSubmission(authorization, signature) };
     },
 
-    async cancellation({ paymentPayload }) {
-      const { from, nonce } = paymentPayload.payload.authorization;
+    async cancellation(body) {
+      const { payment } = parseBody(body);
+      if (payment.nonceSpace === permit2Address) {
+        const { word, bit } = bitOf(payment);
+        await node.request("anvil_impersonateAccount", payment.payer);
+        await chain.setBalance(payment.payer, 10n ** 18n);
+        const args = [word, bit] as const;
+        const functionName = "invalidateUnorderedNonces";
+        const data = encodeFunctionData({ abi: mockPermit2Abi, functionName, args });
+        return { from: payment.payer, to: permit2Address, data };
+      }
+      const { from, nonce } = body.paymentPayload.payload.authorization;
       const payer = Object.values(testPayers).find(({ address }) => address === from);
       if (payer === undefined) throw new Error("only test payers can cancel");
       const data = await encodeCancellation(payer.privateKey, { asset, chainId: network.chainId }, nonce);

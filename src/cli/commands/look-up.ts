@@ -1,6 +1,10 @@
 import { askState, askUse } from "../../harness/control/ask-chain.ts";
-import type { PayerState } from "../../methods/exact-eip3009/on-chain/state.ts";
+import { eip3009Words } from "../../methods/exact-eip3009/words.ts";
+import type { PayerState } from "../../methods/on-chain/payer-state.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
+import { permitMember } from "../../methods/permit2/payload.ts";
+import { permit2Refusals } from "../../methods/permit2/refusals.ts";
+import { permit2Words } from "../../methods/permit2/words.ts";
 import type { ExplainContext } from "../../observe/explain/explain-input.ts";
 import {
   explanationOfReason,
@@ -19,8 +23,8 @@ import { formatAmount, knownToken, type TokenUnits, unitsOf } from "../../protoc
 import { createPaymentReader, type PaymentReader } from "../kit/read-payments.ts";
 
 /** The id of the settlement of a payment, in a token. */
-export function idOf({ network, authorization: { from, nonce } }: NamedPayment, asset: Address): Hex {
-  return settlementId(network.chainId, asset, from, nonce);
+export function idOf({ network, payer, nonce, nonceSpace }: NamedPayment, asset: Address): Hex {
+  return settlementId(network.chainId, nonceSpace ?? asset, payer, nonce);
 }
 
 /** A payment as a running service has seen it. A header of version 1 does not name its token: all of them are tried. */
@@ -28,7 +32,7 @@ export async function findPayment(
   reader: Pick<PaymentReader, "find" | "list">,
   payment: NamedPayment,
 ): Promise<PaymentDetail | undefined> {
-  const { network, authorization, assets } = payment;
+  const { network, payer: named, assets } = payment;
   for (const asset of assets) {
     const found = await reader.find(idOf(payment, asset));
     if (found !== undefined) return found;
@@ -37,7 +41,7 @@ export async function findPayment(
     ({ id, network: on, payer, asset }) =>
       on === network.name &&
       payer !== null &&
-      sameAddress(payer, authorization.from) &&
+      sameAddress(payer, named) &&
       isAddress(asset) &&
       idOf(payment, asset) === id,
   );
@@ -93,13 +97,12 @@ export async function askThere({
     const told = `At ${url}: nothing was looked up, since this names no authorization.`;
     return { seen: undefined, explanations: [], known: "nothing", told };
   }
-  const { network, authorization } = payment;
+  const { network, payer, nonce, nonceSpace } = payment;
   const seen = await findPayment(reader, payment);
   const asset = isAddress(seen?.asset) ? seen.asset : payment.assets[0];
   const named = {
     network: network.name,
-    asset,
-    payment: { payer: authorization.from, nonce: authorization.nonce },
+    payment: { asset, payer, nonce, nonceSpace: nonceSpace ?? asset },
     settlementId: idOf(payment, asset),
   };
   const use = settledHere(seen?.timeline ?? []) ?? (await askUse(url, named));
@@ -147,18 +150,23 @@ function whatWasSeen(seen: PaymentDetail): string {
 
 /** What stands in the way of a payment by the state of its chain, in the words of the refusals that it would lead to. */
 export function explainState(
-  { balance, payerBlacklisted, tokenPaused, used }: PayerState,
-  { network, value }: NamedPayment,
+  { balance, payerBlacklisted, tokenPaused, used, allowance }: PayerState,
+  { network, value, payer, nonceSpace }: NamedPayment,
   asset: Address,
 ): RefusalExplanation[] {
   const token = knownToken(network, asset);
   const of = (at: string, refusal: Invalid) => explanationOfReason(refusal, at);
+  const [signed, limit] =
+    nonceSpace === undefined ? ["authorization", eip3009Words.limit] : [permitMember, permit2Words.limit];
   return [
-    ...(used ? [of("authorization.nonce", refusals.usedOnChain())] : []),
+    ...(used ? [of(`${signed}.nonce`, refusals.usedOnChain())] : []),
     ...(tokenPaused ? [of("", refusals.assetPaused())] : []),
-    ...(payerBlacklisted ? [of("authorization.from", refusals.payerBlacklisted())] : []),
+    ...(payerBlacklisted ? [of(`${signed}.from`, refusals.payerBlacklisted())] : []),
     ...(value !== undefined && balance < value
-      ? [of("authorization.value", refusals.balanceTooSmall(balance, value, token))]
+      ? [of(limit, refusals.balanceTooSmall(balance, value, token))]
+      : []),
+    ...(value !== undefined && allowance !== undefined && allowance < value
+      ? [of("", permit2Refusals.allowanceTooSmall({ payer, asset, allowance, needed: value }))]
       : []),
   ];
 }

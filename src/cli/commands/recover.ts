@@ -9,10 +9,7 @@ import { readBytes32, readList, readMoment } from "../../config/values.ts";
 import { variablesOf } from "../../config/variables.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { lowerCase } from "../../ledger/rows.ts";
-import {
-  findStrandedTransfers,
-  type StrandedTransfer,
-} from "../../methods/exact-eip3009/on-chain/received-transfers.ts";
+import { findStrandedTransfers, type StrandedTransfer } from "../../methods/on-chain/stranded-transfers.ts";
 import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../observe/log/logger.ts";
 import type { Hex } from "../../protocol/hex.ts";
@@ -204,9 +201,10 @@ async function findAsset(chain: Chain, ledger: Ledger, asset: Asset, since: numb
   }
   return { ...found, recoverable: recoverable.toString() };
 
-  async function explain({ from, nonce, blockNumber, value }: StrandedTransfer): Promise<string> {
-    if (nonce === undefined) return "sent without an authorization";
-    const settlement = await ledger.claims.find(settlementId(chainId, asset.address, from, nonce));
+  async function explain({ from, payment, blockNumber, value }: StrandedTransfer): Promise<string> {
+    if (payment === undefined) return "sent without an authorization";
+    const id = settlementId(chainId, payment.nonceSpace, from, payment.nonce);
+    const settlement = await ledger.claims.find(id);
     if (settlement === null) return "no organization claimed it";
     if (settlement.amount !== value) return `an organization claimed ${settlement.amount} instead`;
     if (settlement.claimedBlock >= blockNumber) return `claimed by ${settlement.organizationId} afterwards`;

@@ -2,10 +2,10 @@ import { longestAdvanceSeconds } from "../../config/serve-config.ts";
 import { readAmount, readNetwork, readOneOf, readWholeNumber } from "../../config/values.ts";
 import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
-import { pay as payOnHarness } from "../../harness/control/pay.ts";
+import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
 import { sampleAmount } from "../../harness/control/sample-payments.ts";
 import { settleAnswerSchema } from "../../protocol/answers.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
+import { type NetworkName, transferMethods } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
@@ -50,20 +50,36 @@ export const pay = defineCommand({
     "pay-to": addressOption(
       "where it goes (default: the facilitator contract; the organization's wallet where `up --pay-to` allows that)",
     ),
-    version: option("N", "x402 protocol version, 1 or 2", {
+    method: option("NAME", "how the tokens move: eip3009 or permit2 (default: eip3009)", {
+      read: readOneOf(transferMethods),
+      example: "permit2",
+    }),
+    upto: option(
+      "UNITS",
+      "pay by scheme upto, with this as the maximum; --amount is what settle takes of it",
+      {
+        read: readAmount,
+        example: "20000",
+      },
+    ),
+    version: option("N", "x402 protocol version, 1 or 2 (default: 1; 2 by Permit2)", {
       read: (text) => versions[readOneOf(["1", "2"])(text)],
       example: "2",
-      default: "1",
     }),
     ...networkFileOption,
     url: urlOption,
   },
 
-  async run({ network, payer, amount, version, url, "pay-to": payTo }, { print }) {
+  async run({ network, payer, amount, method, upto, version, url, "pay-to": payTo }, { print }) {
     const harness = await findHarness(url);
     const { asset } = requireRunning(harness, network);
-    const to = payTo === undefined ? {} : { payTo };
-    const payment = { network, payer, amount, ...to, x402Version: version, validForSeconds: 600 };
+    const payment: PaymentSpec = {
+      ...{ network, payer, amount, validForSeconds: 600 },
+      ...(payTo !== undefined && { payTo }),
+      ...(method !== undefined && { method }),
+      ...(upto !== undefined && { scheme: "upto", max: upto }),
+      ...(version !== undefined && { x402Version: version }),
+    };
     const { settle, tookMs } = await payOnHarness(harness, payment, (operation, { status, body }) =>
       print(`${operation}  ${status}  ${JSON.stringify(body, null, 2)}`),
     ).catch((error: unknown) => {

@@ -1,5 +1,5 @@
 import { InvalidValue, readBytes32, readMoment, readOneOf, readWholeNumber } from "../../config/values.ts";
-import type { Settlement } from "../../ledger/settlement.ts";
+import { noTransaction, type Settlement } from "../../ledger/settlement.ts";
 import { nonceMember } from "../../methods/nonce-member.ts";
 import { type Cursor, readCursor, settlementStates, writeCursor } from "../../protocol/settlement-query.ts";
 import { KitError } from "../../util/errors.ts";
@@ -150,7 +150,7 @@ function settlementAsRecord(settlement: Settlement) {
     recipient: settlement.recipient,
     operator: settlement.operator,
     txNonce: settlement.txNonce.toString(),
-    transaction: settlement.transactionHash,
+    transaction: settlement.transactionHash === noTransaction ? "" : settlement.transactionHash,
     blockNumber: settlement.blockNumber?.toString() ?? null,
     blockHash: settlement.blockHash,
     failure: settlement.failure,

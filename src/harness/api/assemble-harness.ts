@@ -126,16 +126,20 @@ export function assembleHarness<N extends NetworkName>(
         const spec = { payTo: payToOf(description, [asked.network, running], apiKey), ...asked };
         const nonce = await control.nextAuthorizationNonce();
         return inTurn(spec.network, async () => {
-          const { request, authorization } = await signPayment(description, spec, nonce);
+          const { request, settleRequest, payment } = await signPayment(description, spec, nonce);
           const verify = await caller.verify(request);
-          const settle = await caller.settle(request, idempotencyKey === undefined ? {} : { idempotencyKey });
-          const { chainId, asset, client } = harness.networks[spec.network];
+          const settle = await caller.settle(
+            settleRequest,
+            idempotencyKey === undefined ? {} : { idempotencyKey },
+          );
+          const { chainId, client } = harness.networks[spec.network];
           return {
             request,
+            settleRequest,
             verify,
             settle,
             receipt: await findReceipt(client, settle.body.transaction),
-            settlementId: settlementId(chainId, asset.address, authorization.from, authorization.nonce),
+            settlementId: settlementId(chainId, payment.nonceSpace, payment.payer, payment.nonce),
           };
         });
       },

@@ -107,6 +107,7 @@ export function readCaptureOption(option: string | Capture, known: NetworkRegist
       blockNumber: chain.blockNumber,
       time: chain.time,
       payerBalance: BigInt(chain.payerBalance),
+      payerAllowance: chain.payerAllowance === undefined ? undefined : BigInt(chain.payerAllowance),
       ...walletOf(capture),
       authorizationUsed: chain.authorizationUsed,
       payerBlacklisted: chain.payerBlacklisted,

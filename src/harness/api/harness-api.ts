@@ -79,11 +79,13 @@ export type PaymentRequestBody = Record<string, unknown>;
 export type Payment = {
   /** The body that was posted to verify and to settle. */
   readonly request: PaymentRequestBody;
+  /** What settle was asked: the same, but for the amount where less than the maximum is settled (scheme “upto”). */
+  readonly settleRequest: PaymentRequestBody;
   readonly verify: ServiceAnswer<VerifyAnswer>;
   readonly settle: ServiceAnswer<SettleAnswer>;
   /** Of the transaction that settle named; null when it named none, or the chain does not have it. */
   readonly receipt: TransactionReceipt | null;
-  /** keccak256 of (chainId, asset, payer, authorization nonce): its id at `GET /v1/settlements/{id}`. */
+  /** keccak256 of (chainId, asset or Permit2, payer, nonce): its id at `GET /v1/settlements/{id}`. */
   readonly settlementId: Hex;
 };
 

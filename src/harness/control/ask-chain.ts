@@ -1,12 +1,13 @@
 import { z } from "zod";
 import { createLocalRpc, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
-import { askPayerState, type PayerState } from "../../methods/exact-eip3009/on-chain/state.ts";
+import type { KnownPayment } from "../../methods/on-chain/nonces.ts";
+import { askPayerState, type PayerState } from "../../methods/on-chain/payer-state.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import { findPaymentUse, type ReadableChain } from "../../observe/capture/chain-questions.ts";
-import type { Address, Hex } from "../../protocol/hex.ts";
+import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
-import { type PayToPolicy, payToPolicies, type SignedPayment } from "../../protocol/signed-payment.ts";
+import { type PayToPolicy, payToPolicies } from "../../protocol/signed-payment.ts";
 import { requestJson } from "../../util/http-client.ts";
 import { statesKept } from "../nodes/launch-anvil.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
@@ -38,8 +39,7 @@ export function askNode(rpcUrl: string): ReadableChain["ask"] {
 /** An authorization by what its token knows it by. */
 export type UsableAuthorization = {
   network: NetworkName;
-  asset: Address;
-  payment: Pick<SignedPayment, "payer" | "nonce">;
+  payment: KnownPayment;
   settlementId: Hex;
 };
 
@@ -51,15 +51,17 @@ export type UsableAuthorization = {
  */
 export async function askUse(
   origin: string,
-  { network, asset, payment, settlementId }: UsableAuthorization,
+  { network, payment, settlementId }: UsableAuthorization,
 ): Promise<PaymentUse | null | undefined> {
   try {
     const chain = (await askHarness(origin))?.networks[network];
     if (chain === undefined) return undefined;
-    const { chainId, rpcUrl } = chain;
+    const { chainId, rpcUrl, facilitatorContract } = chain;
+    const asset = { address: payment.asset };
     const readable = {
       network: { name: network, chainId },
-      asset: { ...chain.asset, address: asset },
+      asset,
+      facilitatorContract,
       ask: askNode(rpcUrl),
     };
     return (await findPaymentUse(readable, { payment, settlementId })) ?? null;
@@ -77,11 +79,11 @@ export async function askUse(
  */
 export async function askState(
   origin: string,
-  { network, asset, payment }: Omit<UsableAuthorization, "settlementId">,
+  { network, payment }: Omit<UsableAuthorization, "settlementId">,
 ): Promise<PayerState | undefined> {
   try {
     const chain = (await askHarness(origin))?.networks[network];
-    return chain && (await askPayerState(askNode(chain.rpcUrl), { ...payment, asset }, "latest"));
+    return chain && (await askPayerState(askNode(chain.rpcUrl), payment, "latest"));
   } catch {
     // Its nodes may listen on another machine than this, or the token is none.
     return undefined;

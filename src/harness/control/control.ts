@@ -3,7 +3,9 @@ import { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { forTimes, type PaymentTimes, timeFields } from "../../methods/exact-eip3009/payment-times.ts";
+import { permitTimes } from "../../methods/permit2/payload.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
+import { transferMethods } from "../../protocol/networks.ts";
 import { address, bytes32, uint256String } from "../../protocol/primitives.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
@@ -204,7 +206,10 @@ export const payRequest = z.object({
   payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]),
   amount: uint256String,
   payTo: address.optional(),
-  x402Version: z.union([z.literal(1), z.literal(2)]).default(1),
+  /** How the tokens move, and of scheme “upto” the maximum, of which `amount` is taken. */
+  method: z.enum(transferMethods).optional(),
+  max: uint256String.optional(),
+  x402Version: z.union([z.literal(1), z.literal(2)]).optional(),
   /** From the chain's time; below zero it has expired. */
   validForSeconds: z.int().default(600),
   /** Unix seconds, or `now-60` and `now+600`: from the chain's time. When it ends goes before `validForSeconds`. */
@@ -218,7 +223,17 @@ export const payRequest = z.object({
  * @throws {KitError} for a time before 1970
  */
 export async function readPayment(
-  { network, payer, amount, payTo, x402Version, validForSeconds, ...times }: z.infer<typeof payRequest>,
+  {
+    network,
+    payer,
+    amount,
+    payTo,
+    method,
+    max,
+    x402Version,
+    validForSeconds,
+    ...times
+  }: z.infer<typeof payRequest>,
   readNow: () => Promise<bigint>,
 ): Promise<PaymentSpec> {
   async function read(name: string, text: string): Promise<bigint> {
@@ -233,6 +248,13 @@ export async function readPayment(
     const text = times[name];
     if (text !== undefined) authorization[name] = await read(name, text);
   }
-  const to = payTo === undefined ? {} : { payTo };
-  return { network, payer, amount, ...to, x402Version, validForSeconds, authorization };
+  const isByPermit2 = method === "permit2" || max !== undefined;
+  return {
+    ...{ network, payer, amount, validForSeconds },
+    ...(payTo !== undefined && { payTo }),
+    ...(method !== undefined && { method }),
+    ...(max !== undefined && { scheme: "upto", max }),
+    ...(x402Version !== undefined && { x402Version }),
+    ...(isByPermit2 ? { permit: permitTimes(authorization) } : { authorization }),
+  };
 }

@@ -1,17 +1,23 @@
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import {
-  type Authorization,
-  type AuthorizationSigner,
-  signAuthorization,
-} from "../../methods/exact-eip3009/authorization.ts";
-import { buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
+import { type Authorization, signAuthorization } from "../../methods/exact-eip3009/authorization.ts";
+import { buildBody, paymentOf } from "../../methods/exact-eip3009/payload.ts";
 import { forTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
+import { methodOf } from "../../methods/methods.ts";
+import { permitPayment, permitTimes } from "../../methods/permit2/payload.ts";
+import type { Permit } from "../../methods/permit2/permit.ts";
+import {
+  type PayerSigner,
+  type PermitTerms,
+  permitMembers,
+  signPermit,
+} from "../../methods/permit2/sign-permit.ts";
 import { type Address, type Hex, isBytes32 } from "../../protocol/hex.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
+import { type NetworkName, type TransferMethod, transferMethods } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { X402Version } from "../../protocol/requests.ts";
-import { createPayerSigner, signAs } from "../../published/sign-as.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import { createPayerSigner, signAs, signPermitAs } from "../../published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import {
@@ -33,21 +39,29 @@ import type { HarnessDescription } from "./description.ts";
 import { requireRunning } from "./find-harness.ts";
 
 /** Who pays: a test payer by its name, a private key, or whatever signs typed data, such as a viem account. */
-export type Payer = TestPayerName | Hex | AuthorizationSigner;
+export type Payer = TestPayerName | Hex | PayerSigner;
 
 /** What to pay, and who pays. */
 export type PaymentSpec<N extends NetworkName = NetworkName> = {
   network: N;
   /** The test payer `funded` by default. */
   payer?: Payer;
-  /** In the asset's smallest unit; 10,000 (0.01 USDC) by default. */
+  /**
+   * In the asset's smallest unit; 10,000 (0.01 USDC) by default. Of scheme “upto” what settle takes; all of `max` by default.
+   */
   amount?: bigint;
+  /** “exact” by default. */
+  scheme?: "exact" | "upto";
+  /** How the tokens move: by EIP-3009 unless said otherwise, and with scheme “upto” by Permit2. */
+  method?: TransferMethod;
+  /** Of scheme “upto”: the most that settle may take; 10,000 by default. */
+  max?: bigint;
   /**
    * Where it goes, in the requirements and in what is signed: to the facilitator contract, or, where `payTo` of the harness
    * allows that, straight to the organization's recipient by default.
    */
   payTo?: Address;
-  /** 1 by default. */
+  /** 1 by default; 2 by Permit2, which version 1 does not have. */
   x402Version?: X402Version;
   /** Seconds from the chain's time until the authorization expires; 600 by default. */
   validForSeconds?: number;
@@ -55,6 +69,8 @@ export type PaymentSpec<N extends NetworkName = NetworkName> = {
   resource?: string;
   /** Members of the authorization that are to be signed as they stand here, right or wrong. */
   authorization?: Partial<Omit<Authorization, "from">>;
+  /** The same of a permit. */
+  permit?: Partial<Omit<Permit, "from">>;
 };
 
 /** The kind of value that each member of a payment takes. */
@@ -62,12 +78,16 @@ export const paymentSpec: Readonly<Record<keyof PaymentSpec, Wanted>> = {
   network: needed(aText),
   payer: aTextOrObject,
   amount: anything,
+  scheme: oneOf(["exact", "upto"]),
+  method: oneOf(transferMethods),
+  max: anything,
   payTo: aText,
   x402Version: oneOf([1, 2]),
   // A second from the first day of unix time, to one that no chain will see.
   validForSeconds: wholeNumber(-1_000_000_000, 1_000_000_000_000),
   resource: aText,
   authorization: anObject,
+  permit: anObject,
 };
 
 const signedMembers: Readonly<Record<keyof Omit<Authorization, "from">, Wanted>> = {
@@ -77,8 +97,12 @@ const signedMembers: Readonly<Record<keyof Omit<Authorization, "from">, Wanted>>
   nonce: aText,
 };
 
-/** The body of a verify or settle call, and what is signed in it. */
-export type SignedPayment = { request: Record<string, unknown>; authorization: Authorization };
+/** The bodies of a verify and of a settle call, which differ where less than the maximum is settled, and what is signed. */
+export type PaymentBodies = {
+  request: Record<string, unknown>;
+  settleRequest: Record<string, unknown>;
+  payment: SignedPayment;
+};
 
 /** What the service answered to one payment, and how long both answers took together. */
 export type PaymentReport = { verify: JsonResponse; settle: JsonResponse; tookMs: number };
@@ -93,14 +117,26 @@ export async function signPayment(
   harness: Pick<HarnessDescription, "networks">,
   spec: PaymentSpec,
   nonce?: Hex,
-): Promise<SignedPayment> {
+): Promise<PaymentBodies> {
   requireGiven(spec, paymentSpec);
   if (spec.authorization !== undefined) requireGiven(spec.authorization, signedMembers, "authorization");
-  const { network, payer = "funded", amount = 10_000n, x402Version = 1, validForSeconds = 600 } = spec;
+  if (spec.permit !== undefined) requireGiven(spec.permit, permitMembers, "permit");
+  const { network, payer = "funded", scheme = "exact", validForSeconds = 600 } = spec;
+  const { method = scheme === "upto" ? "permit2" : "eip3009" } = spec;
+  const { x402Version = method === "permit2" ? 2 : 1 } = spec;
   const running = requireRunning(harness, network);
-  if (!aUint256.fits(amount)) {
+  if (scheme === "upto" && method !== "permit2") {
+    throw new KitError("Scheme upto is paid by Permit2 alone", { hints: ["Leave the method out."] });
+  }
+  if (spec.max !== undefined && scheme !== "upto") {
+    throw new KitError("Only scheme upto has a maximum", { hints: ['Ask for it: { scheme: "upto" }.'] });
+  }
+  const max = scheme === "upto" ? (spec.max ?? usualAmount) : (spec.amount ?? usualAmount);
+  const amount = spec.amount ?? max;
+  for (const one of [amount, max]) {
+    if (aUint256.fits(one)) continue;
     throw new KitError(
-      `An amount is a bigint below 2^256 in the asset's smallest unit, such as 10_000n, not ${amount}`,
+      `An amount is a bigint below 2^256 in the asset's smallest unit, such as 10_000n, not ${one}`,
     );
   }
   if (payer === "blacklisted" && running.fork?.hasBlacklist === false) {
@@ -114,27 +150,48 @@ export async function signPayment(
   const { asset, chainId, rpcUrl } = running;
   const payTo = spec.payTo === undefined ? running.payTo : requireAccount(spec.payTo);
   const now = await readHeadTime(createLocalRpc(rpcUrl), network);
-  const { authorization, signature } = await signWith(payer, {
-    asset,
-    chainId,
-    to: payTo,
-    value: amount,
-    ...timesFrom(now, { until: validForSeconds }),
-    ...(nonce !== undefined && { nonce }),
-    ...spec.authorization,
-  });
-  const request = buildPaymentRequest({
+  const times = timesFrom(now, { until: validForSeconds });
+  const payment =
+    method === "permit2"
+      ? permitPayment(
+          await signPermitWith(payer, {
+            ...{ chainId, token: asset.address, amount: max, to: payTo },
+            ...permitTimes(times),
+            ...(scheme === "upto" && { facilitator: running.facilitatorContract }),
+            ...(nonce !== undefined && { nonce: BigInt(nonce) }),
+            ...spec.permit,
+          }),
+        )
+      : paymentOf(
+          asset.address,
+          await signWith(payer, {
+            ...{ asset, chainId, to: payTo, value: amount },
+            ...times,
+            ...(nonce !== undefined && { nonce }),
+            ...spec.authorization,
+          }),
+        );
+  const { write, extra } = methodOf(payment);
+  const parts = {
     x402Version,
     network: { name: network, caip2: running.caip2 },
     asset,
     payTo,
-    amount,
     resource: spec.resource ?? "https://merchant.example/resource",
-    authorization,
-    signature,
-  });
-  return { request, authorization };
+    scheme,
+    extra: extra({ name: network, facilitatorContract: running.facilitatorContract, assets: [asset] }) ?? {},
+  };
+  const request = buildBody({ ...parts, amount: max }, write(payment));
+  const { paymentRequirements, ...rest } = request;
+  const settleRequest =
+    amount === max
+      ? request
+      : { ...rest, paymentRequirements: { ...Object(paymentRequirements), amount: `${amount}` } };
+  return { request, settleRequest, payment };
 }
+
+/** 0.01 USDC. */
+const usualAmount = 10_000n;
 
 /**
  * Pays once on a running harness, as an x402 server would: verify, then settle, over HTTP.
@@ -147,11 +204,11 @@ export async function pay(
   spec: PaymentSpec,
   onAnswer: (operation: Operation, answer: JsonResponse) => void = () => {},
 ): Promise<PaymentReport> {
-  const { request } = await signPayment(harness, spec);
+  const { request, settleRequest } = await signPayment(harness, spec);
   const from = performance.now();
   const verify = await postPayment(harness, "verify", request);
   onAnswer("verify", verify);
-  const settle = await postPayment(harness, "settle", request);
+  const settle = await postPayment(harness, "settle", settleRequest);
   onAnswer("settle", settle);
   return { verify, settle, tookMs: performance.now() - from };
 }
@@ -178,11 +235,19 @@ function signWith(payer: Payer, terms: Parameters<typeof signAs>[1]): ReturnType
   return signAuthorization(payer, terms);
 }
 
+function signPermitWith(payer: Payer, terms: PermitTerms): Promise<{ permit: Permit; signature: Hex }> {
+  if (typeof payer === "string") {
+    return isTestPayer(payer) ? signPermitAs(payer, terms) : signPermit(signerOf(payer), terms);
+  }
+  if (!aText.fits(payer.address) || !aFunction.fits(payer.signTypedData)) throw noPayer();
+  return signPermit(payer, terms);
+}
+
 function isTestPayer(payer: string): payer is TestPayerName {
   return Object.hasOwn(testPayers, payer);
 }
 
-function signerOf(key: string): AuthorizationSigner {
+function signerOf(key: string): ReturnType<typeof createPayerSigner> {
   if (isBytes32(key)) {
     try {
       return createPayerSigner(key);

@@ -28,8 +28,10 @@ test("a payment's journal has its requests, checks, JSON-RPC calls and transacti
     "networkIsEnabled",
     "assetIsAllowed",
     "payToIsAccepted",
+    "isSignedForUs",
     "recipientIsPayTo",
     "valueIsExact",
+    "assetIsSigned",
     "valueIsPositive",
     "minimumIsReached",
     "signatureHolds",
@@ -93,11 +95,11 @@ test("as text it names the faults that hit the payment, and reads from top to bo
     "POST /v1/verify",
     expect.stringMatching(/^(eth_getBlockByNumber, )?eth_call \(# ms\)$/),
   ]);
-  expect(lines).toContain("POST /v1/verify → 200 valid in # ms; 12 checks passed");
+  expect(lines).toContain("POST /v1/verify → 200 valid in # ms; 14 checks passed");
   expect(told).toMatch(/eth_sendRawTransaction\w* \[fault: answer-lost\] \(# ms\)/);
   expect(lines).toContain("transaction 0x… sent, txNonce #");
   expect(lines).toContain("transaction 0x… mined in block #: succeeded");
-  expect(lines.at(-1)).toBe("POST /v1/settle → 200 settled 0x… in # ms; 12 checks passed");
+  expect(lines.at(-1)).toBe("POST /v1/settle → 200 settled 0x… in # ms; 14 checks passed");
 });
 
 test("a payment is found by its transaction too", async () => {

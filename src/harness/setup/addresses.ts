@@ -12,6 +12,7 @@ import {
 import { localContracts } from "../../published/harness-addresses.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
+import { publicContracts } from "./permit2.ts";
 
 /** Where the facilitator contract stands: one address for all mainnets, the other for both testnets. */
 export type FacilitatorContracts = Readonly<Record<NetworkTier, Address>>;
@@ -100,6 +101,9 @@ export function collision(value: Address, assets: readonly Asset[]): string | un
 function inhabitants(assets: readonly Asset[]): readonly (readonly [Address, string])[] {
   return [
     [create2Deployer, "the CREATE2 deployer"],
+    ...publicContracts.map(
+      ([address]) => [address, "a contract that every chain has, such as Permit2"] as const,
+    ),
     [delegateAddress, "the code of delegated test payers"],
     [revertingDelegateAddress, "the code of delegated test payers"],
     [usdcImplementationAddress, "the code of the mock token"],

@@ -1,5 +1,7 @@
 import { type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import { authorizationSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
+import { bitOf } from "../../methods/permit2/on-chain/state.ts";
+import { permit2Address } from "../../methods/permit2/permit.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { addressWord, keccak256, sameAddress, uintWord } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
@@ -16,6 +18,8 @@ export type CapturedSlice = {
   /** The head's time, in unix seconds. */
   time: number;
   payerBalance: bigint;
+  /** How much Permit2 may take; undefined where the payment does not go through it. */
+  payerAllowance: bigint | undefined;
   payerHasCode: boolean;
   /** What a contract at the payer's address is to say of every signature. */
   walletAccepts: boolean;
@@ -38,7 +42,10 @@ export function beginningOf({ blockNumber, time }: CapturedSlice): {
 }
 
 /** The slots of FiatTokenV2_2, which the mock has too. */
-const slots = { paused: 1n, balances: 9n, authorizations: 16n };
+const slots = { paused: 1n, balances: 9n, authorizations: 16n, allowances: 10n };
+
+/** Where Permit2 keeps the nonces, as its stand-in does. */
+const permit2Bitmaps = 0n;
 
 /** Whether an account is blacklisted, in the same word as its balance. */
 const blacklistedBit = 1n << 255n;
@@ -56,24 +63,19 @@ const wallets = { accepting: "0x631626ba7e60e01b5f5260205ff3", refusing: "0x5f5f
  * @throws {KitError} when that cannot be
  */
 export async function placeSlice(node: LocalNode, { address }: Asset, slice: CapturedSlice): Promise<void> {
-  const { payer, nonce, blockNumber, time } = slice;
-  const pausedSlot = `0x${uintWord(slots.paused)}`;
+  const { payer, blockNumber, time } = slice;
+  const pausedSlot: Hex = `0x${uintWord(slots.paused)}`;
   const [pauser, head] = await node.batch([
     ["eth_getStorageAt", address, pausedSlot, "latest"],
     ["eth_blockNumber"],
   ]);
-  const write = (slot: bigint | Hex, value: bigint): LocalCall => [
-    "anvil_setStorageAt",
-    address,
-    typeof slot === "bigint" ? `0x${uintWord(slot)}` : slot,
-    `0x${uintWord(value)}`,
-  ];
+  const write = (slot: Hex, value: bigint) => storageWrite(address, slot, value);
   const balance = slice.payerBalance | (slice.payerBlacklisted ? blacklistedBit : 0n);
   const balanceSlot = keccak256(`0x${addressWord(payer)}${uintWord(slots.balances)}`);
   await node.batch([
     write(balanceSlot, balance),
-    write(slots.paused, BigInt(String(pauser)) | (slice.assetPaused ? pausedBit : 0n)),
-    write(authorizationSlot(payer, nonce, slots.authorizations), slice.authorizationUsed ? 1n : 0n),
+    write(pausedSlot, BigInt(String(pauser)) | (slice.assetPaused ? pausedBit : 0n)),
+    ...nonceOf(slice, { address }),
     ...codeOf(slice),
   ]);
   const missing = blockNumber - 1 - Number(head);
@@ -87,6 +89,26 @@ export async function placeSlice(node: LocalNode, { address }: Asset, slice: Cap
       cause,
     });
   }
+}
+
+function storageWrite(address: Address, slot: Hex, value: bigint): LocalCall {
+  return ["anvil_setStorageAt", address, slot, `0x${uintWord(value)}`];
+}
+
+/** Whether the nonce was used; of a payment by Permit2 also what that may take. */
+function nonceOf(
+  { payer, nonce, payerAllowance, authorizationUsed: isUsed }: CapturedSlice,
+  { address }: Pick<Asset, "address">,
+): LocalCall[] {
+  const slot = (key: Hex, mapping: bigint): Hex => `0x${uintWord(authorizationSlot(payer, key, mapping))}`;
+  if (payerAllowance === undefined)
+    return [storageWrite(address, slot(nonce, slots.authorizations), isUsed ? 1n : 0n)];
+  const { word, bit } = bitOf({ nonce });
+  const spender: Hex = `0x${addressWord(permit2Address)}`;
+  return [
+    storageWrite(address, slot(spender, slots.allowances), payerAllowance),
+    storageWrite(permit2Address, slot(`0x${uintWord(word)}`, permit2Bitmaps), isUsed ? bit : 0n),
+  ];
 }
 
 /** The code at the payer's address. Test payers have theirs already. */

@@ -12,7 +12,14 @@ import { startHeartbeat } from "../nodes/heartbeat.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 import { planLocalDeployment } from "./addresses.ts";
 import { type CapturedSlice, placeSlice } from "./captured-slice.ts";
-import { mockToken, type PlacedContract, runConstructors, runConstructorsOnce } from "./place-contract.ts";
+import { approvalWrites, missingContractCode, publicContractCode } from "./permit2.ts";
+import {
+  mockAllowanceSlot,
+  mockToken,
+  type PlacedContract,
+  runConstructors,
+  runConstructorsOnce,
+} from "./place-contract.ts";
 import { prepareRealToken } from "./prepare-real-token.ts";
 import { isRealToken } from "./start-fork.ts";
 import { type ChainMark, type MinedCounts, takeStartingPoint } from "./starting-point.ts";
@@ -147,6 +154,8 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
       ? runConstructorsOnce(node, network.chainId, contracts)
       : runConstructors(node, contracts))),
     ...walletCode(),
+    ...(node.fork === undefined ? publicContractCode() : await missingContractCode(node)),
+    ...(realToken ? [] : approvalWrites(asset.address, mockAllowanceSlot)),
     ...[treasury, operator, admin, recoverer, pauser].map(
       ({ address }): LocalCall => ["anvil_setBalance", address, gasMoney],
     ),

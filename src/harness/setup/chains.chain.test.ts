@@ -10,11 +10,15 @@ import {
   http,
   isHex,
 } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isRunning, stillRunningAfter } from "../../../test/support/live-processes.ts";
 import { programFile } from "../../../test/support/programs.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
+import { encodeProxySettle } from "../../methods/permit2/on-chain/calldata.ts";
+import { exactProxyAddress, permit2Address } from "../../methods/permit2/permit.ts";
+import { signPermit } from "../../methods/permit2/sign-permit.ts";
 import { type NetworkName, networkNames, networks } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { signAs } from "../../published/sign-as.ts";
@@ -40,6 +44,8 @@ function read(chain: HarnessChain) {
     client,
     balanceOf: (account: Hex) =>
       client.readContract({ ...token, functionName: "balanceOf", args: [account] }),
+    allowance: (account: Hex) =>
+      client.readContract({ ...token, functionName: "allowance", args: [account, permit2Address] }),
     isBlacklisted: (account: Hex) =>
       client.readContract({ ...token, functionName: "isBlacklisted", args: [account] }),
     text: (functionName: "name" | "symbol" | "version") => client.readContract({ ...token, functionName }),
@@ -165,6 +171,35 @@ describe("the chains of all networks", () => {
     expect(await code("fickle")).toMatch(/^0x6080/);
   });
 
+  it.each(networkNames)("%s: a permit of a test payer moves its tokens through Permit2", async (name) => {
+    const { asset, network, node, ...chain } = chainOf(name);
+    const token = read(chainOf(name));
+    const { address: to } = harnessAccounts.recipient;
+    const { address, privateKey } = testPayers.funded;
+    const { permit, signature } = await signPermit(privateKeyToAccount(privateKey), {
+      ...{ chainId: network.chainId, token: asset.address, amount: 10_000n, to },
+      deadline: (await chain.now()) + 60n,
+    });
+    const before = await token.balanceOf(to);
+    await node.request("eth_sendTransaction", {
+      from: harnessAccounts.treasury.address,
+      to: exactProxyAddress,
+      data: encodeProxySettle(permit, signature, 10_000n),
+      gas: "0x4c4b40",
+    });
+    await chain.mine();
+    expect((await token.balanceOf(to)) - before).toBe(10_000n);
+    const allowances = Object.entries<TestPayer>(testPayers).map(async ([payer, { address }]) => [
+      payer,
+      await token.allowance(address),
+    ]);
+    expect(Object.fromEntries(await Promise.all(allowances))).toEqual({
+      ...Object.fromEntries(payerNames.map((payer) => [payer, 2n ** 256n - 1n])),
+      ...{ unapproved: 0n, approvedShort: 1n, funded: 2n ** 256n - 1n - 10_000n },
+    });
+    expect(address).toBe(permit.from);
+  });
+
   it.each(networkNames)("%s: a payment of each test payer ends as its outcome says", async (name) => {
     const chain = chainOf(name);
     const { balanceOf } = read(chain);
@@ -179,6 +214,7 @@ describe("the chains of all networks", () => {
     }
     expect(results).toMatchInlineSnapshot(`
       {
+        "approvedShort": "success",
         "blacklisted": "Error Blacklistable: account is blacklisted",
         "delegated": "success",
         "empty": "Error ERC20: transfer amount exceeds balance",
@@ -187,6 +223,7 @@ describe("the chains of all networks", () => {
         "gasBurner": "Error FiatTokenV2: invalid signature",
         "hijacked": "Error FiatTokenV2: invalid signature",
         "smartWallet": "success",
+        "unapproved": "success",
         "undeployedWallet": "Error ECRecover: invalid signature length",
       }
     `);

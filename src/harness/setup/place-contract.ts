@@ -145,6 +145,9 @@ export function readStorageChanges(trace: unknown): {
   return { accounts, storage };
 }
 
+/** Where it keeps `mapping(address owner => mapping(address spender => uint256)) allowance`. */
+export const mockAllowanceSlot = 10n;
+
 /** The mock of a token at the token's address: a proxy, as USDC's is, and the code behind it. */
 export function mockToken(asset: Asset): PlacedContract {
   return {

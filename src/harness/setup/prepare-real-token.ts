@@ -6,6 +6,7 @@ import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
+import { writeApprovals } from "./permit2.ts";
 import { changesTracer, readStorageChanges } from "./place-contract.ts";
 import { payerBalances } from "./test-accounts.ts";
 
@@ -41,6 +42,7 @@ export async function prepareRealToken(
     [harnessAccounts.treasury.address, treasuryTokens * whole],
   ];
   await writeBalances(rpc, network, asset, balances);
+  await writeApprovals(rpc, asset.address);
   // Last: FiatToken keeps both in one word, and a balance that is written takes the mark away.
   const hasBlacklist = await blacklist(rpc, asset.address, testPayers.blacklisted.address);
   return { hasBlacklist };

@@ -157,6 +157,7 @@ describe.each(backends)("on $name", (backend) => {
       "0007-payer-code",
       "0008-methods",
       "0009-pay-to",
+      "0010-permit2",
     ]);
     await migrate(db);
   });
@@ -255,6 +256,7 @@ describe.each(backends)("from the second version, on $name", (backend) => {
       "0007-payer-code",
       "0008-methods",
       "0009-pay-to",
+      "0010-permit2",
     ]);
     const ledger = createTestLedger(db, now);
     const statesOf = async (filter: SettlementFilter) =>

@@ -18,6 +18,7 @@ import {
   type Wanted,
   wholeNumber,
 } from "../../util/given.ts";
+import { digestUnder } from "../eip712.ts";
 
 /**
  * The message a payer signs: EIP-3009 `TransferWithAuthorization`.
@@ -76,11 +77,6 @@ export function authorizationHash(
   return keccak256(
     `${typehash}${addressWord(from)}${addressWord(to)}${uintWord(value)}${uintWord(validAfter)}${uintWord(validBefore)}${nonce.slice(2)}`,
   );
-}
-
-/** The EIP-712 digest of a message, by its hash, under a domain. */
-export function digestUnder(separator: Hex, messageHash: Hex): Hex {
-  return keccak256(`0x1901${separator.slice(2)}${messageHash.slice(2)}`);
 }
 
 /** Signs for a payer: a viem local account, or anything with the same two members. */

@@ -4,7 +4,10 @@ import { forTimes } from "./payment-times.ts";
 
 /** A call of the facilitator contract, or of a token, for a person, without signatures. Amounts are in the asset's smallest unit. */
 export const callViewSchema = z.object({
-  name: z.enum(["settle", "settleBatch", "forwardReceived", "transferWithAuthorization", "transferBatch"]),
+  name: z.enum([
+    ...(["settle", "settleBatch", "forwardReceived", "transferWithAuthorization", "transferBatch"] as const),
+    ...(["settlePermit2", "settlePermit2Batch", "forwardReceivedWithPermit2"] as const),
+  ]),
   asset: z.string(),
   payments: z.array(
     z.object({

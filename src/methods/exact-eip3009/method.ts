@@ -1,11 +1,18 @@
+import { isPaidBy } from "../../protocol/networks.ts";
 import { propertyOf } from "../../protocol/wire-values.ts";
 import type { Method } from "../method.ts";
 import { authorizationDigest, domainSeparator } from "./authorization.ts";
 import { authorizationOf, exactEip3009, readPayload, writePayload } from "./payload.ts";
+import { eip3009Words } from "./words.ts";
 
 /** Scheme "exact" by EIP-3009 `TransferWithAuthorization`: what both versions of the protocol pay with. */
 export const exactEip3009Method: Method = {
   name: exactEip3009,
+  scheme: "exact",
+  versions: [1, 2],
+  transfer: "eip3009",
+  takesLess: false,
+  words: eip3009Words,
   owns: (payload) => propertyOf(payload, "authorization") !== undefined,
   payerOf: (payload) => propertyOf(propertyOf(payload, "authorization"), "from"),
   read: readPayload,
@@ -14,6 +21,8 @@ export const exactEip3009Method: Method = {
     const separator = domainSeparator(asset, chainId);
     return (payment) => authorizationDigest(separator, authorizationOf(payment));
   },
+
+  extra: ({ assets }) => (assets.some((asset) => isPaidBy(asset, "eip3009")) ? {} : undefined),
 
   async describeWrongSignature(payment, right, recover) {
     // Most pages never need it.

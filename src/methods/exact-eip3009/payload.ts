@@ -110,14 +110,19 @@ export type PaymentParts = {
 export type RequirementParts = Omit<PaymentParts, "authorization" | "signature"> & {
   description?: string;
   maxTimeoutSeconds?: number;
+  /** “exact” by default. */
+  scheme?: "exact" | "upto";
+  /** What the way to pay has in `extra`, beside the token's name and version. */
+  extra?: Readonly<Record<string, string>>;
 };
 
 /** The requirements of a payment, as public servers of the given version write them. */
 export function buildRequirements(parts: RequirementParts): Record<string, unknown> {
   const { x402Version, network, asset, payTo, amount, resource } = parts;
-  const { description = "", maxTimeoutSeconds = 60 } = parts;
-  const kind = { scheme: "exact", network: formatNetwork(network, x402Version) };
-  const extra = { name: asset.name, version: asset.version };
+  const { description = "", maxTimeoutSeconds = 60, scheme = "exact" } = parts;
+  const kind = { scheme, network: formatNetwork(network, x402Version) };
+  const domain = asset.version === "" ? {} : { name: asset.name, version: asset.version };
+  const extra = { ...domain, ...parts.extra };
   if (x402Version === 2) {
     return { ...kind, amount: amount.toString(), asset: asset.address, payTo, maxTimeoutSeconds, extra };
   }

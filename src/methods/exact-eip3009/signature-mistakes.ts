@@ -2,13 +2,13 @@ import { checksumAddress, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { signatureAdvice } from "../../protocol/mistakes.ts";
 import { networkNames, networks } from "../../protocol/networks.ts";
 import { advice } from "../../protocol/refusals.ts";
-import { readEcdsaSignature } from "../../protocol/signed-payment.ts";
+import { digestUnder } from "../eip712.ts";
+import { describeMalformed } from "../malformed-signature.ts";
 import type { Recover, SignedDomain } from "../method.ts";
 import {
   type Authorization,
   authorizationHash,
   authorizationTypehashes,
-  digestUnder,
   domainSeparator,
 } from "./authorization.ts";
 
@@ -22,14 +22,8 @@ export async function describeWrongSignature(
   right: SignedDomain,
   recover: Recover,
 ): Promise<string> {
-  if (readEcdsaSignature(signature) === undefined) {
-    const bytes = (signature.length - 2) / 2;
-    const length =
-      bytes === 65
-        ? ""
-        : `It has ${bytes} ${bytes === 1 ? "byte" : "bytes"}, and that of an account without code has 65. `;
-    return `${length}${signatureAdvice["malformed-signature"]}`;
-  }
+  const malformed = describeMalformed(signature);
+  if (malformed !== undefined) return `${malformed}${signatureAdvice["malformed-signature"]}`;
   const isPayers = async (digest: Hex) => {
     const signer = await recover(digest, signature);
     return signer !== undefined && sameAddress(signer, authorization.from);

@@ -1,14 +1,21 @@
 import { refusals, usualMaxValiditySeconds } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import type { PaymentTimes } from "./payment-times.ts";
+import { boundsOf, type PaymentWords, type SignedPayment } from "../../protocol/signed-payment.ts";
+import { eip3009Words } from "./words.ts";
 
 /** What the refusals name. The chain's time, in unix seconds, may be a placeholder. */
 type Facts = { payment: PaymentRequest | undefined; now: bigint | string };
 
-/** The bounds that were signed, which are outside of the window that they bound. */
-function timesOf(payment: PaymentRequest | undefined): PaymentTimes {
-  const { first, last } = payment?.payment.window ?? { first: 1n, last: -1n };
-  return { validAfter: first - 1n, validBefore: last + 1n };
+/** The bounds that were signed, and what messages call them. */
+function timesOf(payment: PaymentRequest | undefined): {
+  window: SignedPayment["window"];
+  start: bigint;
+  end: bigint;
+  words: PaymentWords;
+} {
+  const window = payment?.payment.window ?? { first: 1n, last: -1n };
+  const words = payment?.words ?? eip3009Words;
+  return { window, words, ...boundsOf(window, words) };
 }
 
 /** A number of the chain, limited to what fits the situation when it is forced on a good payment. Placeholders stay. */
@@ -20,8 +27,8 @@ const atLeast = (known: bigint | string, least: bigint) =>
 const tooLate =
   (secondsLeft: bigint) =>
   ({ payment, now }: Facts) => {
-    const { validBefore } = timesOf(payment);
-    return refusals.tooLate(validBefore, atLeast(now, validBefore - secondsLeft));
+    const { window, end, words } = timesOf(payment);
+    return refusals.tooLate(window, atLeast(now, end - secondsLeft), words);
   };
 
 /** Situations of the scenario table in which a payment is early; their times are seconds from the chain's. */
@@ -30,8 +37,8 @@ export const earlyCases = {
     means: "The authorization is not valid yet: the chain's time has not passed `validAfter`.",
     payment: { valid: { from: 300 } },
     refusal: ({ payment, now }: Facts) => {
-      const { validAfter } = timesOf(payment);
-      return refusals.tooEarly(validAfter, atMost(now, validAfter));
+      const { window, words } = timesOf(payment);
+      return refusals.tooEarly(window, atMost(now, window.first - 1n), words);
     },
   },
 } as const;
@@ -59,9 +66,9 @@ export const lateCases = {
     clientShould: "Let the payer sign again, with a `validBefore` that is minutes ahead.",
     payment: { valid: { until: Number(usualMaxValiditySeconds) + 3_600 } },
     refusal: ({ payment, now }: Facts) => {
-      const { validBefore } = timesOf(payment);
-      const latest = validBefore - usualMaxValiditySeconds - 1n;
-      return refusals.tooFarAhead(validBefore, atMost(now, latest), usualMaxValiditySeconds);
+      const { window, end, words } = timesOf(payment);
+      const latest = end - usualMaxValiditySeconds - 1n;
+      return refusals.tooFarAhead(window, atMost(now, latest), usualMaxValiditySeconds, words);
     },
   },
 } as const;

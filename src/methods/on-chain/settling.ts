@@ -1,5 +1,6 @@
 import type { Chain, ChainQueries, Effect, Receipt, Transaction } from "../../chain/chain.ts";
 import type { Revert } from "../../chain/revert.ts";
+import type { ViewCall } from "../../chain/views.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
@@ -9,9 +10,16 @@ import type { SignedPayment } from "../../protocol/signed-payment.ts";
 export type SettleCall = {
   payment: SignedPayment;
   recipient: Address;
+  /** What is settled, where that is not all that the signature allows. */
+  amount?: bigint | undefined;
   /** The settlement's id, for observers of what is asked about it. */
   id?: Hex;
 };
+
+/** What is settled of a payment, in the asset's smallest unit. */
+export function amountOf({ payment, amount }: Pick<SettleCall, "payment" | "amount">): bigint {
+  return amount ?? payment.limit;
+}
 
 /** What a transaction may ask for in all. `cost` is its gas limit times what it offers per gas, in wei. */
 export type BatchLimits = { maxPayments: number; maxFeePerGas: bigint; maxCost: bigint };
@@ -79,6 +87,8 @@ export type Settling = {
    * simulation then looks for that. Undefined where a transaction that is not reverted settles it.
    */
   effect?(call: SettleCall, network: NetworkConfig): Effect | undefined;
+  /** What bounds how much a payer can pay, besides the balance: amounts, in the asset's smallest unit. */
+  bounds?(payment: SignedPayment): readonly ViewCall[];
   /** Payments with the same key may share a transaction. */
   batchKey(call: SettleCall, network: NetworkConfig): string;
   /**

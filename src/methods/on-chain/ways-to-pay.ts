@@ -2,10 +2,12 @@ import { createRequestParser, type RequestParser } from "../../protocol/requests
 import { exactEip3009Settling } from "../exact-eip3009/on-chain/settling.ts";
 import type { Method } from "../method.ts";
 import { methods } from "../methods.ts";
+import { exactPermit2Settling, uptoPermit2Settling } from "../permit2/on-chain/settling.ts";
 import type { Settling } from "./settling.ts";
 
 /** The ways to pay that a service takes, each by its name: what it signs, and how it moves money. */
 export type WaysToPay = {
+  readonly methods: readonly Method[];
   /** Reads requests that are paid in any of these ways. */
   readonly parse: RequestParser;
   /** Whether payments of that name are known; the ledger may hold some of a later version of the service. */
@@ -24,6 +26,7 @@ export function createWaysToPay(
   const methodByName = new Map(all.map((method) => [method.name, method]));
   const settlingByName = new Map(settlings.map((settling) => [settling.method, settling]));
   return {
+    methods: all,
     parse: createRequestParser(all),
     knows: (name) => settlingByName.has(name),
     methodOf: (name) => found(methodByName.get(name), name),
@@ -41,4 +44,8 @@ function found<T>(entry: T | undefined, name: string): T {
 }
 
 /** All of them. */
-export const waysToPay = createWaysToPay(methods, [exactEip3009Settling]);
+export const waysToPay = createWaysToPay(methods, [
+  exactEip3009Settling,
+  exactPermit2Settling,
+  uptoPermit2Settling,
+]);

@@ -29,6 +29,8 @@ const chainStateSchema = z.object({
   /** Unix seconds. */
   time: z.int().nonnegative(),
   payerBalance: uint256Text,
+  /** How much Permit2 may take of the payer's tokens; not there where the payment needs no approval. */
+  payerAllowance: uint256Text.optional(),
   payerHasCode: z.boolean(),
   /** Whether the contract at the payer's address accepts the signature (ERC-1271); null if it was not asked. */
   walletAccepts: z.boolean().nullable(),

@@ -1,11 +1,11 @@
 import { encodeIsValidSignature, isValidSignatureSelector } from "../../chain/views.ts";
+import { methodOf } from "../../methods/methods.ts";
 import {
   askPayerState,
-  type KnownPayment,
   type PayerState,
+  paymentIn,
   rewindPayerState,
-} from "../../methods/exact-eip3009/on-chain/state.ts";
-import { methodOf } from "../../methods/methods.ts";
+} from "../../methods/on-chain/payer-state.ts";
 import { type Hex, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isErc6492 } from "../../protocol/signed-payment.ts";
@@ -164,10 +164,16 @@ async function readCapturedChain(
 /** What a payment is judged by, of the state of a chain at a block. */
 export type CapturedState = Pick<
   CapturedChain,
-  "payerBalance" | "payerHasCode" | "walletAccepts" | "authorizationUsed" | "payerBlacklisted" | "assetPaused"
+  | "payerBalance"
+  | "payerAllowance"
+  | "payerHasCode"
+  | "walletAccepts"
+  | "authorizationUsed"
+  | "payerBlacklisted"
+  | "assetPaused"
 >;
 
-type StateReader = Pick<ReadableChain, "network" | "asset" | "ask">;
+type StateReader = Pick<ReadableChain, "network" | "asset" | "facilitatorContract" | "ask">;
 
 /** Reads the state at a block; undefined where the node does not have it any more. */
 async function readState(
@@ -182,7 +188,7 @@ async function readState(
   const payerHasCode = typeof code.result === "string" && code.result !== "0x";
   const call = { to: payer, data: encodeIsValidSignature(digest, signature) };
   const [state, wallet] = await Promise.all([
-    askPayerState(ask, { ...payment, asset: asset.address }, tag),
+    askPayerState(ask, paymentIn(payment, asset), tag),
     payerHasCode ? ask("eth_call", call, tag) : undefined,
   ]);
   if (state === undefined || code.error !== undefined) return undefined;
@@ -197,22 +203,28 @@ async function readState(
  * @returns undefined when the node does not give the logs
  */
 export async function rewindState(
-  { asset, ask }: StateReader,
+  { asset, ask, facilitatorContract }: StateReader,
   { payment }: PaymentRequest,
   { to, at, state }: { to: bigint; at: bigint; state: CapturedState },
 ): Promise<CapturedState | undefined> {
-  const known: KnownPayment = { ...payment, asset: asset.address };
+  const { payerAllowance } = state;
   const later: PayerState = {
     ...{ used: state.authorizationUsed, balance: BigInt(state.payerBalance) },
     ...{ payerBlacklisted: state.payerBlacklisted, tokenPaused: state.assetPaused },
+    ...(payerAllowance !== undefined && { allowance: BigInt(payerAllowance) }),
   };
-  const earlier = await rewindPayerState(ask, known, { to, at, state: later });
+  const earlier = await rewindPayerState({ ask, facilitatorContract }, paymentIn(payment, asset), {
+    to,
+    at,
+    state: later,
+  });
   return earlier && { ...state, ...written(earlier) };
 }
 
 /** The members of a capture that say it. */
-function written({ balance, used, payerBlacklisted, tokenPaused }: PayerState) {
+function written({ balance, used, payerBlacklisted, tokenPaused, allowance }: PayerState) {
   return {
+    ...(allowance !== undefined && { payerAllowance: `${allowance}` }),
     payerBalance: `${balance}`,
     authorizationUsed: used,
     payerBlacklisted,

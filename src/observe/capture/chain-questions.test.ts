@@ -59,7 +59,7 @@ function chainWith(usedIn: bigint | undefined, { fails = false } = {}) {
   const ranges: bigint[] = [];
   const block = (number: bigint) => ({ number: hex(number), timestamp: "0x65000000", baseFeePerGas: "0x1" });
   return {
-    ...{ asked, ranges, network: base, asset: base.usdc },
+    ...{ asked, ranges, network: base, asset: base.usdc, facilitatorContract: contract },
     async ask(method: string, ...params: readonly unknown[]) {
       asked.push(method);
       if (fails) throw new UndeterminedError("No RPC endpoint of base answers");

@@ -2,14 +2,15 @@ import { createChainReader } from "../../chain/chain-reader.ts";
 import { createLogReader } from "../../chain/log-reader.ts";
 import { readReceipt } from "../../chain/receipt-reader.ts";
 import type { Rpc, RpcAnswer } from "../../chain/rpc/rpc.ts";
-import { decodeCall } from "../../methods/exact-eip3009/on-chain/decode-call.ts";
 import { decodeEvents, type PaymentEvent } from "../../methods/exact-eip3009/on-chain/events.ts";
-import { findUse } from "../../methods/exact-eip3009/on-chain/find-use.ts";
+import { decodeCall } from "../../methods/on-chain/decode-call.ts";
+import { findUse } from "../../methods/on-chain/find-use.ts";
+import type { KnownPayment } from "../../methods/on-chain/nonces.ts";
+import { paymentIn } from "../../methods/on-chain/payer-state.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import { type Address, type Hex, isAddress, isBytes, isBytes32, readQuantity } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import { withTimeout } from "../../util/with-timeout.ts";
@@ -32,6 +33,11 @@ export type ReadableChain = {
 /** Limits of one search: a person waits for it, and each request to a provider costs money. */
 const bounds = { requests: 40, blocks: 32_000n, timeoutMs: 3_000 };
 
+/** What is asked how a payment was used. */
+type UseChain = Pick<ReadableChain, "network" | "facilitatorContract" | "ask"> & {
+  asset: Pick<Asset, "address">;
+};
+
 /**
  * How a payment came to be used or cancelled, by anyone, in the newest blocks; see {@link findUse}.
  *
@@ -39,14 +45,17 @@ const bounds = { requests: 40, blocks: 32_000n, timeoutMs: 3_000 };
  * @throws {UndeterminedError} when the chain does not say
  */
 export async function findPaymentUse(
-  chain: Pick<ReadableChain, "network" | "asset" | "ask">,
-  { payment, settlementId: about }: { payment: Pick<SignedPayment, "payer" | "nonce">; settlementId: Hex },
+  chain: UseChain,
+  { payment, settlementId: about }: { payment: KnownPayment; settlementId: Hex },
 ): Promise<PaymentUse | undefined> {
   const rpc = boundedRpc(chain);
   const reader = createChainReader(rpc, chain.network.name);
   const readLogs = createLogReader({ rpc, reader });
-  const known = { ...payment, asset: chain.asset.address };
-  return findUse({ rpc, reader, readLogs }, known, { about, blocks: bounds.blocks });
+  const { facilitatorContract, asset } = chain;
+  return findUse({ rpc, reader, readLogs, facilitatorContract }, paymentIn(payment, asset), {
+    about,
+    blocks: bounds.blocks,
+  });
 }
 
 /** How many searches run at a time. */
@@ -60,7 +69,7 @@ const believeEmptyMs = 15_000;
  * two searches run at a time, and a search that fails or takes too long gives undefined.
  */
 export function createUseFinder(
-  chainOf: (request: PaymentRequest) => Pick<ReadableChain, "network" | "asset" | "ask"> | undefined,
+  chainOf: (request: PaymentRequest) => UseChain | undefined,
   { timeoutMs }: { timeoutMs: number } = bounds,
 ): PaymentChain["authorizationUse"] {
   type Known = { search: Promise<PaymentUse | undefined>; isFinal: boolean; at: number };

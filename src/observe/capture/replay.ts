@@ -1,6 +1,7 @@
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
-import { type Invalid, invalid, reasonOf } from "../../protocol/catalogue.ts";
+import { permit2Refusals } from "../../methods/permit2/refusals.ts";
+import { type Invalid, invalid, named, reasonOf } from "../../protocol/catalogue.ts";
 import {
   type CheckName,
   checkTerms,
@@ -45,6 +46,7 @@ export function recordedVerdict({
 
 async function makeChecks({
   request: body,
+  operation,
   chain,
   signature,
   signatureRefusal,
@@ -54,14 +56,16 @@ async function makeChecks({
   checks.push({ check: "isReadable", refusal: parsed.ok ? undefined : parsed.invalid });
   if (!parsed.ok) return checks;
   const { request } = parsed;
-  const terms = checkTerms(request, servedNetwork(chain), (check, refusal) =>
-    checks.push({ check, refusal }),
-  );
+  const checking = { method: methodOf(request.payment), operation };
+  const { words } = request;
+  const note = (check: CheckName, refusal: Invalid | undefined) =>
+    checks.push({ check, refusal: refusal && named(refusal, words) });
+  const terms = checkTerms(request, servedNetwork(chain), checking, note);
   if (terms !== undefined) return checks;
   for (const [check, judge] of stateChecks) {
     const isCut = check === "signatureHolds" && signature === "cut";
     const refusal = isCut ? refusalOfThen(signatureRefusal) : await judge(request, chain);
-    checks.push({ check, refusal });
+    note(check, refusal);
     if (refusal !== undefined) break;
   }
   return checks;
@@ -89,25 +93,29 @@ const stateChecks: readonly (readonly [CheckName, StateCheck])[] = [
   ["signatureHolds", checkSignature],
   [
     "windowIsOpen",
-    ({ payment }, chain) => checkValidityWindow(payment, BigInt(chain.time), servedNetwork(chain)),
+    (request, chain) => checkValidityWindow(request, BigInt(chain.time), servedNetwork(chain)),
   ],
   ["simulationSucceeds", simulate],
 ];
 
 /** What the simulation would have shown, by the state that it depends on. */
 function simulate(
-  { payment: { limit: value } }: PaymentRequest,
-  { asset, authorizationUsed, assetPaused, payerBlacklisted, payerBalance }: CapturedChain,
+  { payment: { limit, payer, asset: token }, requirements }: PaymentRequest,
+  { asset, authorizationUsed, assetPaused, payerBlacklisted, payerBalance, payerAllowance }: CapturedChain,
 ): Invalid | undefined {
   if (authorizationUsed) return refusals.usedOnChain();
   if (assetPaused) return refusals.assetPaused();
   if (payerBlacklisted) return refusals.payerBlacklisted();
   const balance = BigInt(payerBalance);
-  return balance < value ? refusals.balanceTooSmall(balance, value, asset) : undefined;
+  const value = requirements.amount < limit ? requirements.amount : limit;
+  if (balance < value) return refusals.balanceTooSmall(balance, value, asset);
+  const allowance = payerAllowance === undefined ? undefined : BigInt(payerAllowance);
+  if (allowance === undefined || allowance >= value) return undefined;
+  return permit2Refusals.allowanceTooSmall({ payer, asset: token, allowance, needed: limit });
 }
 
 async function checkSignature(
-  { payment }: PaymentRequest,
+  { payment, words }: PaymentRequest,
   { asset, chainId, network, payerHasCode, walletAccepts }: CapturedChain,
 ): Promise<Invalid | undefined> {
   const { payer, signature } = payment;
@@ -115,11 +123,11 @@ async function checkSignature(
   const signer = recoverSigner(method.digester(asset, chainId)(payment), signature);
   if (signer !== undefined && sameAddress(signer, payer)) {
     // A delegated account (EIP-7702): its delegate decides.
-    return payerHasCode && walletAccepts === false ? refusals.tokenRefusesSignature(payer) : undefined;
+    return payerHasCode && walletAccepts === false ? refusals.tokenRefusesSignature(payer, words) : undefined;
   }
   if (walletAccepts === true) return undefined;
   if (payerHasCode) return refusals.walletRefuses(payer);
   if (isErc6492(signature)) return refusals.walletNotDeployed(payer, network);
   const mistake = await method.describeWrongSignature(payment, { asset, chainId }, recoverSigner);
-  return refusals.notSignedByPayer(payer, network, asset, mistake);
+  return refusals.notSignedByPayer(payer, network, words.domain(asset), mistake);
 }

@@ -1,6 +1,7 @@
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import { reasons } from "../../protocol/catalogue.ts";
 import { adviceOnReason, reasonTexts } from "../../protocol/catalogue-texts.ts";
+import type { Address } from "../../protocol/hex.ts";
 import { type Finding, finding, mistakes } from "../../protocol/mistakes.ts";
 import type { Asset, Network, NetworkRegistry } from "../../protocol/networks.ts";
 import { expiryMarginSeconds, usualMaxValiditySeconds } from "../../protocol/refusals.ts";
@@ -9,6 +10,7 @@ import { describeOne, formatAmount, unitsOf } from "../../protocol/token-units.t
 import { parseUint256 } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
+import { explainPermitOffer, isOfPermit2, permitPayloadFor } from "./explain-permit.ts";
 import { isRecord } from "./read-input.ts";
 
 /** Whole tokens that no single payment is likely to ask for. */
@@ -31,11 +33,16 @@ export function explainExtra(at: string, extra: unknown, { name, version }: Asse
 }
 
 /** What in an offer makes every payment for it fail, although each of its members can be read. */
-export function explainOffer(at: string, offer: Record<string, unknown>, token: Asset): Finding[] {
+export function explainOffer(
+  at: string,
+  offer: Record<string, unknown>,
+  { token, contract }: { token: Asset; contract: Address },
+): Finding[] {
   return [
     ...explainSize(at, offer, token),
     ...explainTimeout(`${at}.maxTimeoutSeconds`, offer.maxTimeoutSeconds),
-    ...explainExtra(at, offer.extra, token),
+    // Permit2 has a domain of its own.
+    ...(isOfPermit2(offer) ? explainPermitOffer(at, offer, contract) : explainExtra(at, offer.extra, token)),
   ];
 }
 
@@ -109,6 +116,9 @@ export function requirementsFor(payload: Record<string, unknown>, network: Netwo
 
 /** A payment that a payer could make for an offer of a challenge. */
 export function paymentFor(offer: Record<string, unknown>, version: X402Version): unknown {
+  if (version === 2 && isOfPermit2(offer)) {
+    return { x402Version: 2, accepted: offer, payload: permitPayloadFor(offer) };
+  }
   const account = `0x${"01".repeat(20)}`;
   const authorization = {
     ...{ from: account, to: account, value: "1", validAfter: "0", validBefore: "1" },
@@ -130,6 +140,7 @@ export type AnswerMembers = {
   errorMessage?: unknown;
   invalidMessage?: unknown;
   transaction?: unknown;
+  amount?: unknown;
   /** Of the catalogue; other facilitators do not say it. */
   situation?: unknown;
   /** Of a problem: an answer without a verdict. */
@@ -139,6 +150,8 @@ export type AnswerMembers = {
 /** Reasons that do not follow from the request, or whose advice says already how to find out what in it leads there. */
 const beyondRequest = [
   "insufficient_funds",
+  "permit2_insufficient_balance",
+  "permit2_allowance_required",
   "invalid_transaction_state",
   "invalid_payload",
   "invalid_exact_evm_payload_undeployed_smart_wallet",

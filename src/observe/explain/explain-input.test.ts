@@ -5,7 +5,10 @@ import {
   signAuthorization,
   transferWithAuthorizationTypes,
 } from "../../methods/exact-eip3009/authorization.ts";
-import { buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
+import { buildBody, buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
+import { writePermitPayload } from "../../methods/permit2/payload.ts";
+import { uptoProxyAddress } from "../../methods/permit2/permit.ts";
+import { type PermitTerms, signPermit } from "../../methods/permit2/sign-permit.ts";
 import { reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type MistakeId, mistakes } from "../../protocol/mistakes.ts";
@@ -61,6 +64,31 @@ async function payment(
   }) as Body;
 }
 
+/** A good payment by Permit2, of scheme “upto” where the terms name a facilitator, unless it is signed for something else. */
+async function permitted(
+  { change, ...terms }: Partial<PermitTerms> & { change?: (permit: Record<string, unknown>) => void } = {},
+  requirements: Record<string, unknown> = {},
+): Promise<Body> {
+  const { usdc, chainId } = networks.base;
+  const payTo = contracts.mainnet;
+  const signed = await signPermit(payer, {
+    ...{ chainId, token: usdc.address, amount: 10_000n, to: payTo, deadline: now + 60n },
+    ...terms,
+  });
+  const isUpto = terms.facilitator !== undefined;
+  const parts = {
+    ...{ x402Version: 2 as const, network: networks.base, asset: usdc, payTo, amount: 10_000n },
+    resource: "https://merchant.example/report",
+    scheme: isUpto ? ("upto" as const) : ("exact" as const),
+    extra: { assetTransferMethod: "permit2", ...(isUpto && { facilitatorAddress: payTo }) },
+  };
+  const body = buildBody(parts, writePermitPayload(signed.permit, signed.signature)) as Body;
+  const { permit2Authorization } = body.paymentPayload.payload as Record<string, unknown>;
+  change?.(permit2Authorization as Record<string, unknown>);
+  Object.assign(body.paymentRequirements, requirements);
+  return body;
+}
+
 function explained(body: unknown) {
   return explain(typeof body === "string" ? body : JSON.stringify(body), { contracts, now }).findings;
 }
@@ -75,6 +103,29 @@ async function changed(change: (body: Body) => void, ...given: Parameters<typeof
 test.each([1, 2] as const)("nothing is found in a good payment of version %i", async (x402Version) => {
   expect(explained(await payment({}, { x402Version }))).toEqual([]);
   expect(explained(await payment({}, { x402Version, network: "base-sepolia" }))).toEqual([]);
+});
+
+test.each([
+  ["exact", {}],
+  ["upto", { facilitator: contracts.mainnet }],
+] as const)(
+  "nothing is found in a good payment and a good offer of scheme %s by Permit2",
+  async (_, terms) => {
+    const body = await permitted(terms);
+    expect(explained(body)).toEqual([]);
+    expect(explained(body.paymentPayload)).toEqual([]);
+    expect(explained({ x402Version: 2, error: "", accepts: [body.paymentRequirements] })).toEqual([]);
+    // The last second in which it is valid, less those that are needed to settle, and the first one.
+    expect(explained(await permitted({ ...terms, deadline: now + 5n, validAfter: now }))).toEqual([]);
+  },
+);
+
+test("of scheme upto less than was signed may be asked for, nothing too, and not more", async () => {
+  const terms = { facilitator: contracts.mainnet };
+  for (const amount of ["0", "1", "10000"]) expect(explained(await permitted(terms, { amount }))).toEqual([]);
+  expect(explained(await permitted(terms, { amount: "10001" }))).toMatchObject([
+    { mistake: "amount-differs", at: "permit2Authorization.permitted.amount" },
+  ]);
 });
 
 describe("what a developer got wrong is named", () => {
@@ -354,6 +405,91 @@ describe("what a developer got wrong is named", () => {
         }),
       ],
     ),
+    ...(
+      [
+        [
+          "for the domain of another chain",
+          { chainId: 10 },
+          "permit-domain",
+          "paymentPayload.payload.signature",
+        ],
+        [
+          "for the facilitator as spender",
+          { spender: merchant },
+          "permit-spender",
+          "permit2Authorization.spender",
+        ],
+        [
+          "with the proxy of the other scheme as spender that was sent",
+          { change: (permit) => Object.assign(permit, { spender: uptoProxyAddress }) },
+          "permit-spender",
+          "permit2Authorization.spender",
+        ],
+        [
+          "with nonce and deadline in each other's place",
+          {
+            change: (permit) => {
+              const { nonce, deadline } = permit;
+              Object.assign(permit, { nonce: deadline, deadline: nonce });
+            },
+          },
+          "permit-witness",
+          "paymentPayload.payload.signature",
+        ],
+        [
+          "of another key",
+          { change: (permit) => Object.assign(permit, { from: merchant }) },
+          "permit-signer",
+          "paymentPayload.payload.signature",
+        ],
+        [
+          "for another token",
+          { token: networks.optimism.usdc.address },
+          "permit-token",
+          "permit2Authorization.permitted.token",
+        ],
+        [
+          "that another facilitator may submit",
+          { facilitator: merchant },
+          "permit-facilitator",
+          "permit2Authorization.witness.facilitator",
+        ],
+        ["that has expired", { deadline: now - 1n }, "expired", "permit2Authorization.deadline"],
+        [
+          "that begins later",
+          { validAfter: now + 9n },
+          "not-valid-yet",
+          "permit2Authorization.witness.validAfter",
+        ],
+        [
+          "for another recipient",
+          { to: merchant },
+          "signed-for-another-recipient",
+          "permit2Authorization.witness.to",
+        ],
+        [
+          "for another amount",
+          { amount: 12_345n },
+          "amount-differs",
+          "permit2Authorization.permitted.amount",
+        ],
+      ] as [string, Parameters<typeof permitted>[0], MistakeId, string][]
+    ).map(([name, terms, mistake, at]): Case => [`a permit ${name}`, mistake, at, () => permitted(terms)]),
+    [
+      "a permit of scheme exact where upto is asked for",
+      "schemes-differ",
+      "paymentRequirements.scheme",
+      () => permitted({}, { scheme: "upto" }),
+    ],
+    [
+      "an offer of scheme upto without its facilitator",
+      "permit-facilitator",
+      "accepts[0].extra.facilitatorAddress",
+      async () => {
+        const { paymentRequirements } = await permitted({ facilitator: contracts.mainnet });
+        return { x402Version: 2, error: "", accepts: [{ ...paymentRequirements, extra: {} }] };
+      },
+    ],
     [
       "a challenge that offers nothing",
       "nothing-accepted",

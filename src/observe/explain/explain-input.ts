@@ -1,4 +1,7 @@
-import { parsePaymentRequest } from "../../methods/methods.ts";
+import { eip3009Words } from "../../methods/exact-eip3009/words.ts";
+import { methods, parsePaymentRequest } from "../../methods/methods.ts";
+import { isPermit2, permitMember } from "../../methods/permit2/payload.ts";
+import { permit2Words } from "../../methods/permit2/words.ts";
 import { type Address, isAddress, isBytes32, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding, sortByRank } from "../../protocol/mistakes.ts";
 import {
@@ -10,7 +13,7 @@ import {
   type NetworkTier,
 } from "../../protocol/networks.ts";
 import { advice, adviceOnPower, expiryMarginSeconds, powerOfTenBetween } from "../../protocol/refusals.ts";
-import type { PayToPolicy } from "../../protocol/signed-payment.ts";
+import type { PaymentWords, PayToPolicy } from "../../protocol/signed-payment.ts";
 import {
   formatAmount,
   type KnownTokens,
@@ -31,6 +34,7 @@ import {
   paymentFor,
   requirementsFor,
 } from "./explain-exchange.ts";
+import { explainPermit, explainPermitSignature } from "./explain-permit.ts";
 import { explainSignature } from "./explain-signature.ts";
 import { type Input, isRecord, readInput } from "./read-input.ts";
 
@@ -138,9 +142,13 @@ function explainRequest(payload: unknown, requirements: unknown, context: Explai
     const facts = { got: asked.network.name, expected: paid.network.name };
     findings.push(finding("networks-differ", `${asked.at}.network`, facts));
   }
+  if (asked !== undefined && !asked.isShort && paid.value.scheme !== asked.value.scheme) {
+    const facts = { got: showValue(asked.value.scheme), expected: showValue(paid.value.scheme) };
+    findings.push(finding("schemes-differ", `${asked.at}.scheme`, facts));
+  }
   const network = paid.network ?? asked?.network;
   if (asked !== undefined) findings.push(...explainTerms(asked, network, context));
-  const ofPayment = explainAuthorization(payload.payload, asked, network, context);
+  const ofPayment = explainSigned(payload.payload, asked, network, context);
   const token = asked && tokenAsked({ ...asked, network }, context);
   // Where the signature is good, nobody has signed for what `extra` says.
   if (asked !== undefined && token !== undefined && ofPayment.some(isOfAnotherSigner)) {
@@ -177,8 +185,12 @@ function readSide(
 ): Side {
   const network = readNetwork(`${at}.network`, value.network, version, findings, networks);
   const isShort = version === 1 && at === "paymentRequirements" && value.amount !== undefined;
-  if (value.scheme !== "exact" && !(isShort && value.scheme === undefined)) {
-    findings.push(missing(`${at}.scheme`, value.scheme, '"exact"'));
+  const schemes = [
+    ...new Set<unknown>(methods.filter((one) => one.versions.includes(version)).map(({ scheme }) => scheme)),
+  ];
+  if (!schemes.includes(value.scheme) && !(isShort && value.scheme === undefined)) {
+    const expected = schemes.map((scheme) => `"${scheme}"`);
+    findings.push(missing(`${at}.scheme`, value.scheme, expected.sort().join(" or ")));
   }
   return { at, value, network, isShort };
 }
@@ -213,7 +225,7 @@ function explainTerms(
   const amountName = amountMemberOf(value);
   const units = unitsAsked({ value, network }, context);
   findings.push(...explainNumber(`${at}.${amountName}`, value[amountName], units));
-  if (value[amountName] === "0") {
+  if (value[amountName] === "0" && !takesLess(value)) {
     const facts = { got: '"0"', expected: "more than nothing" };
     findings.push(finding("amount-zero", `${at}.${amountName}`, facts));
   }
@@ -244,6 +256,11 @@ function explainTerms(
   return findings;
 }
 
+/** Whether a seller takes up to what was signed, and says how much. */
+function takesLess({ scheme }: Record<string, unknown>): boolean {
+  return methods.some((method) => method.takesLess && method.scheme === scheme);
+}
+
 /** Where a seller has payments go; undefined where that is left out. */
 function payToOf(value: Side["value"], isShort: boolean): unknown {
   return isShort && value.payTo === undefined ? value.recipient : value.payTo;
@@ -263,11 +280,11 @@ function explainPayTo(at: string, value: unknown, network: Network, context: Exp
 /** Whether a payment was signed to where it is to go: the facilitator contract, unless payments may go elsewhere. */
 function explainTo(
   value: unknown,
+  { payTo: at }: PaymentWords,
   asked: Side | undefined,
   network: Network,
   context: ExplainContext,
 ): Finding[] {
-  const at = "authorization.to";
   const contract = context.contracts[network.tier];
   const isContractAlone = (context.payTo ?? "contract") === "contract";
   const payTo = asked && (payToOf(asked.value, asked.isShort) ?? contract);
@@ -292,7 +309,8 @@ function isOfOtherTier(value: Address, { tier }: Network, { contracts }: Explain
   return sameAddress(value, contracts[tier === "mainnet" ? "testnet" : "mainnet"]);
 }
 
-function explainAuthorization(
+/** What was signed, whichever way it is paid. */
+function explainSigned(
   payload: unknown,
   asked: Side | undefined,
   network: Network | undefined,
@@ -300,38 +318,59 @@ function explainAuthorization(
 ): Finding[] {
   const at = "paymentPayload.payload";
   if (!isRecord(payload)) return [missing(at, payload, "an object with signature and authorization")];
-  const { authorization, signature } = payload;
-  if (!isRecord(authorization)) return [missing(`${at}.authorization`, authorization, "an object")];
+  const isPermit = isPermit2(payload);
+  const [member, words] = isPermit ? [permitMember, permit2Words] : ["authorization", eip3009Words];
+  const signed = payload[member];
+  if (!isRecord(signed)) return [missing(`${at}.${member}`, signed, "an object")];
   const findings: Finding[] = [];
   const units = unitsAsked(asked ?? { value: {}, network }, context);
-  const number = (name: string, unitsOfIt?: TokenUnits) => {
-    const given = authorization[name];
-    findings.push(...explainNumber(`authorization.${name}`, given, unitsOfIt));
+  const number = (path: string, unitsOfIt?: TokenUnits) => {
+    const given = memberAt(payload, path);
+    findings.push(...explainNumber(path, given, unitsOfIt));
     return typeof given === "string" ? (parseUint256(given) ?? undefined) : undefined;
   };
-  const value = number("value", units);
-  const validAfter = number("validAfter");
-  const validBefore = number("validBefore");
-  if (!isAddress(authorization.from)) {
-    findings.push(missing("authorization.from", authorization.from, "the payer's address"));
+  const value = number(words.limit, units);
+  const start = number(`${member}.${words.start}`);
+  const end = number(`${member}.${words.end}`);
+  if (!isAddress(signed.from)) {
+    findings.push(missing(`${member}.from`, signed.from, "the payer's address"));
   }
-  if (!isBytes32(authorization.nonce)) {
+  if (isPermit) {
+    number(`${member}.nonce`);
+    findings.push(
+      ...explainPermit(signed, { asked: asked?.value, contract: network && context.contracts[network.tier] }),
+    );
+  } else if (!isBytes32(signed.nonce)) {
     const expected = "32 bytes: 0x and 64 hexadecimal digits";
-    findings.push(missing("authorization.nonce", authorization.nonce, expected));
+    findings.push(missing(`${member}.nonce`, signed.nonce, expected));
   }
   if (network !== undefined) {
-    findings.push(...explainTo(authorization.to, asked, network, context));
+    findings.push(...explainTo(memberAt(payload, words.payTo), words, asked, network, context));
   }
   if (value !== undefined && asked !== undefined) {
-    findings.push(...explainAmounts(value, asked, units));
+    findings.push(...explainAmounts(value, words, asked, units));
   }
-  findings.push(...explainTimes(validAfter, validBefore, context));
+  findings.push(...explainTimes({ member, words, start, end }, context));
   if (context.signatureHeld !== true) {
-    const { tokens } = context;
     const required = asked?.value;
-    findings.push(...explainSignature({ authorization, signature, network, required, tokens }));
+    const { tokens } = context;
+    findings.push(
+      ...(isPermit
+        ? explainPermitSignature(payload, { asked: required, network, tokens })
+        : explainSignature({
+            authorization: signed,
+            signature: payload.signature,
+            network,
+            required,
+            tokens,
+          })),
+    );
   }
   return findings;
+}
+
+function memberAt(value: unknown, path: string): unknown {
+  return path.split(".").reduce<unknown>((inner, name) => (isRecord(inner) ? inner[name] : undefined), value);
 }
 
 function isOfAnotherSigner({ mistake }: Finding): boolean {
@@ -354,43 +393,61 @@ function unitsAsked(side: Pick<Side, "value" | "network">, context: ExplainConte
   return unitsOf(token ?? { name: "USDC", decimals: 6 });
 }
 
-function explainAmounts(value: bigint, { at, value: terms }: Side, units: TokenUnits): Finding[] {
+function explainAmounts(
+  value: bigint,
+  { limit: signedAt }: PaymentWords,
+  { at, value: terms }: Side,
+  units: TokenUnits,
+): Finding[] {
   const name = amountMemberOf(terms);
   const required = typeof terms[name] === "string" ? parseUint256(terms[name]) : null;
-  if (required === null || required === value) return [];
+  if (required === null || required === value || (takesLess(terms) && required < value)) return [];
   const facts = {
     got: `${value} (${formatAmount(value, units)})`,
     expected: `${required} (${formatAmount(required, units)}), as ${at}.${name} asks`,
   };
   const power = powerOfTenBetween(value, required);
-  if (power === undefined) return [finding("amount-differs", "authorization.value", facts)];
+  if (power === undefined) return [finding("amount-differs", signedAt, facts)];
   const fix = adviceOnPower(power, units);
-  return [finding("amount-off-by-decimals", "authorization.value", { ...facts, fix })];
+  return [finding("amount-off-by-decimals", signedAt, { ...facts, fix })];
 }
 
+/** The bounds of a payment, and what they are called. */
+type SignedTimes = {
+  member: string;
+  words: PaymentWords;
+  start: bigint | undefined;
+  end: bigint | undefined;
+};
+
 function explainTimes(
-  validAfter: bigint | undefined,
-  validBefore: bigint | undefined,
+  { member, words, start, end }: SignedTimes,
   { now, clock }: Pick<ExplainContext, "now" | "clock">,
 ): Finding[] {
   const findings: Finding[] = [];
   const inMilliseconds = (time: bigint | undefined) =>
     time !== undefined && time > 100_000_000_000n && time < 100_000_000_000_000n;
-  for (const [name, time] of Object.entries({ validAfter, validBefore })) {
+  for (const [name, time] of [
+    [words.start, start],
+    [words.end, end],
+  ] as const) {
     if (time === undefined || !inMilliseconds(time)) continue;
     const facts = { got: `${time}`, expected: `${time / 1000n}` };
-    findings.push(finding("times-in-milliseconds", `authorization.${name}`, facts));
+    findings.push(finding("times-in-milliseconds", `${member}.${name}`, facts));
   }
   if (now === undefined) return findings;
-  if (validAfter !== undefined && !inMilliseconds(validAfter) && validAfter >= now) {
-    const got = `${validAfter}, ${validAfter - now} s ahead of ${clock ?? "the clock"}`;
-    findings.push(finding("not-valid-yet", "authorization.validAfter", { got, expected: `below ${now}` }));
+  // Where a bound is in the window itself, it is one second nearer.
+  const bound = words.includesBounds ? 1n : 0n;
+  if (start !== undefined && !inMilliseconds(start) && start >= now + bound) {
+    const got = `${start}, ${start - now} s ahead of ${clock ?? "the clock"}`;
+    const facts = { got, expected: `below ${now + bound}` };
+    findings.push(finding("not-valid-yet", `${member}.${words.start}`, facts));
   }
-  if (validBefore !== undefined && validBefore < now + expiryMarginSeconds) {
-    const distance = validBefore < now ? `${now - validBefore} s ago` : `in ${validBefore - now} s`;
-    const got = `${validBefore}, ${distance}${clock === undefined ? "" : ` by ${clock}`}`;
-    const expected = `at least ${now + expiryMarginSeconds}`;
-    findings.push(finding("expired", "authorization.validBefore", { got, expected }));
+  if (end !== undefined && end + bound < now + expiryMarginSeconds) {
+    const distance = end < now ? `${now - end} s ago` : `in ${end - now} s`;
+    const got = `${end}, ${distance}${clock === undefined ? "" : ` by ${clock}`}`;
+    const expected = `at least ${now + expiryMarginSeconds - bound}`;
+    findings.push(finding("expired", `${member}.${words.end}`, { got, expected }));
   }
   return findings;
 }
@@ -428,7 +485,9 @@ function explainChallenge(accepts: readonly unknown[], version: Version, context
     const found = [
       ...findings,
       ...explainTerms(side, side.network, context),
-      ...(token === undefined ? [] : explainOffer(at, entry, token)),
+      ...(token === undefined || side.network === undefined
+        ? []
+        : explainOffer(at, entry, { token, contract: context.contracts[side.network.tier] })),
     ];
     if (found.length > 0) return found;
     const payload = paymentFor(entry, version);
@@ -442,6 +501,11 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
   const fields: AnswerMembers = answer;
   if (fields.success === true) {
     const { transaction, network } = fields;
+    if (transaction === "" && fields.amount === "0") {
+      const says =
+        "Nothing is wrong: the answer says that nothing was taken of the payment, and none of it will be.";
+      return { findings: [], says };
+    }
     if (!isBytes32(transaction)) {
       return { findings: [missing("transaction", transaction, "the hash of the transaction that paid")] };
     }

@@ -1,9 +1,9 @@
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
+import { digestUnder } from "../../methods/eip712.ts";
 import {
   type Authorization,
   authorizationHash,
   authorizationTypehashes,
-  digestUnder,
 } from "../../methods/exact-eip3009/authorization.ts";
 import { exactPayloadSchema } from "../../methods/exact-eip3009/payload-schema.ts";
 import { formatDomain, separatorOf } from "../../methods/exact-eip3009/signature-mistakes.ts";

@@ -22,7 +22,7 @@ describe("what is said of the times of a refused payment", () => {
   const early = seconds(validBefore - 60n);
 
   test("is by the chain's time, where the answer says it, whatever this machine's is", () => {
-    const tooLate = refusals.tooLate(validBefore, validBefore + 5n);
+    const tooLate = refusals.tooLate({ first: 1n, last: validBefore - 1n }, validBefore + 5n, request.words);
     // Settles of version 1 have one reason for all that is wrong with a payload.
     for (const reason of ["invalid_exact_evm_payload_authorization_valid_before", "invalid_payload"]) {
       expect(timesIn({ ...tooLate, reason, at: seconds(validBefore + 4n) })).toEqual([
@@ -32,7 +32,9 @@ describe("what is said of the times of a refused payment", () => {
         `expired: ${validBefore}, 5 s ago by the chain's clock, which is 65 s ahead of this machine's (a local chain's is put back by \`x402-kit reset\`)`,
       ]);
     }
-    expect(timesIn({ ...refusals.tooEarly(0n, 0n), at: late })).toEqual([
+    expect(
+      timesIn({ ...refusals.tooEarly({ first: 1n, last: validBefore }, 0n, request.words), at: late }),
+    ).toEqual([
       `not-valid-yet: 0, 0 s ahead of the chain's clock, which is ${validBefore + 60n} s behind this machine's (a local chain's is put back by \`x402-kit reset\`)`,
     ]);
   });
@@ -54,7 +56,7 @@ test.each([
   ["wallet", refusals.walletRefuses],
   ["token", refusals.tokenRefusesSignature],
 ])("a contract wallet's signature that the %s refuses is not compared with a key's", (_, refusal) => {
-  const refused = refusal(request.payment.payer);
+  const refused = refusal(request.payment.payer, request.words);
   const context = { contracts: { mainnet: contract, testnet: contract } };
   for (const reason of [refused.reason, "invalid_payload"]) {
     const [worst, ...others] = explainRefusal({ ...refused, reason, request, at: late }, context);

@@ -49,7 +49,10 @@ export type RefusalContext = Pick<ExplainContext, "contracts" | "payTo" | "netwo
 };
 
 /** The reasons of refusals when signature and times were right, or do not matter any more. */
-const beyondTimes: readonly (string | undefined)[] = ["insufficient_funds", "invalid_transaction_state"];
+const beyondTimes: readonly (string | undefined)[] = [
+  ...["insufficient_funds", "invalid_transaction_state"],
+  ...["permit2_insufficient_balance", "permit2_allowance_required", "permit2_simulation_failed"],
+];
 
 /** The situations in which code at the payer's address decided, so that no key's signature is to be expected. */
 const decidedByCode: readonly (string | undefined)[] = [
@@ -126,15 +129,19 @@ export function requestBodyOf(
 ): Record<string, unknown> {
   const { knownNetwork, requirements, payment, x402Version } = request;
   const known = knownToken(knownNetwork, requirements.asset, tokens) ?? knownNetwork.usdc;
+  const facilitatorContract = contracts[knownNetwork.tier];
+  const { scheme, extra, write } = methodOf(payment);
   const parts = {
     x402Version,
     network: knownNetwork,
     asset: { ...known, address: requirements.asset },
-    payTo: requirements.payTo ?? contracts[knownNetwork.tier],
+    payTo: requirements.payTo ?? facilitatorContract,
     amount: requirements.amount,
     resource: "",
+    scheme,
+    extra: extra({ ...knownNetwork, facilitatorContract, assets: [known] }) ?? {},
   };
-  return buildBody(parts, methodOf(payment).write(payment));
+  return buildBody(parts, write(payment));
 }
 
 function bodyText(

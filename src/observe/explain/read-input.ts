@@ -1,4 +1,6 @@
-import { type Address, type Hex, isAddress, isBytes32 } from "../../protocol/hex.ts";
+import { isPermit2, permitMember } from "../../methods/permit2/payload.ts";
+import { permit2Address } from "../../methods/permit2/permit.ts";
+import { type Address, type Hex, isAddress, isBytes32, uintWord } from "../../protocol/hex.ts";
 import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
@@ -104,7 +106,11 @@ export type PaymentNames = {
 /** What a payment is known by, as far as a text names it. */
 export type NamedPayment = {
   network: Network;
-  authorization: { from: Address; nonce: Hex };
+  payer: Address;
+  /** As the ledger has it. */
+  nonce: Hex;
+  /** What keeps the nonce; undefined where the token does. */
+  nonceSpace: Address | undefined;
   /** In the token's smallest unit; undefined where it cannot be read. */
   value: bigint | undefined;
   /** The token that it names, and else the network's own. */
@@ -117,11 +123,11 @@ export function namesIn(input: Input | undefined, networks: NetworkRegistry): Pa
   const payload = membersOf(input.payload);
   const accepted = membersOf(payload.accepted);
   const name = accepted.network ?? payload.network;
-  const { from, value } = authorizationIn(input);
+  const { payer, value } = signedIn(input);
   const required = input.kind === "request" ? membersOf(input.requirements).asset : undefined;
   return {
     network: typeof name === "string" ? (networks.find(name, 1) ?? networks.find(name, 2)) : undefined,
-    payer: isAddress(from) ? from : undefined,
+    payer: isAddress(payer) ? payer : undefined,
     value: readAmount(value),
     assets: [required, accepted.asset].filter(isAddress),
   };
@@ -130,15 +136,24 @@ export function namesIn(input: Input | undefined, networks: NetworkRegistry): Pa
 /** What the payment in a request body or a payment header is known by; undefined where that cannot be read. */
 export function namedPayment(input: Input | undefined, networks: NetworkRegistry): NamedPayment | undefined {
   const { network, payer, value, assets = [] } = namesIn(input, networks) ?? {};
-  const { nonce } = authorizationIn(input);
-  if (network === undefined || payer === undefined || !isBytes32(nonce)) return undefined;
+  const { nonce, nonceSpace } = signedIn(input);
+  if (network === undefined || payer === undefined || nonce === undefined) return undefined;
   const [first = network.usdc.address, ...others] = assets;
-  return { network, authorization: { from: payer, nonce }, value, assets: [first, ...others] };
+  return { network, payer, nonce, nonceSpace, value, assets: [first, ...others] };
 }
 
-function authorizationIn(input: Input | undefined): Readonly<Record<string, unknown>> {
+/** What was signed, by EIP-3009 or by Permit2. */
+function signedIn(input: Input | undefined) {
   const payload = input !== undefined && "payload" in input ? input.payload : undefined;
-  return membersOf(membersOf(membersOf(payload).payload).authorization);
+  const signed = membersOf(membersOf(payload).payload);
+  if (isPermit2(signed)) {
+    const { from: payer, permitted, nonce: given } = membersOf(signed[permitMember]);
+    const number = readAmount(given);
+    const nonce: Hex | undefined = number === undefined ? undefined : `0x${uintWord(number)}`;
+    return { payer, value: membersOf(permitted).amount, nonce, nonceSpace: permit2Address };
+  }
+  const { from: payer, value, nonce } = membersOf(signed.authorization);
+  return { payer, value, nonce: isBytes32(nonce) ? nonce : undefined, nonceSpace: undefined };
 }
 
 /** A number where a text of digits belongs is read too: that mistake is a usual one. */

@@ -89,7 +89,11 @@ test("the chain's clock is compared with this machine's by the time of the refus
   const timeline = createTimeline(serviceId);
   onTestFinished(() => timeline.close());
   const { validBefore } = authorizationOf(payment.payment);
-  const { reason, message, situation, chainTime } = refusals.tooLate(validBefore, validBefore + 5n);
+  const { reason, message, situation, chainTime } = refusals.tooLate(
+    payment.payment.window,
+    validBefore + 5n,
+    payment.words,
+  );
   const about = { serviceId, requestId: "1", operation: "settle", settlementId, payment } as const;
   const result = { outcome: "invalid", reason, message, situation, chainTime } as const;
   vi.useFakeTimers({ toFake: ["Date"], now: Number(validBefore + 5n) * 1_000 });

@@ -38,6 +38,7 @@ export async function describePayment(
   const chainTime = (summary.settle ?? summary.verify)?.chainTime ?? chainTimeOf(record);
   return {
     ...summary,
+    method: method?.name ?? null,
     signed:
       method === undefined
         ? null
@@ -77,6 +78,7 @@ function termsOf({ requirements: { amount, asset, payTo } }: PaymentRequest): Re
 const refusalsOfUsed: ReadonlySet<string | null> = new Set([
   usedReason,
   "invalid_exact_evm_payload_authorization_valid_before",
+  "permit2_deadline_expired",
 ]);
 
 /** What the ledger says last of a settlement that failed and was not recovered, as far as is known. */

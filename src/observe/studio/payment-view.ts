@@ -139,6 +139,9 @@ const answerViewSchema = z.object({
 
 /** All that is known of one payment. */
 export const paymentDetailSchema = paymentSummarySchema.extend({
+  method: text
+    .default(null)
+    .meta({ description: "How it is paid, such as exact-permit2; null of an unreadable request" }),
   signed: z.record(z.string(), z.string()).nullable(),
   signedMembers: z
     .array(

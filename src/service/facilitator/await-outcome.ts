@@ -5,7 +5,7 @@ import { whileUnderWay } from "./acquire-soon.ts";
 import type { FacilitatorContext, Waiting } from "./context.ts";
 import { refuseClosed } from "./earlier-use.ts";
 import type { Lease, RequestLeases } from "./request-leases.ts";
-import { refuse, type SettleResult } from "./settle-result.ts";
+import { refuse, type SettleResult, successOf } from "./settle-result.ts";
 import { isOpenTo, isOwn, isOwnFailure } from "./verify.ts";
 
 /** Between two looks at the ledger while waiting for an outcome that another instance may conclude. */
@@ -109,10 +109,9 @@ export function createAwaitOutcome(
   };
 }
 
-function handOver({ transactionHash }: Settlement, lease: Lease, leases: RequestLeases): SettleResult {
+function handOver(settlement: Settlement, lease: Lease, leases: RequestLeases): SettleResult {
   return {
-    kind: "success",
-    transaction: transactionHash,
+    ...successOf(settlement, lease.payment),
     delivery: {
       isDue: () => leases.isStillDue(lease),
       delivered: (kept) => leases.markDelivered(lease, kept),

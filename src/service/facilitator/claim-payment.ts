@@ -2,15 +2,16 @@ import type { Funds } from "../../chain/chain.ts";
 import { estimateFees } from "../../chain/fees.ts";
 import type { Head } from "../../chain/rpc/calls.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
-import type { BoundIdentifier } from "../../ledger/settlement.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { BoundIdentifier, Claim } from "../../ledger/settlement.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { type Invalid, invalid } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
-import type { Address } from "../../protocol/hex.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import { expiryMarginSeconds, refusals } from "../../protocol/refusals.ts";
-import { goesStraight } from "../../protocol/signed-payment.ts";
+import { fingerprintOf, goesStraight } from "../../protocol/signed-payment.ts";
 import { IdentifierReusedError, OperatorError, UndeterminedError } from "../../util/errors.ts";
 import { type Caller, refusedForCode } from "../organizations/organizations.ts";
 import { poll } from "../relayer/poll.ts";
@@ -47,10 +48,11 @@ const balancePollMs = 50;
  */
 export async function claimPayment(claimant: Claimant, options: ClaimOptions): Promise<Invalid | undefined> {
   const { payment, identifier, chain, relayer, signature, caller, recipient, checked } = claimant;
-  const { signed, network } = payment;
+  const { signed, words, network } = payment;
   const { now, deadline, signal, gasBudget, turn, ways } = options;
   const settling = ways.settlingOf(signed.method);
-  const call: SettleCall = { payment: { ...signed, signature }, recipient, id: payment.id };
+  const { amount } = payment;
+  const call: SettleCall = { payment: { ...signed, signature }, recipient, id: payment.id, amount };
   const transaction = settling.transaction([call], network);
   const effect = settling.effect?.(call, network);
   let takenUp: Invalid | undefined;
@@ -73,10 +75,14 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
       payer: signed.payer,
       asset: signed.asset,
       withFunds: true,
+      bounds: settling.bounds?.(signed),
       effect,
       id: payment.id,
     });
-    const outsideWindow = checked("windowIsOpen", checkValidityWindow(signed, head.timestamp, chain.network));
+    const outsideWindow = checked(
+      "windowIsOpen",
+      checkValidityWindow({ payment: signed, words }, head.timestamp, chain.network),
+    );
     if (outsideWindow !== undefined) return outsideWindow;
     const reverts = checked("simulationSucceeds", revert && (await settling.explain(chain, call, revert)));
     if (reverts !== undefined) return reverts;
@@ -91,26 +97,9 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
 
     const submission: Submission = {
       claim: {
-        id: payment.id,
-        organizationId: caller.organization.id,
-        network: network.name,
-        chainId: network.chainId,
-        method: signed.method,
-        asset: signed.asset,
-        payer: signed.payer,
-        payerCode,
-        nonce: signed.nonce,
-        nonceSpace: signed.nonceSpace,
-        digest: payment.digest,
-        amount: signed.limit,
-        window: signed.window,
-        payload: signed.payload,
-        payTo: goesStraight(signed, network) ? signed.payTo : null,
-        signature,
-        recipient,
+        ...claimOf({ payment, identifier, caller, recipient, signature }, payerCode),
         balance: funds.payer,
         balanceBlock: head.number,
-        ...(identifier && { identifier }),
       },
       call,
       head,
@@ -149,10 +138,60 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
         takenUp = undefined;
         return undefined;
       case "over_balance":
-        takenUp = refusals.balanceTakenUp(funds.payer, signed.limit);
+        takenUp = refusals.balanceTakenUp(funds.payer, amount);
         return undefined;
     }
   }
+}
+
+/**
+ * Checks a payment of which nothing is to be taken, and has the ledger remember it: what comes with the same payment later is
+ * too late, although its nonce is still unused. Neither balance nor approval matters. Undefined once it is in the ledger.
+ */
+export async function claimNothing(
+  { payment, identifier, chain, signature, caller, recipient, checked }: Claimant,
+  { ledger, ways }: { ledger: Pick<Ledger, "claims">; ways: WaysToPay },
+): Promise<Invalid | undefined> {
+  const { signed, words } = payment;
+  const [head, isUsed] = await Promise.all([
+    chain.head(),
+    ways.settlingOf(signed.method).isUsed(chain, signed, payment.id),
+  ]);
+  const window = checkValidityWindow({ payment: signed, words }, head.timestamp, chain.network);
+  const outsideWindow = checked("windowIsOpen", window);
+  if (outsideWindow !== undefined) return outsideWindow;
+  if (isUsed) return checked("simulationSucceeds", refusals.usedOnChain());
+  const claim = claimOf({ payment, identifier, caller, recipient, signature }, null);
+  switch (await ledger.claims.claimNothing(claim, head.number)) {
+    case "claimed":
+      return undefined;
+    case "taken":
+      return refusals.usedHere();
+    case "identifier_reused":
+      throw new IdentifierReusedError(problemDetails.identifierReused);
+  }
+}
+
+/** What is written of a payment. `payerCode` is the hash of the code at the payer's address. */
+function claimOf(
+  {
+    payment: { id, network, signed, digest, amount },
+    identifier,
+    caller,
+    recipient,
+    signature,
+  }: Pick<Claimant, "payment" | "identifier" | "caller" | "recipient" | "signature">,
+  payerCode: Hex | null,
+): Claim {
+  const { method, asset, payer, nonce, nonceSpace, window, payload, limit } = signed;
+  return {
+    ...{ id, organizationId: caller.organization.id, network: network.name, chainId: network.chainId },
+    ...{ method, asset, payer, payerCode, nonce, nonceSpace, window, payload, signature, recipient, amount },
+    digest: fingerprintOf(digest, amount, limit),
+    maximum: amount === limit ? null : limit,
+    payTo: goesStraight(signed, network) ? signed.payTo : null,
+    ...(identifier && { identifier }),
+  };
 }
 
 function behind({ name }: NetworkConfig): string {

@@ -9,7 +9,7 @@ import { refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
 const parsed = parsePaymentRequest(paymentBody());
 if (!parsed.ok) throw new Error("the payment cannot be read");
 const { request } = parsed;
-const refusal = refusals.valueDiffers(10_000n, 20_000n, undefined);
+const refusal = refusals.valueDiffers(10_000n, 20_000n, undefined, request.words);
 
 /** Networks of which nothing is asked but whether an authorization was used, of one endpoint after the other. */
 function chainThat(

@@ -1,11 +1,12 @@
 import type { SettlementFilter } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
+import { kindsOf } from "../../methods/method.ts";
 import type { Supported } from "../../protocol/answers.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import { createOpenMaxima } from "../../protocol/open-maxima.ts";
 import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { Cursor } from "../../protocol/settlement-query.ts";
-import { kindOf } from "../../protocol/write-answers.ts";
 import { withEitherSignal } from "../../util/with-timeout.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FacilitatorContext } from "./context.ts";
@@ -40,11 +41,12 @@ export type Facilitator = {
 };
 
 export function createFacilitator(context: FacilitatorContext): Facilitator {
-  const { networks, ledger, now, settleWaitMs, closing } = context;
-  const settle = createSettle(context);
+  const { networks, ledger, ways, now, settleWaitMs, closing } = context;
+  const maxima = createOpenMaxima();
+  const settle = createSettle(context, maxima);
   const withEither = withEitherSignal(closing);
   return {
-    verify: createVerify(context),
+    verify: createVerify(context, maxima),
 
     settle(request, caller, callerSignal, { idempotency, repeats = false } = {}) {
       return withEither(callerSignal, (signal) => {
@@ -71,7 +73,7 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
       const versions = [1, 2] as const;
       return {
         kinds: versions.flatMap((x402Version) =>
-          all.map(([{ chain }]) => kindOf(chain.network, x402Version)),
+          all.flatMap(([lane]) => kindsOf(ways.methods, lane.chain.network, x402Version)),
         ),
         extensions: [paymentIdentifierExtension],
         signers: { "eip155:*": [...new Set(operators)] },

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { bytes32 } from "../../protocol/primitives.ts";
+import { bytes32, uint256String } from "../../protocol/primitives.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import { IdempotencyMismatchError, UndeterminedError } from "../../util/errors.ts";
 import { poll } from "../relayer/poll.ts";
@@ -12,7 +12,11 @@ import { alreadyDelivered, type SettleResult } from "./settle-result.ts";
 export type IdempotencyKey = { key: string; bodyHash: string };
 
 /** A success, which is stored when it was delivered. */
-const storedSuccess = z.object({ kind: z.literal("success"), transaction: bytes32 });
+const storedSuccess = z.object({
+  kind: z.literal("success"),
+  transaction: z.union([bytes32, z.literal("")]),
+  amount: uint256String.optional(),
+});
 
 /** Between two looks at a key whose first request is still under way. */
 const pollMs = 100;
@@ -51,11 +55,12 @@ export async function settleIdempotently(
     if (settlement?.state === "submitted")
       return { kind: "pending", transaction: settlement.transactionHash };
     if (settlement?.state === "failed") return settle();
-    return { ...answer, delivery: alreadyDelivered };
+    const { amount, ...success } = answer;
+    return { ...success, ...(amount !== undefined && { amount }), delivery: alreadyDelivered };
   }
 
   const abandon = () => ledger.leases.abandonIdempotent(organizationId, key);
-  const keep = (answer: z.infer<typeof storedSuccess>) => ({
+  const keep = (answer: z.input<typeof storedSuccess>) => ({
     ...{ organizationId, key },
     answer: JSON.stringify(answer),
   });
@@ -63,9 +68,10 @@ export async function settleIdempotently(
     const result = await settle();
     switch (result.kind) {
       case "success": {
-        const { transaction, delivery } = result;
+        const { transaction, amount, delivery } = result;
+        const taken = amount === undefined ? {} : { amount: `${amount}` };
         // Kept once it is delivered, and not before: where it was lost, another request may get it, with another key.
-        const delivered = () => delivery.delivered(keep({ kind: "success", transaction }));
+        const delivered = () => delivery.delivered(keep({ kind: "success", transaction, ...taken }));
         const lost = async () => void (await Promise.all([abandon(), delivery.lost()]));
         return { ...result, delivery: { ...delivery, delivered, lost } };
       }

@@ -6,9 +6,10 @@ import type { Invalid } from "../../protocol/catalogue.ts";
 import { type CheckName, checkOwnPayTo, checkTerms, payeeOf } from "../../protocol/checks.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { type Asset, findAsset, formatNetwork } from "../../protocol/networks.ts";
-import { problemDetails } from "../../protocol/problems.ts";
+import { type Operation, problemDetails } from "../../protocol/problems.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
+import type { PaymentWords } from "../../protocol/signed-payment.ts";
 import { isErc6492, type SignedPayment } from "../../protocol/signed-payment.ts";
 import { ForbiddenError, OperatorError } from "../../util/errors.ts";
 import { belowMinimum, type Caller, type Organization, type Scope } from "../organizations/organizations.ts";
@@ -22,7 +23,11 @@ export type ReadPayment = {
 };
 
 /** Reads the payment of a request for the configured networks, and judges all that needs no chain and no caller. */
-export type PaymentIntake = (request: PaymentRequest, checked: Checked) => ReadPayment | Invalid;
+export type PaymentIntake = (
+  request: PaymentRequest,
+  operation: Operation,
+  checked: Checked,
+) => ReadPayment | Invalid;
 
 /** Makes the first step that verify and settle share. */
 export function createPaymentIntake(
@@ -33,7 +38,7 @@ export function createPaymentIntake(
     [...networks].map(([name, [{ chain }]]) => [name, createPaymentReader(chain.network, ways)]),
   );
   const inOrder = createOrder();
-  return (request, checked) => {
+  return (request, operation, checked) => {
     const { name } = request.knownNetwork;
     const lanes = networks.get(name);
     const read = readers.get(name);
@@ -44,12 +49,13 @@ export function createPaymentIntake(
       return checked("networkIsEnabled", refusals.networkNotEnabled(request.network, enabled));
     }
     let last: CheckName = "networkIsEnabled";
-    const refusal = checkTerms(request, lanes[0].chain.network, (check) => {
+    const checking = { method: ways.methodOf(request.payment.method), operation };
+    const refusal = checkTerms(request, lanes[0].chain.network, checking, (check) => {
       last = check;
     });
     checked(last, refusal);
     if (refusal !== undefined) return refusal;
-    const payment = read(request);
+    const payment = read(request, operation);
     if (payment === undefined) throw new Error("an allowed asset is not configured");
     return { payment, lanes: inOrder(lanes) };
   };
@@ -138,7 +144,7 @@ export async function verifySignature(
   chain: Chain,
   ways: Pick<WaysToPay, "methodOf">,
 ): Promise<ProvenSignature | Invalid> {
-  const { signed, digest } = payment;
+  const { signed, words, digest } = payment;
   const { payer, signature } = signed;
   const signer = recoverSigner(digest, signature);
   if (signer !== undefined && sameAddress(signer, payer)) {
@@ -154,7 +160,7 @@ export async function verifySignature(
   const { asset, network } = payment;
   const domain = { asset, chainId: network.chainId };
   const mistake = await ways.methodOf(signed.method).describeWrongSignature(signed, domain, recoverSigner);
-  return refusals.notSignedByPayer(payer, network.name, asset, mistake);
+  return refusals.notSignedByPayer(payer, network.name, words.domain(asset), mistake);
 }
 
 /** A request that passed the pure checks: a payment that one network, asset and contract could settle. */
@@ -164,15 +170,21 @@ export type SettleablePayment = {
   network: NetworkConfig;
   asset: Asset;
   signed: SignedPayment;
+  /** What messages about it call its members. */
+  words: PaymentWords;
   /** What the signature is over (EIP-712). */
   digest: Hex;
+  /** What is to be settled: all that was signed, or of a maximum what the request asks for. */
+  amount: bigint;
+  /** Whether what was signed is a maximum. */
+  takesLess: boolean;
 };
 
 /** Makes payments of one network's requests; what gives their digests is made once for each asset and way to pay. */
 export function createPaymentReader(
   network: NetworkConfig,
   ways: Pick<WaysToPay, "methodOf">,
-): (request: PaymentRequest) => SettleablePayment | undefined {
+): (request: PaymentRequest, operation: Operation) => SettleablePayment | undefined {
   const digesters = new Map<string, (payment: SignedPayment) => Hex>();
 
   function digestOf(signed: SignedPayment, asset: Asset): Hex {
@@ -182,8 +194,11 @@ export function createPaymentReader(
     return digester(signed);
   }
 
-  return ({ settlementId: id, payment: signed, requirements }) => {
+  return ({ settlementId: id, payment: signed, words, requirements }, operation) => {
     const asset = findAsset(network.assets, requirements.asset);
-    return asset && { id, network, asset, signed, digest: digestOf(signed, asset) };
+    if (asset === undefined) return undefined;
+    const { takesLess } = ways.methodOf(signed.method);
+    const amount = takesLess && operation === "settle" ? requirements.amount : signed.limit;
+    return { id, network, asset, signed, words, digest: digestOf(signed, asset), amount, takesLess };
   };
 }

@@ -1,16 +1,19 @@
 import type { KeptAnswer } from "../../ledger/ledger.ts";
+import { noTransaction, type Settlement } from "../../ledger/settlement.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import type { SettleablePayment } from "./intake.ts";
 
 /**
  * What a settle came to.
  * - `success` is to be handed over exactly once: the answering side calls `delivered`, or `lost` when the answer could
  *   not be written. Until one of them is called, no other request gets this success.
+ *   `transaction` is empty where nothing was to be taken; `amount` is what was, of a payment that allowed more.
  * - `pending`: signed and on its way, with its hash; the right to the answer has been given up already.
  */
 export type SettleResult =
   | { kind: "invalid"; invalid: Invalid }
-  | { kind: "success"; transaction: Hex; delivery: Delivery }
+  | { kind: "success"; transaction: Hex | ""; amount?: bigint; delivery: Delivery }
   | { kind: "pending"; transaction: Hex };
 
 /** The fate of one success on its way to the caller. */
@@ -35,4 +38,13 @@ export const alreadyDelivered: Delivery = {
 
 export function refuse(invalid: Invalid): SettleResult {
   return { kind: "invalid", invalid };
+}
+
+/** What is said of a settled payment. */
+export function successOf(
+  { transactionHash, amount }: Settlement,
+  { takesLess }: Pick<SettleablePayment, "takesLess">,
+): Omit<Extract<SettleResult, { kind: "success" }>, "delivery"> {
+  const transaction = transactionHash === noTransaction ? "" : transactionHash;
+  return { kind: "success", transaction, ...(takesLess && { amount }) };
 }

@@ -7,6 +7,7 @@ import type { Settlement } from "../../ledger/settlement.ts";
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { networks } from "../../protocol/networks.ts";
+import { createOpenMaxima } from "../../protocol/open-maxima.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { Relayer, Submission } from "../relayer/relayer.ts";
 import { createOutcomes } from "../relayer/slot.ts";
@@ -81,17 +82,20 @@ async function settleAfterStandingStill(ms: number, { isTaken }: { isTaken: bool
     },
   } as unknown as Ledger;
   const lane = { chain, relayer, canSend: () => true, isLow: () => false } as unknown as Lane;
-  const settle = createSettle({
-    networks: new Map([["base", [lane]]]),
-    recoveries: new Map(),
-    ledger,
-    ways: waysToPay,
-    outcomes,
-    now: () => time,
-    settleWaitMs: { 1: 80_000, 2: 45_000 },
-    serviceId: "test",
-    closing: new AbortController().signal,
-  });
+  const settle = createSettle(
+    {
+      networks: new Map([["base", [lane]]]),
+      recoveries: new Map(),
+      ledger,
+      ways: waysToPay,
+      outcomes,
+      now: () => time,
+      settleWaitMs: { 1: 80_000, 2: 45_000 },
+      serviceId: "test",
+      closing: new AbortController().signal,
+    },
+    createOpenMaxima(),
+  );
   const parsed = parsePaymentRequest(body);
   if (!parsed.ok) throw new Error("the payment cannot be read");
   return settle(parsed.request, caller, new AbortController().signal);

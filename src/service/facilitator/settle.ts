@@ -1,11 +1,12 @@
-import type { Invalid } from "../../protocol/catalogue.ts";
+import { type Invalid, named } from "../../protocol/catalogue.ts";
+import type { OpenMaxima } from "../../protocol/open-maxima.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { ForbiddenError } from "../../util/errors.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import { createAcquireSoon, leaseWaitMs, whileUnderWay } from "./acquire-soon.ts";
 import { createAwaitOutcome } from "./await-outcome.ts";
-import { type Claimant, claimPayment } from "./claim-payment.ts";
+import { type Claimant, claimNothing, claimPayment } from "./claim-payment.ts";
 import { type FacilitatorContext, type Lane, publishChecksOf, type Waiting } from "./context.ts";
 import { refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
 import { createGasBudget } from "./gas-budget.ts";
@@ -19,9 +20,9 @@ import {
 } from "./intake.ts";
 import { bindingOf, hasPaid, isBound } from "./payment-binding.ts";
 import { createRepeats, createRequestLeases, type Lease, newLease } from "./request-leases.ts";
-import { alreadyDelivered, refuse, type SettleResult } from "./settle-result.ts";
+import { alreadyDelivered, refuse, type SettleResult, successOf } from "./settle-result.ts";
 import { createTurns } from "./turns.ts";
-import { isOwn } from "./verify.ts";
+import { accountOf, isOwn } from "./verify.ts";
 
 /**
  * Settles a payment. Throws when the outcome cannot be determined, or when the API key does not allow it.
@@ -41,7 +42,7 @@ export type Settle = (
  * Makes settle. All checks run under a leased lock on the authorization; then the relayer claims it for the
  * organization together with the signed transaction, and the lease becomes the right to the answer.
  */
-export function createSettle(context: FacilitatorContext): Settle {
+export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): Settle {
   const { networks, ledger, ways, now, settleWaitMs, serviceId } = context;
   const intake = createPaymentIntake(networks, ways);
   const gasBudget = createGasBudget(ledger.outcomes, now);
@@ -51,10 +52,22 @@ export function createSettle(context: FacilitatorContext): Settle {
   const acquireSoon = createAcquireSoon(context, leases);
   const awaitOutcome = createAwaitOutcome(context, leases);
 
-  return async (request, caller, signal, { repeats: replaysSuccess } = { repeats: false }) => {
+  return async (request, caller, signal, options) => {
+    const result = await settle(request, caller, signal, options);
+    return result.kind === "invalid"
+      ? { kind: "invalid", invalid: named(result.invalid, request.words) }
+      : result;
+  };
+
+  async function settle(
+    request: PaymentRequest,
+    caller: Caller,
+    signal: AbortSignal,
+    { repeats: replaysSuccess }: { repeats: boolean } = { repeats: false },
+  ): Promise<SettleResult> {
     const waiting: Waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
     const checked = publishChecksOf(request, serviceId);
-    const read = intake(request, checked);
+    const read = intake(request, "settle", checked);
     if ("reason" in read) return refuseFirst(read, request, caller);
     const { payment, lanes } = read;
     const [{ chain }] = lanes;
@@ -99,11 +112,14 @@ export function createSettle(context: FacilitatorContext): Settle {
       let isClaimed = false;
       let isSuccess = false;
       try {
+        const takesNothing = payment.takesLess && payment.amount === 0n;
         if ((await ledger.claims.find(payment.id)) === null) {
           checked("authorizationIsFree", undefined);
-          const refusal = await withOperator(lanes, (lane) =>
-            claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget, turn, ways }),
-          );
+          const refusal = takesNothing
+            ? await claimNothing({ ...claimant, ...lanes[0] }, { ledger, ways })
+            : await withOperator(lanes, (lane) =>
+                claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget, turn, ways }),
+              );
           // Claimed by a request whose lease ran out meanwhile: it was refused for its own transaction.
           if (refusal !== undefined && (await ledger.claims.find(payment.id)) === null) {
             const told = await refuseWithUseOnChain(context, refusal, request);
@@ -111,8 +127,9 @@ export function createSettle(context: FacilitatorContext): Settle {
             return refuse(told);
           }
           isClaimed = refusal === undefined;
+          if (isClaimed && payment.takesLess) maxima.close(accountOf(payment), payment.id);
         }
-        const result = await awaitOutcome(lease, waiting, { isFresh: isClaimed });
+        const result = await awaitOutcome(lease, waiting, { isFresh: isClaimed && !takesNothing });
         isSuccess = result.kind === "success";
         return result;
       } catch (error) {
@@ -122,7 +139,7 @@ export function createSettle(context: FacilitatorContext): Settle {
         turn.end(isClaimed && !isSuccess);
       }
     }
-  };
+  }
 
   /** The answer where checks fail that come before the ledger is asked. */
   async function refuseFirst(
@@ -143,6 +160,6 @@ export function createSettle(context: FacilitatorContext): Settle {
     if (!(await isBound(ledger, id, identifier))) return undefined;
     const settlement = await ledger.claims.find(payment.id);
     if (settlement === null || !hasPaid(settlement) || !isOwn(settlement, payment, id)) return undefined;
-    return { kind: "success", transaction: settlement.transactionHash, delivery: alreadyDelivered };
+    return { ...successOf(settlement, payment), delivery: alreadyDelivered };
   }
 }

@@ -1,8 +1,11 @@
 import type { Settlement } from "../../ledger/settlement.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
-import type { Invalid } from "../../protocol/catalogue.ts";
+import { type Invalid, named } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
+import type { MaximaAccount, OpenMaxima } from "../../protocol/open-maxima.ts";
+import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
+import { fingerprintOf } from "../../protocol/signed-payment.ts";
 import { type Caller, refusedForCode } from "../organizations/organizations.ts";
 import { type FacilitatorContext, publishChecksOf } from "./context.ts";
 import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
@@ -35,13 +38,14 @@ export type Verify = (
  * `caller` is null where verify is open to callers without a key. A caller whose organization has no recipient on
  * the network gets the default: the payer stands in as recipient in the simulation.
  */
-export function createVerify(context: FacilitatorContext): Verify {
+export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): Verify {
   const { networks, recoveries, ledger, ways, serviceId } = context;
   const intake = createPaymentIntake(networks, ways);
 
   return async (request, caller, { repeats } = { repeats: false }) => {
     const refusal = await judge(request, caller, repeats);
-    return refusal && refuseWithUse(context, refusal, request, caller?.organization.id);
+    const answered = refusal && (await refuseWithUse(context, refusal, request, caller?.organization.id));
+    return named(answered, request.words);
   };
 
   async function judge(
@@ -50,7 +54,7 @@ export function createVerify(context: FacilitatorContext): Verify {
     repeats: boolean,
   ): Promise<Invalid | undefined> {
     const checked = publishChecksOf(request, serviceId);
-    const read = intake(request, checked);
+    const read = intake(request, "verify", checked);
     if ("reason" in read) return read;
     const { payment, lanes } = read;
     const [{ chain }] = lanes;
@@ -93,24 +97,37 @@ export function createVerify(context: FacilitatorContext): Verify {
     const effect = settling.effect?.(call, network);
     return withOperator(lanes, async ({ chain }) => {
       const limits = caller?.organization.limits[network.name];
-      const { head, revert, payerCode } = await chain.simulate(transaction, {
+      const { head, revert, funds, payerCode } = await chain.simulate(transaction, {
         payer: signed.payer,
         asset: signed.asset,
-        withFunds: false,
-        withPayerCode: limits?.refusePayersWithCode ?? false,
+        // What is verified is counted against them.
+        withFunds: payment.takesLess,
+        bounds: settling.bounds?.(signed),
+        withPayerCode: payment.takesLess || (limits?.refusePayersWithCode ?? false),
         effect,
         id: payment.id,
       });
       const outsideWindow = checked(
         "windowIsOpen",
-        checkValidityWindow(signed, head.timestamp, chain.network),
+        checkValidityWindow(request, head.timestamp, chain.network),
       );
       if (outsideWindow !== undefined) return outsideWindow;
       const reverts = checked("simulationSucceeds", revert && (await settling.explain(chain, call, revert)));
       if (reverts !== undefined) return reverts;
-      return checked("payerIsAccepted", refusedForCode(limits, signed.payer, payerCode));
+      const refused = checked("payerIsAccepted", refusedForCode(limits, signed.payer, payerCode));
+      if (refused !== undefined || funds === undefined) return refused;
+      const maximum = { id: payment.id, limit: signed.limit, last: signed.window.last };
+      const available = funds.payer;
+      const isCovered = maxima.open(accountOf(payment), { ...maximum, available, now: head.timestamp });
+      const uncovered = isCovered ? undefined : refusals.maximaTooMany(available, signed.limit);
+      return checked("maximumIsCovered", uncovered);
     });
   }
+}
+
+/** Whose maxima are counted together. */
+export function accountOf({ network, signed }: SettleablePayment): MaximaAccount {
+  return { network: network.name, asset: signed.asset, payer: signed.payer };
 }
 
 /**
@@ -135,11 +152,13 @@ export function isOwnFailure(
   return isOwn(settlement, payment, organizationId) && settlement.state === "failed";
 }
 
-/** Whether a settlement is of this very payment and organization. */
+/** Whether a settlement is of this very payment and organization, however much of it was taken. */
 export function isOwn(
   settlement: Settlement,
   payment: SettleablePayment,
   organizationId: string | undefined,
 ): boolean {
-  return settlement.organizationId === organizationId && settlement.digest === payment.digest;
+  const { digest, signed } = payment;
+  const fingerprint = fingerprintOf(digest, settlement.amount, signed.limit);
+  return settlement.organizationId === organizationId && settlement.digest === fingerprint;
 }

@@ -6,13 +6,14 @@ import {
 } from "../../chain/deploy/contract-state.ts";
 import { expectAnswer } from "../../chain/deploy/endpoints.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
-import { callViews, decimalsOf, domainSeparatorOf, readViews, viewGas } from "../../chain/views.ts";
+import { callViews, codeOf, decimalsOf, domainSeparatorOf, readViews, viewGas } from "../../chain/views.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { contractVariables } from "../../config/variables.ts";
 import { domainSeparator } from "../../methods/exact-eip3009/authorization.ts";
 import { forwardLimitOf } from "../../methods/exact-eip3009/on-chain/state.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
+import { isPaidBy } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 import { type Accounts, type Check, failed, type NetworkCheck, ok, warning } from "./check.ts";
@@ -141,7 +142,10 @@ function checkAdmin({ admin }: ContractState, accounts: readonly Address[]): rea
   ];
 }
 
-/** Compares `DOMAIN_SEPARATOR()` and `decimals()` of every token with its configured name, version and decimals. */
+/**
+ * Compares `DOMAIN_SEPARATOR()` and `decimals()` of every token with its configured name, version and decimals. One that is not
+ * paid by EIP-3009 has no domain to compare, and need only be there.
+ */
 export const assetsCheck: NetworkCheck = {
   name: "asset",
   required: true,
@@ -150,6 +154,7 @@ export const assetsCheck: NetworkCheck = {
       [
         ...network.assets.map(({ address }) => domainSeparatorOf(address)),
         ...network.assets.map(({ address }) => decimalsOf(address)),
+        ...network.assets.map(({ address }) => codeOf(address)),
       ],
       viewGas,
     ),
@@ -157,10 +162,12 @@ export const assetsCheck: NetworkCheck = {
   read([answer], { network }) {
     const { assets } = network;
     const { results } = expectAnswer("the tokens' domains", answer, (result) =>
-      readViews(result, 2 * assets.length),
+      readViews(result, 3 * assets.length),
     );
     return assets.map((asset, index) => {
-      const check = checkAsset(network, asset, results[index]?.word);
+      const check = isPaidBy(asset, "eip3009")
+        ? checkAsset(network, asset, results[index]?.word)
+        : checkTokenCode(asset, results[2 * assets.length + index]?.codeHash ?? null);
       return check.status === "ok"
         ? checkDecimals(check, asset, results[assets.length + index]?.word)
         : check;
@@ -177,6 +184,12 @@ function checkDecimals(good: Check, { decimals }: Pick<Asset, "decimals">, word:
     `${good.detail}, but has ${found} decimals, not ${decimals} as configured`,
     "Correct its decimals in ASSETS or the network file: amounts are shown with them.",
   );
+}
+
+function checkTokenCode({ address, name }: Asset, codeHash: Hex | null): Check {
+  if (codeHash !== null) return ok("asset", `${address} is there (${name})`);
+  const advice = "Correct its address in ASSETS.";
+  return failed("asset", `there is no contract at ${address}`, { advice, fatal: true });
 }
 
 function checkAsset({ chainId, usdc }: NetworkConfig, asset: Asset, separator: Hex | undefined): Check {

@@ -52,7 +52,7 @@ function answerWell({ method, params }: RpcCall): unknown {
 
 /** Domain and decimals of the only token. */
 const tokenViews = (decimals: bigint) =>
-  probes(domainSeparator(networks.base.usdc, 8453).slice(2), uintWord(decimals));
+  probes(domainSeparator(networks.base.usdc, 8453).slice(2), uintWord(decimals), uintWord(0n));
 
 /** The contract's admin, its delay, that it is not paused, and that all accounts hold their roles. */
 const contractViews = (accounts: number) =>

@@ -86,8 +86,8 @@ export function callOf(claim: Claim, facilitatorContract: Address): SettleCall {
   const { id, method, asset, payer, amount, window, nonce, nonceSpace, payload, signature, recipient } =
     claim;
   const payTo = claim.payTo ?? facilitatorContract;
-  const payment = { method, payer, payTo, asset, limit: amount, window, nonce };
-  return { payment: { ...payment, nonceSpace, signature, payload }, recipient, id };
+  const payment = { method, payer, payTo, asset, limit: claim.maximum ?? amount, window, nonce };
+  return { payment: { ...payment, nonceSpace, signature, payload }, recipient, id, amount };
 }
 
 /**

@@ -337,6 +337,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
       would apply  0007-payer-code: which code payers have, what settling for payers with code costs, and who refuses them
       would apply  0008-methods: how each payment was paid, in words that fit every way to pay
       would apply  0009-pay-to: where payments go that do not go through the facilitator contract
+      would apply  0010-permit2: payments whose nonces their token does not keep, and those that allow more than is taken
       Nothing was changed. Make a backup, and stop what uses the database, before it is.
       "
     `);
@@ -354,6 +355,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
         "0007-payer-code",
         "0008-methods",
         "0009-pay-to",
+        "0010-permit2",
       ].map((name) => ({
         name,
       })),

@@ -441,7 +441,8 @@ test("without a running up, the commands say how to start one", async () => {
 });
 
 test("explain goes by the time of the chain at --url, or the one that is given, and names the clock", async () => {
-  const { request, authorization } = await signPayment(description, { network: "base" });
+  const { request, payment } = await signPayment(description, { network: "base" });
+  const { validBefore } = authorizationOf(payment);
   const expired = "The authorization has expired";
   const body = JSON.stringify(request);
   expect((await cli("explain", body)).stdout).not.toContain(expired);
@@ -450,9 +451,9 @@ test("explain goes by the time of the chain at --url, or the one that is given, 
   expect(there.stdout).toContain(expired);
   expect(there.stdout).toMatch(new RegExp(` s ago by the clock at ${origin}$`, "m"));
   expect((await runCli(["explain", body])).stdout).not.toContain(expired);
-  const then = new Date(Number(authorization.validBefore) * 1_000 + 5_000).toISOString();
+  const then = new Date(Number(validBefore) * 1_000 + 5_000).toISOString();
   expect((await runCli(["explain", body, "--at", then])).stdout).toContain(
-    `got:      ${authorization.validBefore}, 5 s ago`,
+    `got:      ${validBefore}, 5 s ago`,
   );
 });
 

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import type { NetworkConfig } from "../../../src/config/serve-config.ts";
 import { mockGasBurningWalletDeployedBytecode } from "../../../src/contracts/mockGasBurningWallet.ts";
-import { decodeCall } from "../../../src/methods/exact-eip3009/on-chain/decode-call.ts";
+import { decodeCall } from "../../../src/methods/on-chain/decode-call.ts";
 import { type Address, type Hex, quantity, sameAddress, toHex } from "../../../src/protocol/hex.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";

@@ -393,6 +393,11 @@ describe("of tokens it says", () => {
   test.each<[string, object, string]>([
     ["that none is there", { address: operator }, `there is no EIP-3009 token at ${operator}`],
     [
+      "that none is there which only Permit2 could move",
+      { address: operator, version: undefined },
+      `there is no contract at ${operator}`,
+    ],
+    [
       "that it signs for another name",
       { address: networks.polygon.usdc.address, name: "USDC" },
       `the token ${networks.polygon.usdc.address} signs for another domain than name "USDC", version "2"`,

@@ -54,6 +54,22 @@ describe("a captured payment is judged again as it was", () => {
     expect(await replayCapture(capture)).toMatchObject({ verdict, same: true, recorded: verdict });
   });
 
+  test.each([
+    ["funded", {}, "valid"],
+    ["smartWallet", {}, "valid"],
+    ["unapproved", {}, "permit2_allowance_required"],
+    ["empty", {}, "permit2_insufficient_balance"],
+    ["funded", { permit: { deadline: 1n } }, "permit2_deadline_expired"],
+    ["funded", { scheme: "upto", max: 20_000n }, "valid"],
+    ["approvedShort", { scheme: "upto", max: 20_000n }, "permit2_allowance_required"],
+  ] as const)("of the payer %s by Permit2, %o: %s", async (payer, options, verdict) => {
+    await pay(harness.description, { network: "base", method: "permit2", payer, ...options });
+    const capture = readCapture(await captureNewest());
+    expect(await replayCapture(capture)).toMatchObject({ verdict, same: true, recorded: verdict });
+    await using again = await createHarness({ capture });
+    expect((await again.captured.replay()).verdict).toBe(verdict);
+  });
+
   test("whatever was wrong with it: time, contract, value, signature", async () => {
     const { usdc } = networks.base;
     for (const change of [
@@ -233,8 +249,8 @@ test("the file holds no key, and the command line writes and replays it without 
 test("the signature of a wallet leaves only if it is asked for, in a file that its owner alone may read", async () => {
   // Local chains have the ids and tokens of real ones.
   const payer = `0x${randomBytes(32).toString("hex")}` as const;
-  const { request, authorization } = await signPayment(harness.description, { network: "base", payer });
-  await harness.chains.base?.fund(authorization.from, 10_000n);
+  const { request, payment } = await signPayment(harness.description, { network: "base", payer });
+  await harness.chains.base?.fund(payment.payer, 10_000n);
   expect((await postPayment(harness.description, "settle", request)).body).toMatchObject({ success: true });
   const signature = /"signature":"0x([0-9a-f]{130})"/.exec(JSON.stringify(request))?.[1] ?? "none";
   const file = join(folder, "wallet.x402.json");

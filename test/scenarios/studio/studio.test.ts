@@ -330,6 +330,32 @@ describe("over HTTP", () => {
     },
   );
 
+  test.each<[string, PaymentSpec["payer"] & string, Partial<PaymentSpec>, RegExp]>([
+    ["as it is", "funded", {}, /method: "permit2"/],
+    ["that is not approved", "unapproved", {}, /errorReason: "permit2_allowance_required"/],
+    ["without money", "empty", {}, /errorReason: "permit2_insufficient_balance"/],
+    ["for another amount", "funded", { permit: { amount: 9n } }, /permit: { amount: 9n }/],
+    ["that expired", "funded", { permit: { deadline: 1_000n } }, /permit: { deadline: 1000n }/],
+    ["of scheme upto", "funded", { scheme: "upto", max: 700n, amount: 300n }, /scheme: "upto",\s+max: 700n/],
+    ["of which nothing is taken", "funded", { scheme: "upto", amount: 0n }, /success: true/],
+  ])(
+    "a payment by Permit2 %s is told and copied as a test that makes it again",
+    async (_, payer, spec, line) => {
+      const connected = await connectHarness(harness.description.facilitator.url, ["base"]);
+      await pay(harness.description, { network: "base", method: "permit2", payer, ...spec });
+      const before = await detailOf((await list())[0]?.id ?? "");
+      expect(before.signedMembers.map(({ label }) => label)).toContain("witness.to");
+      expect(vitestOf(before)).toMatch(line);
+      await runCopied(before, connected);
+      const [after] = await list();
+      expect(after?.id).not.toBe(before.id);
+      expect(after).toMatchObject({
+        ...{ payer: before.payer, amount: before.amount },
+        settle: { outcome: before.settle?.outcome, reason: before.settle?.reason },
+      });
+    },
+  );
+
   test.each([0, 3_600])(
     "a settle that was asked for again %i s later is copied as a test that asks again, in both versions",
     async (movedBy) => {

@@ -12,6 +12,8 @@ import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { authorizationOf } from "../../../src/methods/exact-eip3009/payload.ts";
 import { parsePaymentRequest } from "../../../src/methods/methods.ts";
+import { exactProxyAddress, permit2Address } from "../../../src/methods/permit2/permit.ts";
+import type { Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
@@ -20,6 +22,9 @@ import { balanceOf, sendFrom } from "../service.ts";
 import { type Breakage, startBreakingProxy } from "./breaking-proxy.ts";
 import { sendAndGiveUp } from "./send-and-give-up.ts";
 import { type StrainedService, startEndingService, startStrainedService } from "./strained-service.ts";
+
+/** Code that refuses every call: `PUSH0 PUSH0 REVERT`. */
+const revertingCode = "0x5f5ffd";
 
 /** Causes each fault for real, around a service on local chains; payments are made on base. */
 export function createFaultArranger(
@@ -74,6 +79,13 @@ export function createFaultArranger(
     };
   }
 
+  /** Puts other code at an address until the fault ends. */
+  async function withCode(address: Hex, code: Hex): Promise<ArrangedFault> {
+    const before = await node.request("eth_getCode", address, "latest");
+    await node.request("anvil_setCode", address, code);
+    return { send, end: async () => void (await node.request("anvil_setCode", address, before)) };
+  }
+
   return async (fault, { request }) => {
     switch (fault) {
       case "rpc_down": {
@@ -123,6 +135,12 @@ export function createFaultArranger(
           }),
         );
         return { send };
+      case "asset_missing":
+        return withCode(asset.address, "0x");
+      case "proxy_missing":
+        return withCode(exactProxyAddress, "0x");
+      case "permit2_reverts":
+        return withCode(permit2Address, revertingCode);
       case "submitted_by_others":
         await tokenCall(strangerAddress, directSubmission(request));
         return { send };

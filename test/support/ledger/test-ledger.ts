@@ -49,6 +49,7 @@ export function paymentOf(
     nonceSpace: others.asset ?? asset,
     digest: hashOf(`digest ${nonce}`),
     amount: 10n,
+    maximum: null,
     window: until(1_900_000_000n),
     payload: null,
     payTo: null,

@@ -31,6 +31,22 @@ export const spenderCode = (token: Address) =>
 
 export const transferFrom: Method = {
   name,
+  scheme: "exact",
+  versions: [1, 2],
+  transfer: "eip3009",
+  takesLess: false,
+  extra: () => ({}),
+  words: {
+    ...{ payTo: "transfer.to", limit: "transfer.value", start: "0", end: "until" },
+    ...{
+      startsSaid: "from",
+      endsSaid: "until",
+      includesBounds: true,
+      reasons: {},
+      judge: "The token",
+      domain: () => "no domain",
+    },
+  },
   owns: (payload) => propertyOf(payload, "transfer") !== undefined,
   payerOf: (payload) => propertyOf(propertyOf(payload, "transfer"), "from"),
   read(place, asset) {

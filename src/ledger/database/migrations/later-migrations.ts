@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import type { Database } from "../database.ts";
 import { initial, type Migration } from "./initial-migration.ts";
 
 export const operations: Migration = {
@@ -244,6 +245,54 @@ const payTo: Migration = {
   },
 };
 
+const permit2: Migration = {
+  name: "0010-permit2",
+  summary: "payments whose nonces their token does not keep, and those that allow more than is taken",
+
+  async up(db) {
+    await db.schema.alterTable("settlements").addColumn("maximum", "text").execute();
+    // Permit2 has nonces of its own: the same number may be an authorization's of the same payer and token.
+    if (isSqlite(db)) await rebuildSettlements(db);
+    else {
+      await sql`ALTER TABLE settlements DROP CONSTRAINT settlements_authorization`.execute(db);
+      await sql`
+        ALTER TABLE settlements
+        ADD CONSTRAINT settlements_authorization UNIQUE (chain_id, nonce_space, payer, nonce)
+      `.execute(db);
+    }
+  },
+};
+
+/** By how a parameter is written: `?` in SQLite, `$1` in Postgres. */
+function isSqlite(db: Database): boolean {
+  return sql`${1}`.compile(db).sql === "?";
+}
+
+const formerly = 'unique ("chain_id", "asset", "payer", "nonce")';
+const fromNowOn = 'unique ("chain_id", "nonce_space", "payer", "nonce")';
+
+/** SQLite cannot change a constraint: the table is written anew. The rows that refer to it wait elsewhere. */
+async function rebuildSettlements(db: Database): Promise<void> {
+  type Definition = { type: string; sql: string | null };
+  const { rows } = await sql<Definition>`
+    SELECT type, sql FROM sqlite_master WHERE tbl_name = 'settlements' AND sql IS NOT NULL
+  `.execute(db);
+  const table = rows.find(({ type }) => type === "table")?.sql;
+  if (!table?.includes(formerly)) throw new Error("the table of settlements is not as it was made");
+  const indexes = rows.flatMap(({ type, sql: definition }) => (type === "index" ? (definition ?? []) : []));
+
+  await sql`CREATE TABLE recoveries_kept AS SELECT * FROM recoveries`.execute(db);
+  await sql`DELETE FROM recoveries`.execute(db);
+  const named = table.replace(/^CREATE TABLE "?settlements"?/i, 'CREATE TABLE "settlements_new"');
+  await sql.raw(named.replace(formerly, fromNowOn)).execute(db);
+  await sql`INSERT INTO settlements_new SELECT * FROM settlements`.execute(db);
+  await sql`DROP TABLE settlements`.execute(db);
+  await sql`ALTER TABLE settlements_new RENAME TO settlements`.execute(db);
+  for (const index of indexes) await sql.raw(index).execute(db);
+  await sql`INSERT INTO recoveries SELECT * FROM recoveries_kept`.execute(db);
+  await sql`DROP TABLE recoveries_kept`.execute(db);
+}
+
 /** Every migration, in order. */
 export const migrations: readonly Migration[] = [
   initial,
@@ -255,4 +304,5 @@ export const migrations: readonly Migration[] = [
   payerCode,
   methods,
   payTo,
+  permit2,
 ];

@@ -4,7 +4,8 @@ import { decodeParameters } from "../../../chain/revert.ts";
 import { type Address, addressWord, type Hex, keccak256Text, wordAt } from "../../../protocol/hex.ts";
 
 /*
- * The events that prove what became of a payment: of the facilitator contract, and of tokens (EIP-3009, ERC-20).
+ * The events that prove what became of a payment: of the facilitator contract, which has some for EIP-3009 and some for Permit2,
+ * and of tokens (EIP-3009, ERC-20). Permit2 itself says nothing of what it moves, and those of its proxies name no payment.
  * Decoded by hand, because loading viem's decoder takes longer than starting the service may. Tests hold topics and
  * decoding against the generated ABIs.
  */
@@ -13,6 +14,11 @@ import { type Address, addressWord, type Hex, keccak256Text, wordAt } from "../.
 export const settledTopic = keccak256Text("Settled(address,address,bytes32,address,uint256)");
 const settlementFailedTopic = keccak256Text("SettlementFailed(address,address,bytes32,bytes)");
 export const forwardedTopic = keccak256Text("Forwarded(address,address,bytes32,address,uint256)");
+export const permit2SettledTopic = keccak256Text("Permit2Settled(address,address,uint256,address,uint256)");
+const permit2FailedTopic = keccak256Text("Permit2SettlementFailed(address,address,uint256,bytes)");
+export const permit2ForwardedTopic = keccak256Text(
+  "Permit2Forwarded(address,address,uint256,address,uint256)",
+);
 export const authorizationUsedTopic = keccak256Text("AuthorizationUsed(address,bytes32)");
 export const authorizationCanceledTopic = keccak256Text("AuthorizationCanceled(address,bytes32)");
 export const transferTopic = keccak256Text("Transfer(address,address,uint256)");
@@ -20,11 +26,15 @@ export const transferTopic = keccak256Text("Transfer(address,address,uint256)");
 /** One authorization of a payer, and the token that it is for. */
 export type AuthorizationRef = { token: Address; payer: Address; authorizationNonce: Hex };
 
+/** Those of the facilitator contract. */
+type PayoutName = "Settled" | "Forwarded" | "Permit2Settled" | "Permit2Forwarded";
+type FailureName = "SettlementFailed" | "Permit2SettlementFailed";
+
 /** What an event says. */
 type EventFields =
-  | (AuthorizationRef & { name: "Settled" | "Forwarded"; recipient: Address; value: bigint })
+  | (AuthorizationRef & { name: PayoutName; recipient: Address; value: bigint })
   /** `reason` is the revert data, cut short by the contract; `0x` when it cannot be read. */
-  | (AuthorizationRef & { name: "SettlementFailed"; reason: Hex })
+  | (AuthorizationRef & { name: FailureName; reason: Hex })
   | (AuthorizationRef & { name: "AuthorizationUsed" | "AuthorizationCanceled" })
   | { name: "Transfer"; from: Address; to: Address; value: bigint };
 
@@ -58,20 +68,10 @@ type Decoder = (indexed: readonly Hex[], data: Hex, emitter: Address) => EventFi
 const decoders: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
   [settledTopic, decodePayout("Settled")],
   [forwardedTopic, decodePayout("Forwarded")],
-  [
-    settlementFailedTopic,
-    (indexed, data) => {
-      const ref = readAuthorization(indexed);
-      const [reason] = decodeParameters(["bytes"], data) ?? [];
-      return (
-        ref && {
-          name: "SettlementFailed",
-          ...ref,
-          reason: typeof reason === "string" ? `0x${reason.slice(2)}` : "0x",
-        }
-      );
-    },
-  ],
+  [permit2SettledTopic, decodePayout("Permit2Settled")],
+  [permit2ForwardedTopic, decodePayout("Permit2Forwarded")],
+  [settlementFailedTopic, decodeFailure("SettlementFailed")],
+  [permit2FailedTopic, decodeFailure("Permit2SettlementFailed")],
   [authorizationUsedTopic, decodeAuthorizationEvent("AuthorizationUsed")],
   [authorizationCanceledTopic, decodeAuthorizationEvent("AuthorizationCanceled")],
   [
@@ -85,7 +85,15 @@ const decoders: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
   ],
 ]);
 
-function decodePayout(name: "Settled" | "Forwarded"): Decoder {
+function decodeFailure(name: FailureName): Decoder {
+  return (indexed, data) => {
+    const ref = readAuthorization(indexed);
+    const [reason] = decodeParameters(["bytes"], data) ?? [];
+    return ref && { name, ...ref, reason: typeof reason === "string" ? `0x${reason.slice(2)}` : "0x" };
+  };
+}
+
+function decodePayout(name: PayoutName): Decoder {
   return (indexed, data) => {
     const ref = readAuthorization(indexed);
     const [recipient, value] = [readAddress(`0x${wordAt(data, 0)}`), wordAt(data, 1)];

@@ -29,7 +29,7 @@ type ReadProofs = {
  * receipt of a reverted transaction proves nothing of single settlements.
  */
 export function readSettlements(receipt: Receipt, facilitatorContract: Address): ReadProofs {
-  const claimed: Extract<PaymentEvent, { name: "Settled" | "Forwarded" }>[] = [];
+  const claimed: Extract<PaymentEvent, { recipient: Address }>[] = [];
   const settled = new Set<string>();
   const failed = new Map<string, Hex>();
   const used = new Set<string>();

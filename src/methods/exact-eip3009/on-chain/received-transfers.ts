@@ -1,24 +1,14 @@
-import type { ChainQueries, Receipt } from "../../../chain/chain.ts";
-import type { LogPlace, MinedLog } from "../../../chain/log-reader.ts";
-import { readReceiptsAt } from "../../../chain/receipt-reader.ts";
-import { type Address, addressWord, type Hex, sameAddress } from "../../../protocol/hex.ts";
-import type { SettleCall, TransferPlace } from "../../on-chain/settling.ts";
-import {
-  authorizationKey,
-  decodeEvent,
-  decodeEvents,
-  forwardedTopic,
-  type PaymentEvent,
-  settledTopic,
-  transferTopic,
-} from "./events.ts";
+import type { Receipt } from "../../../chain/chain.ts";
+import { type Address, type Hex, sameAddress } from "../../../protocol/hex.ts";
+import type { SettleCall } from "../../on-chain/settling.ts";
+import { authorizationKey, decodeEvents, type PaymentEvent } from "./events.ts";
 
 /** A transfer of an asset to the facilitator contract. */
 export type ReceivedTransfer = {
   logIndex: number;
   from: Address;
   value: bigint;
-  /** Of the authorization that brought it; undefined when none did. In lower case. */
+  /** Of the authorization of EIP-3009 that brought it; undefined when none did. In lower case. */
   authorizationNonce: Hex | undefined;
   /** Whether it was part of a settlement, which sent the value on. */
   settled: boolean;
@@ -27,7 +17,8 @@ export type ReceivedTransfer = {
 /**
  * Reads what a transaction brought to the facilitator contract, and by which authorizations. The token emits
  * `AuthorizationUsed` and, with no call in between, the `Transfer`: a pair that stands next to each other belongs
- * together. An `AuthorizationCanceled` brings nothing, whatever stands behind it.
+ * together. An `AuthorizationCanceled` brings nothing, whatever stands behind it. Of what Permit2 moves nothing says so but the
+ * contract, right after each transfer: its event settles the last such transfer before it.
  */
 export function readReceivedTransfers(
   receipt: Receipt,
@@ -43,6 +34,19 @@ export function readReceivedTransfers(
         : [],
     ),
   );
+  const settledByPermit2 = new Set<number>();
+  for (const settlement of events) {
+    if (settlement.name !== "Permit2Settled" || !sameAddress(settlement.emitter, facilitatorContract))
+      continue;
+    const brought = events.findLast(
+      (event) =>
+        isTransferTo(event, settlement.token, facilitatorContract) &&
+        event.logIndex < settlement.logIndex &&
+        event.from === settlement.payer &&
+        event.value === settlement.value,
+    );
+    if (brought !== undefined) settledByPermit2.add(brought.logIndex);
+  }
   return events.flatMap((event) => {
     if (!isTransferTo(event, asset, facilitatorContract)) return [];
     const { logIndex, from, value } = event;
@@ -55,7 +59,7 @@ export function readReceivedTransfers(
       from,
       value,
       authorizationNonce,
-      settled: isUse && settled.has(authorizationKey(before)),
+      settled: isUse ? settled.has(authorizationKey(before)) : settledByPermit2.has(logIndex),
     };
   });
 }
@@ -88,77 +92,4 @@ export type ReceivedPayment = {
 export function receivedOf({ payment, recipient, id }: SettleCall): ReceivedPayment {
   const { asset, payer, nonce: authorizationNonce, limit: value } = payment;
   return { asset, payer, authorizationNonce, value, recipient, ...(id !== undefined && { id }) };
-}
-
-/** Value that reached the facilitator contract outside of a settlement and was not paid out by a recovery. */
-export type StrandedTransfer = TransferPlace & {
-  /** The payer, or the sender of tokens that came without a payment. */
-  from: Address;
-  value: bigint;
-  /** Of the payment that brought it; undefined when none did. */
-  nonce: Hex | undefined;
-};
-
-/**
- * Every transfer of an asset to the facilitator contract in the given blocks, both ends included, that is neither part of a
- * settlement nor paid out by a recovery within these blocks, lowest block first. What a rescue took out is still listed:
- * tokens do not say which of them are moved.
- */
-export async function findStrandedTransfers(
-  { reader, readLogs, network: { facilitatorContract } }: ChainQueries,
-  asset: Address,
-  fromBlock: bigint,
-  toBlock: bigint,
-): Promise<readonly StrandedTransfer[]> {
-  const contractTopic: Hex = `0x${addressWord(facilitatorContract)}`;
-
-  const assetTopic: Hex = `0x${addressWord(asset)}`;
-  const filters = [
-    { address: asset, topics: [transferTopic, null, contractTopic] },
-    { address: facilitatorContract, topics: [[settledTopic, forwardedTopic], assetTopic] },
-  ];
-  const stranded: StrandedTransfer[] = [];
-  const forwarded = new Set<string>();
-
-  for await (const logs of readLogs(filters, fromBlock, toBlock)) {
-    for (const log of logs) {
-      const event = decodeEvent(log);
-      if (event?.name === "Forwarded") forwarded.add(authorizationKey(event));
-    }
-    // Nearly all of what comes in is settled: only of the rest are receipts worth reading.
-    const receipts = await readReceiptsAt(reader, findUnsettled(logs, asset, facilitatorContract));
-    for (const receipt of receipts) {
-      const { hash: transactionHash, blockNumber, blockHash } = receipt;
-      for (const received of readReceivedTransfers(receipt, asset, facilitatorContract)) {
-        const { settled, authorizationNonce: nonce, ...transfer } = received;
-        // Transfers of 0 need no allowance: anyone can send them from any account.
-        if (settled || transfer.value === 0n) continue;
-        stranded.push({ transactionHash, blockNumber, blockHash, ...transfer, nonce });
-      }
-    }
-  }
-  return stranded
-    .filter(
-      ({ from: payer, nonce }) =>
-        nonce === undefined ||
-        !forwarded.has(authorizationKey({ token: asset, payer, authorizationNonce: nonce })),
-    )
-    .sort((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
-}
-
-/** The transactions that brought in more than they settled. */
-function findUnsettled(logs: readonly MinedLog[], asset: Hex, facilitatorContract: Hex): readonly LogPlace[] {
-  const balances = new Map<string, { place: LogPlace; left: number }>();
-  const count = (place: LogPlace, payer: Hex, value: bigint, by: 1 | -1) => {
-    const key = `${place.transactionHash.toLowerCase()} ${payer} ${value}`;
-    balances.set(key, { place, left: (balances.get(key)?.left ?? 0) + by });
-  };
-  for (const log of logs) {
-    const event = decodeEvent(log);
-    if (event?.name === "Settled") count(log, event.payer, event.value, -1);
-    else if (event && isTransferTo(event, asset, facilitatorContract) && event.value > 0n)
-      count(log, event.from, event.value, 1);
-  }
-  const left = [...balances.values()].filter((balance) => balance.left > 0);
-  return [...new Map(left.map(({ place }) => [place.transactionHash, place])).values()];
 }

@@ -18,7 +18,7 @@ import {
   usualSettleBytes,
   usualSettleGas,
 } from "./transaction.ts";
-import { createUseReader } from "./used-authorizations.ts";
+import { authorizationUse, createUseReader } from "./used-authorizations.ts";
 
 /** One for each chain and endpoint, since what is asked of one at a time shares a request. */
 const useReaders = new WeakMap<ChainQueries["reader"], ReturnType<typeof createUseReader>>();
@@ -75,7 +75,7 @@ export const exactEip3009Settling: Settling = {
   stateOf,
   explain: explainRevert,
   isUsed({ reader }, { asset, payer, nonce }, id) {
-    const read = useReaders.get(reader) ?? createUseReader(reader);
+    const read = useReaders.get(reader) ?? createUseReader(reader, authorizationUse);
     useReaders.set(reader, read);
     return read({ asset, payer, nonce, id });
   },

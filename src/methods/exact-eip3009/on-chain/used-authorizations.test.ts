@@ -5,7 +5,7 @@ import type { EndpointAnswer } from "../../../chain/rpc/rpc.ts";
 import { selector } from "../../../chain/views.ts";
 import { type Hex, uintWord as word } from "../../../protocol/hex.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
-import { createUseReader } from "./used-authorizations.ts";
+import { authorizationUse, createUseReader } from "./used-authorizations.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
 afterEach(() => void vi.useRealTimers());
@@ -38,7 +38,7 @@ test("a node that is silent is asked for no more than it was, however many are r
     },
     "base",
   );
-  const isUsed = createUseReader(node);
+  const isUsed = createUseReader(node, authorizationUse);
   let refused = 0;
   for (let round = 0; round < 5; round++) {
     const many = Array.from({ length: 1_000 }, (_, index) => isUsed(asked(`${round} ${index}`)));

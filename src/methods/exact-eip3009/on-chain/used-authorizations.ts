@@ -1,5 +1,5 @@
 import { askViews, type ChainReader } from "../../../chain/chain-reader.ts";
-import { viewGas } from "../../../chain/views.ts";
+import { type ViewCall, viewGas } from "../../../chain/views.ts";
 import type { Hex } from "../../../protocol/hex.ts";
 import type { SignedPayment } from "../../../protocol/signed-payment.ts";
 import { together } from "../../../util/concurrency.ts";
@@ -9,6 +9,18 @@ import { authorizationStateOf } from "./state.ts";
 
 /** An authorization, with the id of its settlement. */
 type Asked = Pick<SignedPayment, "asset" | "payer" | "nonce"> & { id?: Hex | undefined };
+
+/** What says whether a payment was used: a word of the contract that keeps nonces. */
+export type UseView = {
+  viewOf(asked: Asked): ViewCall;
+  isUsed(asked: Asked, word: Hex): boolean;
+};
+
+/** `authorizationState` of the token. */
+export const authorizationUse: UseView = {
+  viewOf: ({ asset, payer, nonce }) => authorizationStateOf(asset, payer, nonce),
+  isUsed: (_, word) => BigInt(word) !== 0n,
+};
 
 /** The most authorizations of one call, and the most that are asked about at a time. */
 const mostTogether = 64;
@@ -21,15 +33,13 @@ const longestMs = 3_000;
  * Makes {@link Settling.isUsed} of one chain, or of one of its endpoints. Refusals ask it, which cost their senders nothing:
  * what is asked while a call is under way shares the next one, so that a flood of refusals is no flood of requests to a node.
  */
-export function createUseReader(reader: ChainReader): (asked: Asked) => Promise<boolean> {
+export function createUseReader(
+  reader: ChainReader,
+  { viewOf, isUsed }: UseView,
+): (asked: Asked) => Promise<boolean> {
   const read = together(
     (all: readonly Asked[]) =>
-      askViews(
-        reader,
-        all.map(({ asset, payer, nonce }) => authorizationStateOf(asset, payer, nonce)),
-        viewGas,
-        all.length === 1 ? all[0]?.id : undefined,
-      ),
+      askViews(reader, all.map(viewOf), viewGas, all.length === 1 ? all[0]?.id : undefined),
     { most: mostTogether, anyNumber: true, mostUnderWay: 1 },
   );
   /** Counted until it is known: those whose refusals wait no longer are still to be asked about. */
@@ -40,8 +50,8 @@ export function createUseReader(reader: ChainReader): (asked: Asked) => Promise<
     underWay++;
     const reading = read(asked).finally(() => underWay--);
     const { word } = await withTimeout(reading, longestMs, () => undetermined("it took too long"));
-    if (word === undefined) throw undetermined("the asset has no such function, or it failed");
-    return BigInt(word) !== 0n;
+    if (word === undefined) throw undetermined("the contract that keeps nonces is not there, or it failed");
+    return isUsed(asked, word);
   };
 }
 

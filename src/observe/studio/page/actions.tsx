@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { type TimeField, timeFields } from "../../../methods/exact-eip3009/payment-times.ts";
 import { parseAmount } from "../../../protocol/token-units.ts";
 import { Button, Select } from "./controls.tsx";
+import { payKinds, payTermsOf } from "./snippets.ts";
 import {
   act,
   chains,
@@ -21,7 +22,7 @@ import { describeTime, parseTime, timeForms, writeTime } from "./times.ts";
 /** What can be done to the local chains: pay as a test payer, with any terms and times, and reset. */
 export function Actions() {
   const view = harness.value;
-  const { network, payer, amount, x402Version, times } = draft.value;
+  const { network, payer, amount, kind, x402Version, times } = draft.value;
   const edit = (change: Partial<typeof draft.value>) => {
     draft.value = { ...draft.value, ...change };
   };
@@ -47,7 +48,7 @@ export function Actions() {
       notice.value = `A time is ${timeForms}.`;
       return;
     }
-    const terms = { network: chosen, payer, amount: units, x402Version: Number(x402Version) };
+    const terms = { network: chosen, payer, ...payTermsOf(kind, units, Number(x402Version)) };
     void pay({ ...terms, ...Object.fromEntries(parsed) });
   };
   const timeInput = ({ name, label }: TimeField) => (
@@ -87,9 +88,19 @@ export function Actions() {
         />
       </label>
       <label>
-        Version{" "}
-        <Select value={x402Version} options={["1", "2"]} onChange={(name) => edit({ x402Version: name })} />
+        By{" "}
+        <Select
+          value={kind}
+          options={payKinds}
+          onChange={(name) => edit({ kind: payKinds.find((one) => one === name) ?? "eip3009" })}
+        />
       </label>
+      {kind === "eip3009" && (
+        <label>
+          Version{" "}
+          <Select value={x402Version} options={["1", "2"]} onChange={(name) => edit({ x402Version: name })} />
+        </label>
+      )}
       {timeFields.map(timeInput)}
       <button type="submit">Pay</button>
       <Button onClick={() => act("/harness/reset", {}, "Everything is as it was at the start.")}>

@@ -1,8 +1,8 @@
-import { forTimes } from "../../../methods/exact-eip3009/payment-times.ts";
+import { forTimes, type TimeField } from "../../../methods/exact-eip3009/payment-times.ts";
 import { formatUnits } from "../../../protocol/token-units.ts";
 import type { PaymentDetail } from "../payment-view.ts";
 import { Button } from "./controls.tsx";
-import { requestTimeOf, scenarioOf, vitestOf } from "./snippets.ts";
+import { payKindOf, payTermsOf, requestTimeOf, scenarioOf, signedTimes, vitestOf } from "./snippets.ts";
 import {
   act,
   ask,
@@ -28,6 +28,7 @@ export function Again({ payment }: { payment: PaymentDetail }) {
   const operation = payment.settle === null ? "verify" : "settle";
   const x402Version = payment.x402Version ?? 1;
   const scenario = scenarioOf(payment);
+  const kind = payKindOf(payment);
   const { payToPolicy, networks = {} } = harness.value ?? {};
   const contract = networks[network ?? ""]?.facilitatorContract;
   // Where payments go to the contract alone, another one is a mistake that is not made again.
@@ -44,7 +45,9 @@ export function Again({ payment }: { payment: PaymentDetail }) {
       <div class="buttons">
         {canAct && <Button onClick={again}>Same {operation}</Button>}
         {canAct && isKnown && (
-          <Button onClick={() => pay({ network, payer, amount, payTo, x402Version })}>Fresh</Button>
+          <Button onClick={() => pay({ network, payer, payTo, ...payTermsOf(kind, amount, x402Version) })}>
+            Fresh
+          </Button>
         )}
         {canAct && network !== null && amount !== null && (
           <Button
@@ -54,8 +57,9 @@ export function Again({ payment }: { payment: PaymentDetail }) {
                 network,
                 payer: payer ?? "funded",
                 amount: formatUnits(amount, (token ?? tokenOf(network)).decimals),
+                kind,
                 x402Version: String(x402Version),
-                times: forTimes((field) => timeOf(signed[field.name], seconds) ?? usualTime(field)),
+                times: forTimes((field) => timeOf(timeIn(payment, field), seconds) ?? usualTime(field)),
               };
               place.value = "payments";
               notice.value = "The form holds this payment now: change what you like, then Pay.";
@@ -78,6 +82,10 @@ export function Again({ payment }: { payment: PaymentDetail }) {
   );
 }
 
+function timeIn(payment: PaymentDetail, { name }: TimeField): string | undefined {
+  return signedTimes(payment).find(({ field }) => field === name)?.value;
+}
+
 const aYear = 31_536_000;
 
 /**
@@ -97,7 +105,8 @@ const signers: readonly (string | null)[] = ["funded", "empty", "blacklisted"];
 /** Whether the same payer's next payment has the same end: not where a signature was refused that is right in a test. */
 function isRepeatable({ verify, settle, payerName }: PaymentDetail): boolean {
   const isOfSignature = [verify, settle].some(
-    (view) => view?.reason === "invalid_exact_evm_payload_signature",
+    (view) =>
+      view?.reason === "invalid_exact_evm_payload_signature" || view?.reason === "invalid_permit2_signature",
   );
   return !isOfSignature || !signers.includes(payerName);
 }

@@ -78,12 +78,17 @@ function Explanations({ payment }: { payment: PaymentDetail }) {
               <strong>What to do:</strong> {withCode(fix, payment)}
             </p>
           )}
-          {mistake === "insufficient_funds" && <Fund payment={payment} />}
+          {isOfBalance(mistake) && <Fund payment={payment} />}
           {more !== "" && <p class="path">More: {more}</p>}
         </section>
       ))}
     </>
   );
+}
+
+/** Whether it is that the payer has too little. */
+function isOfBalance(mistake: string): boolean {
+  return mistake === "insufficient_funds" || mistake === "permit2_insufficient_balance";
 }
 
 function titleOf({ amount, token, network, signed }: PaymentDetail): string {

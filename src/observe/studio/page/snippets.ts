@@ -1,4 +1,4 @@
-import { timeFields } from "../../../methods/exact-eip3009/payment-times.ts";
+import { type TimeField, timeFields } from "../../../methods/exact-eip3009/payment-times.ts";
 import { invalidReasons, isSituation, settleErrorReason } from "../../../protocol/catalogue.ts";
 import type { PaymentDetail } from "../payment-view.ts";
 
@@ -18,7 +18,7 @@ export function requestTimeOf({ chainTime, firstSeenAt }: PaymentDetail): ClockT
  * @param facilitatorContract of its network, where that is known: a payment to another address needs a harness that lets it
  */
 export function vitestOf(payment: PaymentDetail, facilitatorContract?: string): string {
-  const { network, payerName, x402Version, settle, required, amount } = payment;
+  const { network, payerName, settle, required, amount } = payment;
   const { payTo } = required ?? {};
   const isStraight =
     payTo !== undefined &&
@@ -40,7 +40,7 @@ export function vitestOf(payment: PaymentDetail, facilitatorContract?: string): 
     `    payer: "${payerName}",`,
     `    amount: ${required?.amount ?? amount}n,`,
     ...(isStraight ? [`    payTo: "${payTo}",`] : []),
-    ...(x402Version === 2 ? ["    x402Version: 2,"] : []),
+    ...methodLines(payment),
     ...signedLines(payment),
     "  });",
     ...(isAgain ? ["  const settle = await harness.settle(request);"] : []),
@@ -48,6 +48,46 @@ export function vitestOf(payment: PaymentDetail, facilitatorContract?: string): 
     "});",
     "",
   ].join("\n");
+}
+
+/** How it is paid, where that is not what `pay` does anyway. */
+function methodLines(payment: PaymentDetail): readonly string[] {
+  const limit = memberOf(payment, "amount")?.value;
+  switch (payKindOf(payment)) {
+    case "eip3009":
+      return payment.x402Version === 2 ? ["    x402Version: 2,"] : [];
+    case "permit2":
+      return ['    method: "permit2",'];
+    case "upto":
+      return ['    scheme: "upto",', ...(limit === undefined ? [] : [`    max: ${limit}n,`])];
+  }
+}
+
+/** The ways to pay, as the form and the command name them. */
+export const payKinds = ["eip3009", "permit2", "upto"] as const;
+
+export type PayKind = (typeof payKinds)[number];
+
+export function payKindOf({ method }: Pick<PaymentDetail, "method">): PayKind {
+  if (method === "exact-permit2") return "permit2";
+  return method === "upto-permit2" ? "upto" : "eip3009";
+}
+
+/** What `POST /harness/pay` is asked for a payment of that kind, of an amount in the smallest unit. */
+export function payTermsOf(kind: PayKind, amount: string, x402Version: number): Record<string, unknown> {
+  switch (kind) {
+    case "eip3009":
+      return { amount, x402Version };
+    case "permit2":
+      return { amount, method: "permit2" };
+    case "upto":
+      return { amount, max: amount };
+  }
+}
+
+/** The signed member of a kind of which there is one. */
+function memberOf({ signedMembers }: PaymentDetail, kind: "recipient" | "amount") {
+  return signedMembers.find((member) => member.kind === kind);
 }
 
 /** Whether it was settled, and then asked for again and refused for that. */
@@ -74,19 +114,31 @@ const farOffSeconds = 31_536_000;
 /** As `harness.pay` has it where nothing is said. */
 const usualSeconds = 600;
 
+/** A time that was signed, by the name that `pay` takes it by; undefined of one that was not. */
+type SignedTime = { name: string; value: string | undefined; isEnd: boolean };
+
+/** The signed times of a payment. */
+export function signedTimes(payment: PaymentDetail): readonly (SignedTime & { field: TimeField["name"] })[] {
+  const isPermit = payKindOf(payment) !== "eip3009";
+  return timeFields.map(({ name, isEnd }) => {
+    if (!isPermit) return { name, field: name, value: payment.signed?.[name], isEnd };
+    const [own, label] = isEnd ? ["deadline", "deadline"] : ["validAfter", "witness.validAfter"];
+    return { name: own, field: name, value: payment.signed?.[label], isEnd };
+  });
+}
+
 /** The signed times, from the time of the request on its chain, where they are not what `pay` signs anyway. */
 function timesOf(payment: PaymentDetail) {
-  const { signed } = payment;
   const now = requestTimeOf(payment).seconds;
-  return timeFields.flatMap(({ name, isEnd }) => {
-    const at = Number(signed?.[name] ?? "0");
+  return signedTimes(payment).flatMap(({ name, value, isEnd }) => {
+    const at = Number(value ?? "0");
     const ahead = at - now;
     // What had settled before it expired is settled first by the test, too.
     const isUsual = isEnd
       ? Math.abs(ahead - usualSeconds) < 30 || (ahead < usualSeconds && isRepeated(payment))
       : at === 0;
     if (isUsual) return [];
-    if (Math.abs(ahead) > farOffSeconds) return { name, code: `${signed?.[name]}n`, isFromNow: false };
+    if (Math.abs(ahead) > farOffSeconds) return { name, code: `${value}n`, isFromNow: false };
     return { name, code: `now ${ahead < 0 ? "-" : "+"} ${Math.abs(ahead)}n`, isFromNow: true };
   });
 }
@@ -100,14 +152,18 @@ function timeLines(payment: PaymentDetail): readonly string[] {
 function signedLines(payment: PaymentDetail): readonly string[] {
   const { signed, required } = payment;
   if (signed === null || required === null) return [];
-  const isOther = (name: string, of: string | undefined) =>
-    of !== undefined && signed[name]?.toLowerCase() !== of.toLowerCase();
+  const kind = payKindOf(payment);
+  const [option, amount] = kind === "eip3009" ? ["authorization", "value"] : ["permit", "amount"];
+  const [to, value] = [memberOf(payment, "recipient")?.value, memberOf(payment, "amount")?.value];
+  const isOther = (one: string | undefined, of: string | undefined) =>
+    of !== undefined && one?.toLowerCase() !== of.toLowerCase();
   const members = [
-    ...(isOther("to", required.payTo) ? [`to: "${signed.to}"`] : []),
-    ...(isOther("value", required.amount) ? [`value: ${signed.value}n`] : []),
+    ...(isOther(to, required.payTo) ? [`to: "${to}"`] : []),
+    // Of scheme “upto” it is the maximum.
+    ...(kind !== "upto" && isOther(value, required.amount) ? [`${amount}: ${value}n`] : []),
     ...timesOf(payment).map(({ name, code }) => `${name}: ${code}`),
   ];
-  return members.length === 0 ? [] : [`    authorization: { ${members.join(", ")} },`];
+  return members.length === 0 ? [] : [`    ${option}: { ${members.join(", ")} },`];
 }
 
 /** The scenario of fixtures and mock that ends a request as this payment did; undefined while it is open. */

@@ -1,9 +1,10 @@
 import { computed, signal } from "@preact/signals";
-import { forTimes } from "../../../methods/exact-eip3009/payment-times.ts";
+import { forTimes, type PaymentTimes } from "../../../methods/exact-eip3009/payment-times.ts";
 import { builtInNetworks } from "../../../protocol/networks.ts";
 import { formatAmount, type TokenUnits, unitsOf } from "../../../protocol/token-units.ts";
 import type { FaultForm } from "../fault-form.ts";
 import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
+import type { PayKind } from "./snippets.ts";
 import { usualTime } from "./times.ts";
 
 /** How the command is called where this service was started; the service writes it into the page. */
@@ -59,13 +60,19 @@ export const notice = signal("");
 export const place = signal<"payments" | "chains" | "faults" | "setup">("payments");
 
 /** The payment in the form, as it is typed. */
-export const draft = signal({
+export const draft = signal<Draft>({
   network: "",
   payer: "funded",
   amount: "0.01",
+  kind: "eip3009",
   x402Version: "1",
   times: forTimes(usualTime),
 });
+
+type Draft = Record<"network" | "payer" | "amount" | "x402Version", string> & {
+  kind: PayKind;
+  times: PaymentTimes<string>;
+};
 
 /** Whom to fund on a network, with how much in whole tokens, where a refused payment asks for it. */
 export const funding = signal<{ network: string; payer: string; amount: string } | null>(null);

@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { promisify } from "node:util";
 import { brotliCompress, brotliDecompress, constants, gzip } from "node:zlib";
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
-import { payloadSchema } from "../../../methods/payment-request-schema.ts";
+import { payloadSchemas } from "../../../methods/payment-request-schema.ts";
 import type { NetworkRegistry } from "../../../protocol/networks.ts";
 import { type ApiBeside, describeService } from "../../../protocol/openapi.ts";
 import { KitError } from "../../../util/errors.ts";
@@ -158,7 +158,7 @@ export const openApiRoute: FastifyPluginAsync<{
   async function describe(): Promise<string> {
     const beside = await describeBeside?.();
     isLasting = beside?.example === undefined;
-    return JSON.stringify(describeService(payloadSchema, knownNetworks, beside));
+    return JSON.stringify(describeService(payloadSchemas, knownNetworks, beside));
   }
 
   app.get("/openapi.json", { config: { countedAs: "documents" } }, async (_request, reply) => {

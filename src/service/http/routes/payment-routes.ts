@@ -83,7 +83,10 @@ export const settleRoute: FastifyPluginAsync<{
         request.result = invalidResult(result.invalid);
         return refusedSettleAnswer(payment, result.invalid);
       case "success":
-        request.result = { outcome: "settled", transaction: result.transaction };
+        request.result = {
+          outcome: "settled",
+          ...(result.transaction !== "" && { transaction: result.transaction }),
+        };
         followDelivery(reply, result.delivery, {
           log: request.log,
           count(fate) {
@@ -96,7 +99,7 @@ export const settleRoute: FastifyPluginAsync<{
           },
         });
         holdLastByte(reply, result.delivery);
-        return settledAnswer(payment, result.transaction);
+        return settledAnswer(payment, result.transaction, result.amount);
       case "pending":
         request.result = { outcome: "pending", transaction: result.transaction };
         return answerPending(payment, result.transaction, request, reply);

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync } from "fastify";
-import type { Settlement } from "../../../ledger/settlement.ts";
+import { noTransaction, type Settlement } from "../../../ledger/settlement.ts";
 import { nonceMember } from "../../../methods/nonce-member.ts";
 import type { SettlementList, SettlementView } from "../../../protocol/answers.ts";
 import type { NetworkRegistry } from "../../../protocol/networks.ts";
@@ -47,7 +47,7 @@ function view(settlement: Settlement): SettlementView {
     ...{ id, state, network, asset, payer, [nonceMember]: nonce },
     value: settlement.amount.toString(),
     recipient,
-    transaction: settlement.transactionHash,
+    transaction: settlement.transactionHash === noTransaction ? "" : settlement.transactionHash,
     blockNumber: settlement.blockNumber?.toString() ?? null,
     failure,
     claimedAt: isoTime(settlement.claimedAt),

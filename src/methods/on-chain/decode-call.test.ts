@@ -1,14 +1,21 @@
 import { expect, test } from "vitest";
-import type { SettleCall } from "../../on-chain/settling.ts";
-import { paymentOf } from "../payload.ts";
 import {
   encodeForwardReceived,
   encodeSettle,
   encodeSettleBatch,
   encodeTransfer,
   encodeTransferBatch,
-} from "./calldata.ts";
+} from "../exact-eip3009/on-chain/calldata.ts";
+import { paymentOf } from "../exact-eip3009/payload.ts";
+import {
+  encodeSettleBatch as encodePermitBatch,
+  encodeForward as encodePermitForward,
+  encodeSettle as encodePermitSettle,
+} from "../permit2/on-chain/calldata.ts";
+import { permitPayment } from "../permit2/payload.ts";
+import { type Permit, uptoProxyAddress } from "../permit2/permit.ts";
 import { decodeCall } from "./decode-call.ts";
+import type { SettleCall } from "./settling.ts";
 
 const [asset, payer, contract, recipient] = [1, 2, 3, 4].map(
   (digit): `0x${string}` => `0x${`${digit}`.repeat(40)}`,
@@ -45,6 +52,31 @@ test("each call that moves payments is told with them and without their signatur
   const together = encodeTransferBatch(asset, [{ ...call, recipient: contract }]);
   expect(decodeCall(contract, together)).toEqual({ name: "transferBatch", asset, payments: [straight] });
   expect(JSON.stringify([batch, single])).not.toContain("6767");
+});
+
+test("so are payments by Permit2, with the nonce that the ledger has and the amount that is taken", () => {
+  const permit: Permit = {
+    ...{ from: payer, token: asset, amount: 9n, nonce: 5n, deadline: 11n, to: contract, validAfter: 1n },
+    ...{ spender: uptoProxyAddress, facilitator: contract },
+  };
+  const signed = { payment: permitPayment({ permit, signature }), recipient, amount: 4n };
+  const network = { facilitatorContract: contract };
+  const taken = {
+    ...{ payer, recipient, value: "4", authorizationNonce: `0x${"5".padStart(64, "0")}` },
+    ...{ validAfter: "1", validBefore: "11" },
+  };
+  const single = decodeCall(contract, encodePermitSettle(signed, network));
+  expect(single).toEqual({ name: "settlePermit2", asset, payments: [taken] });
+  const batch = encodePermitBatch([signed, { ...signed, recipient: payer }], network);
+  expect(decodeCall(contract, batch)).toEqual({
+    ...{ name: "settlePermit2Batch", asset },
+    payments: [taken, { ...taken, recipient: payer }],
+  });
+  expect(decodeCall(contract, encodePermitForward(signed))).toEqual({
+    ...{ name: "forwardReceivedWithPermit2", asset },
+    payments: [{ ...taken, value: "9" }],
+  });
+  expect(JSON.stringify([single])).not.toContain("6767");
 });
 
 test.each(["0x", "0x12345678", `${encodeSettle(call).slice(0, 100)}`] as const)(

@@ -1,8 +1,8 @@
 import { decodeFunctionData, parseAbi } from "viem/utils";
-import { x402FacilitatorAbi } from "../../../contracts/x402Facilitator.ts";
-import type { Hex } from "../../../protocol/hex.ts";
-import { nonceMember } from "../../nonce-member.ts";
-import type { CallView } from "../call-view.ts";
+import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
+import { type Hex, uintWord } from "../../protocol/hex.ts";
+import type { CallView } from "../exact-eip3009/call-view.ts";
+import { nonceMember } from "../nonce-member.ts";
 
 type Authorization = { from: Hex; value: bigint; validAfter: bigint; validBefore: bigint; nonce: Hex };
 
@@ -10,6 +10,8 @@ type Authorization = { from: Hex; value: bigint; validAfter: bigint; validBefore
 const tokenAbi = parseAbi([
   "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
 ]);
+
+type Permit2Payment = { payer: Hex; amount: bigint; validAfter: bigint; deadline: bigint; nonce: bigint };
 
 /**
  * The payments that a call moves; null for a call that moves none, such as a no-op.
@@ -28,6 +30,20 @@ export function decodeCall(to: Hex, input: Hex): CallView | null {
   if (functionName === "settle" || functionName === "forwardReceived") {
     const [asset, authorization, , recipient] = args;
     return { name: functionName, asset, payments: [viewOf(authorization, recipient)] };
+  }
+  if (functionName === "forwardReceivedWithPermit2") {
+    const [asset, payment, recipient] = args;
+    // What it was signed for: `amount` is not looked at.
+    const of = permitView({ ...payment, amount: payment.permitted }, recipient);
+    return { name: functionName, asset, payments: [of] };
+  }
+  if (functionName === "settlePermit2" || functionName === "settlePermit2Batch") {
+    const groups = functionName === "settlePermit2" ? [args[0]] : args[0];
+    const payments = groups.flatMap((group) =>
+      group.payments.map((payment) => permitView(payment, group.recipient)),
+    );
+    // The service settles one token at a time.
+    return { name: functionName, asset: groups[0]?.token ?? "", payments };
   }
   if (functionName !== "settleBatch" && functionName !== "transferBatch") return null;
   const [asset, groups] = args;
@@ -52,4 +68,10 @@ function viewOf(authorization: Authorization, recipient: Hex): CallView["payment
     ...{ payer: from, recipient, value: `${value}`, [nonceMember]: nonce },
     ...{ validAfter: `${validAfter}`, validBefore: `${validBefore}` },
   };
+}
+
+/** The nonce is written as the ledger has it. Of its bounds the last one is inside, as it was signed. */
+function permitView(payment: Permit2Payment, recipient: Hex): CallView["payments"][number] {
+  const { payer: from, amount: value, validAfter, deadline: validBefore, nonce } = payment;
+  return viewOf({ from, value, validAfter, validBefore, nonce: `0x${uintWord(nonce)}` }, recipient);
 }

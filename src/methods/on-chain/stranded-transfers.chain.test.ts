@@ -1,25 +1,25 @@
 import { encodeFunctionData } from "viem";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { deployContracts, type TestDeployment } from "../../../../test/support/deployment.ts";
-import { accountOf } from "../../../../test/support/key-accounts.ts";
-import { altering } from "../../../../test/support/misbehaviour.ts";
+import { deployContracts, type TestDeployment } from "../../../test/support/deployment.ts";
+import { accountOf } from "../../../test/support/key-accounts.ts";
+import { altering } from "../../../test/support/misbehaviour.ts";
 import {
   type Behaviour,
   forwardingTo,
   type StubNode,
   startStubNode,
-} from "../../../../test/support/stub-node.ts";
-import type { Chain } from "../../../chain/chain.ts";
-import { createChain } from "../../../chain/create-chain.ts";
-import { estimateFees } from "../../../chain/fees.ts";
-import { createLocalSigner } from "../../../chain/signing/local-signer.ts";
-import { mockUsdcAbi } from "../../../contracts/mockUsdc.ts";
-import type { Hex } from "../../../protocol/hex.ts";
-import { UndeterminedError } from "../../../util/errors.ts";
-import type { SettleCall } from "../../on-chain/settling.ts";
-import { findDirectSubmission } from "./direct-submission.ts";
-import { findStrandedTransfers } from "./received-transfers.ts";
-import { forwardTransaction, settleTransaction } from "./transaction.ts";
+} from "../../../test/support/stub-node.ts";
+import type { Chain } from "../../chain/chain.ts";
+import { createChain } from "../../chain/create-chain.ts";
+import { estimateFees } from "../../chain/fees.ts";
+import { createLocalSigner } from "../../chain/signing/local-signer.ts";
+import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import { UndeterminedError } from "../../util/errors.ts";
+import { findDirectSubmission } from "../exact-eip3009/on-chain/direct-submission.ts";
+import { forwardTransaction, settleTransaction } from "../exact-eip3009/on-chain/transaction.ts";
+import type { SettleCall } from "./settling.ts";
+import { findStrandedTransfers } from "./stranded-transfers.ts";
 
 let deployment: TestDeployment;
 let proxy: StubNode;
@@ -102,19 +102,21 @@ test("what came in by itself is listed, and nothing that was settled or forwarde
       blockHash: first.blockHash,
       from: stranded.payment.payer.toLowerCase(),
       value: 7n,
-      nonce: stranded.payment.nonce.toLowerCase(),
+      payment: { nonceSpace: deployment.usdc, nonce: stranded.payment.nonce.toLowerCase() },
     },
     expect.objectContaining({
       transactionHash: byMistake.transactionHash,
       from: `0x${"0".repeat(40)}`,
       value: 9n,
-      nonce: undefined,
+      payment: undefined,
     }),
   ]);
-  // The logs, and the receipts of the three transactions that settled less than they brought.
+  // The logs, the receipts of the three transactions that settled less than they brought, and the call of the one without an
+  // authorization.
   expect(proxy.batches.map((batch) => batch.map(({ method }) => method))).toEqual([
     ["eth_getBlockByNumber", "eth_getLogs", "eth_getLogs"],
     ["eth_getTransactionReceipt", "eth_getTransactionReceipt", "eth_getTransactionReceipt"],
+    ["eth_getTransactionByHash"],
   ]);
 });
 
@@ -138,7 +140,9 @@ test("two of one value by one payer in one transaction are two", async () => {
   await deployment.sendTogether(
     calls.map((call) => ({ to: deployment.usdc, data: deployment.encodeDirectSubmission(call) })),
   );
-  expect((await list()).map(({ nonce }) => nonce)).toEqual(calls.map(({ payment }) => payment.nonce));
+  expect((await list()).map(({ payment }) => payment?.nonce)).toEqual(
+    calls.map(({ payment }) => payment.nonce),
+  );
 });
 
 test("where nothing is stranded, no receipt is read", async () => {

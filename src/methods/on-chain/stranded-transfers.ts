@@ -1,0 +1,117 @@
+import type { ChainQueries, Receipt } from "../../chain/chain.ts";
+import type { LogPlace, MinedLog } from "../../chain/log-reader.ts";
+import { readReceiptsAt } from "../../chain/receipt-reader.ts";
+import { type Address, addressWord, type Hex } from "../../protocol/hex.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import {
+  authorizationKey,
+  decodeEvent,
+  forwardedTopic,
+  permit2ForwardedTopic,
+  permit2SettledTopic,
+  settledTopic,
+  transferTopic,
+} from "../exact-eip3009/on-chain/events.ts";
+import {
+  isTransferTo,
+  type ReceivedTransfer,
+  readReceivedTransfers,
+} from "../exact-eip3009/on-chain/received-transfers.ts";
+import { submittedNonce } from "../permit2/on-chain/calldata.ts";
+import { readCall } from "../permit2/on-chain/submissions.ts";
+import { permit2Address } from "../permit2/permit.ts";
+import type { TransferPlace } from "./settling.ts";
+
+/** Value that reached the facilitator contract outside of a settlement and was not paid out by a recovery. */
+export type StrandedTransfer = TransferPlace & {
+  /** The payer, or the sender of tokens that came without a payment. */
+  from: Address;
+  value: bigint;
+  /** What names the payment that brought it; undefined when none did, as far as can be shown. */
+  payment: Pick<SignedPayment, "nonceSpace" | "nonce"> | undefined;
+};
+
+const payoutTopics = [settledTopic, forwardedTopic, permit2SettledTopic, permit2ForwardedTopic] as const;
+
+/**
+ * Every transfer of an asset to the facilitator contract in the given blocks, both ends included, that is neither part of a
+ * settlement nor paid out by a recovery within these blocks, lowest block first. What a rescue took out is still listed:
+ * tokens do not say which of them are moved.
+ */
+export async function findStrandedTransfers(
+  { reader, readLogs, network: { facilitatorContract } }: ChainQueries,
+  asset: Address,
+  fromBlock: bigint,
+  toBlock: bigint,
+): Promise<readonly StrandedTransfer[]> {
+  const contractTopic: Hex = `0x${addressWord(facilitatorContract)}`;
+
+  const assetTopic: Hex = `0x${addressWord(asset)}`;
+  const filters = [
+    { address: asset, topics: [transferTopic, null, contractTopic] },
+    { address: facilitatorContract, topics: [payoutTopics, assetTopic] },
+  ];
+  const stranded: StrandedTransfer[] = [];
+  const forwarded = new Set<string>();
+
+  for await (const logs of readLogs(filters, fromBlock, toBlock)) {
+    for (const log of logs) {
+      const event = decodeEvent(log);
+      if (event?.name === "Forwarded") forwarded.add(authorizationKey(event));
+      if (event?.name === "Permit2Forwarded")
+        forwarded.add(authorizationKey({ ...event, token: permit2Address }));
+    }
+    // Nearly all of what comes in is settled: only of the rest are receipts worth reading.
+    const receipts = await readReceiptsAt(reader, findUnsettled(logs, asset, facilitatorContract));
+    const received = receipts.flatMap((receipt) =>
+      readReceivedTransfers(receipt, asset, facilitatorContract).map((transfer) => ({ receipt, transfer })),
+    );
+    stranded.push(...(await Promise.all(received.filter(isStranded).map(withPayment))));
+  }
+  return stranded
+    .filter(
+      ({ from: payer, payment }) =>
+        payment === undefined ||
+        !forwarded.has(
+          authorizationKey({ token: payment.nonceSpace, payer, authorizationNonce: payment.nonce }),
+        ),
+    )
+    .sort((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
+
+  async function withPayment({ receipt, transfer }: Received): Promise<StrandedTransfer> {
+    const { hash: transactionHash, blockNumber, blockHash } = receipt;
+    const { logIndex, from, value, authorizationNonce } = transfer;
+    const place = { transactionHash, blockNumber, blockHash, logIndex, from, value };
+    if (authorizationNonce !== undefined)
+      return { ...place, payment: { nonceSpace: asset, nonce: authorizationNonce } };
+    const call = await readCall(reader, transactionHash, undefined);
+    const nonce =
+      call && submittedNonce(call, { token: asset, amount: value, from, to: facilitatorContract });
+    return { ...place, payment: nonce && { nonceSpace: permit2Address, nonce } };
+  }
+}
+
+type Received = { receipt: Receipt; transfer: ReceivedTransfer };
+
+/** Transfers of 0 need no allowance: anyone can send them from any account. */
+function isStranded({ transfer: { settled, value } }: Received): boolean {
+  return !settled && value > 0n;
+}
+
+/** The transactions that brought in more than they settled. */
+function findUnsettled(logs: readonly MinedLog[], asset: Hex, facilitatorContract: Hex): readonly LogPlace[] {
+  const balances = new Map<string, { place: LogPlace; left: number }>();
+  const count = (place: LogPlace, payer: Hex, value: bigint, by: 1 | -1) => {
+    const key = `${place.transactionHash.toLowerCase()} ${payer} ${value}`;
+    balances.set(key, { place, left: (balances.get(key)?.left ?? 0) + by });
+  };
+  for (const log of logs) {
+    const event = decodeEvent(log);
+    if (event?.name === "Settled" || event?.name === "Permit2Settled")
+      count(log, event.payer, event.value, -1);
+    else if (event && isTransferTo(event, asset, facilitatorContract) && event.value > 0n)
+      count(log, event.from, event.value, 1);
+  }
+  const left = [...balances.values()].filter((balance) => balance.left > 0);
+  return [...new Map(left.map(({ place }) => [place.transactionHash, place])).values()];
+}

@@ -1,0 +1,142 @@
+import { selector } from "../../../chain/views.ts";
+import type { NetworkConfig } from "../../../config/serve-config.ts";
+import { addressWord, byteWords, type Hex, uintWord, wordAt } from "../../../protocol/hex.ts";
+import { goesStraight } from "../../../protocol/signed-payment.ts";
+import { amountOf, type SettleCall } from "../../on-chain/settling.ts";
+import { permitOf, uptoPermit2 } from "../payload.ts";
+import { exactProxyAddress, type Permit } from "../permit.ts";
+
+/**
+ * Calldata of the facilitator contract and of the proxies of x402, put together by hand: a payment is encoded for every verify,
+ * and viem's encoder takes some twenty times as long. Tests hold it against viem and the generated ABI.
+ */
+
+const payment = "(address,uint256,uint256,uint256,uint256,uint256,bytes,bytes)";
+const group = `(address,bool,bool,address,${payment}[])`;
+const settleSelector = selector(`settlePermit2(${group})`);
+const settleBatchSelector = selector(`settlePermit2Batch(${group}[])`);
+const forwardSelector = selector(`forwardReceivedWithPermit2(address,${payment},address)`);
+
+const approval = "(uint256,uint256,bytes32,bytes32,uint8)";
+const permit = "((address,uint256),uint256,uint256)";
+const proxySelectors = {
+  exact: selector(`settle(${permit},address,(address,uint256),bytes)`),
+  upto: selector(`settle(${permit},uint256,address,(address,address,uint256),bytes)`),
+  exactWithPermit: selector(`settleWithPermit(${approval},${permit},address,(address,uint256),bytes)`),
+} as const;
+
+const wordDigits = 64;
+
+/** The offset of something, counted in digits so far, as the word that points to it. */
+const offset = (digits: number) => uintWord(BigInt(digits / 2));
+
+type Contract = Pick<NetworkConfig, "facilitatorContract">;
+
+/** `settlePermit2(group)` of one payment. */
+export function encodeSettle(call: SettleCall, network: Contract): Hex {
+  return `${settleSelector}${offset(wordDigits)}${encodeGroup([call], network)}`;
+}
+
+/**
+ * `settlePermit2Batch(groups)`: one group for each asset, scheme, route and recipient, in the order in which they first appear,
+ * each with its payments in the given order.
+ */
+export function encodeSettleBatch(calls: readonly SettleCall[], network: Contract): Hex {
+  const groups = Map.groupBy(calls, (call) => groupHead(call, network)).values();
+  const encoded = [...groups].map((calls) => encodeGroup(calls, network));
+  return `${settleBatchSelector}${offset(wordDigits)}${encodeArray(encoded)}`;
+}
+
+/** `forwardReceivedWithPermit2(token, payment, recipient)` of one payment of scheme “exact”. */
+export function encodeForward(call: SettleCall): Hex {
+  return `${forwardSelector}${addressWord(call.payment.asset)}${offset(3 * wordDigits)}${addressWord(call.recipient)}${encodePayment(call)}`;
+}
+
+/** Whether calldata of ours settles several payments together, so that a revert says nothing about one of them. */
+export function settlesSeveral(data: Hex): boolean {
+  return data.toLowerCase().startsWith(settleBatchSelector);
+}
+
+/** What the payments of a group have in common; then where they are, and they. */
+function encodeGroup(calls: readonly SettleCall[], network: Contract): string {
+  const [first] = calls;
+  const head = first === undefined ? "" : groupHead(first, network);
+  return `${head}${offset(5 * wordDigits)}${encodeArray(calls.map(encodePayment))}`;
+}
+
+function groupHead({ payment, recipient }: SettleCall, network: Contract): string {
+  const isUpto = payment.method === uptoPermit2;
+  return `${addressWord(payment.asset)}${bool(isUpto)}${bool(goesStraight(payment, network))}${addressWord(recipient)}`;
+}
+
+const bool = (is: boolean) => uintWord(is ? 1n : 0n);
+
+/** The words of a payment, without an approval by EIP-2612; then its signature. */
+function encodePayment(call: SettleCall): string {
+  const { from, amount, nonce, deadline, validAfter } = permitOf(call.payment);
+  const numbers = [amount, nonce, deadline, validAfter, amountOf(call)].map(uintWord).join("");
+  const places = `${offset(8 * wordDigits)}${offset(9 * wordDigits)}`;
+  return `${addressWord(from)}${numbers}${places}${byteWords("0x")}${byteWords(call.payment.signature)}`;
+}
+
+/** An array of elements of varying length: how many, where each begins (counted from behind that), and they. */
+function encodeArray(elements: readonly string[]): string {
+  let position = elements.length * wordDigits;
+  let offsets = "";
+  for (const element of elements) {
+    offsets += offset(position);
+    position += element.length;
+  }
+  return `${uintWord(BigInt(elements.length))}${offsets}${elements.join("")}`;
+}
+
+/** `settle` of the proxy, by which anybody can submit a payment of scheme “exact”, and its facilitator one of “upto”. */
+export function encodeProxySettle(permit: Permit, signature: Hex, amount: bigint): Hex {
+  const { token, amount: permitted, nonce, deadline, from, to, facilitator, validAfter } = permit;
+  const signed = `${addressWord(token)}${[permitted, nonce, deadline].map(uintWord).join("")}`;
+  if (facilitator === undefined) {
+    const witness = `${addressWord(to)}${uintWord(validAfter)}`;
+    return `${proxySelectors.exact}${signed}${addressWord(from)}${witness}${offset(8 * wordDigits)}${byteWords(signature)}`;
+  }
+  const witness = `${addressWord(to)}${addressWord(facilitator)}${uintWord(validAfter)}`;
+  return `${proxySelectors.upto}${signed}${uintWord(amount)}${addressWord(from)}${witness}${offset(10 * wordDigits)}${byteWords(signature)}`;
+}
+
+/** Where a transaction goes, and what it calls. */
+export type SentCall = { to: string; input: string };
+
+/**
+ * Whether a transaction is a call of the proxy of scheme “exact” that settles this very payment, so that it has moved the money
+ * if it succeeded. With which signature does not matter: Permit2 has checked it.
+ */
+export function submitsPayment(call: SentCall, permit: Permit): boolean {
+  return submittedWords(call) === `0x${encodeProxySettle(permit, "0x", 0n).slice(10, 10 + 7 * wordDigits)}`;
+}
+
+/** The nonce of the payment of scheme “exact” that a transaction submits to the proxy, as the ledger has it, where it is of these. */
+export function submittedNonce(
+  call: SentCall,
+  { token, amount, from, to }: Pick<Permit, "token" | "amount" | "from" | "to">,
+): Hex | undefined {
+  const words = submittedWords(call);
+  if (words === undefined) return undefined;
+  const [isToken, isAmount, nonce, , isPayer, isPayee] = [0, 1, 2, 3, 4, 5].map((place) =>
+    wordAt(words, place),
+  );
+  const isIt =
+    isToken === addressWord(token) &&
+    isAmount === uintWord(amount) &&
+    isPayer === addressWord(from) &&
+    isPayee === addressWord(to);
+  return isIt ? `0x${nonce}` : undefined;
+}
+
+/** What was signed of a payment that is submitted: token, amount, nonce, deadline, payer, payee, start. */
+function submittedWords({ to, input }: SentCall): Hex | undefined {
+  if (to.toLowerCase() !== exactProxyAddress.toLowerCase()) return undefined;
+  const data = input.toLowerCase();
+  const isWithPermit = data.startsWith(proxySelectors.exactWithPermit);
+  if (!isWithPermit && !data.startsWith(proxySelectors.exact)) return undefined;
+  const start = 10 + (isWithPermit ? 5 * wordDigits : 0);
+  return data.length < start + 7 * wordDigits ? undefined : `0x${data.slice(start, start + 7 * wordDigits)}`;
+}

@@ -1,0 +1,67 @@
+import type { ChainQueries } from "../../../chain/chain.ts";
+import { goesStraight } from "../../../protocol/signed-payment.ts";
+import { exactEip3009Recovery } from "../../exact-eip3009/on-chain/settling.ts";
+import { createUseReader } from "../../exact-eip3009/on-chain/used-authorizations.ts";
+import type { Recovery, Settling } from "../../on-chain/settling.ts";
+import { exactPermit2, uptoPermit2 } from "../payload.ts";
+import { settlesSeveral } from "./calldata.ts";
+import { findPayout, provesForwarding, readSettlements } from "./receipt-proof.ts";
+import { allowanceOf, explainRevert, isBitSet, nonceBitmapOf, stateOf } from "./state.ts";
+import { findDirectSubmission } from "./submissions.ts";
+import {
+  countBatch,
+  forwardTransaction,
+  settleTransaction,
+  usualForwardGas,
+  usualSettle,
+} from "./transaction.ts";
+
+/** One for each chain and endpoint, since what is asked of one at a time shares a request. */
+const useReaders = new WeakMap<ChainQueries["reader"], ReturnType<typeof createUseReader>>();
+
+/** `forwardReceivedPermit2`, for payments of scheme “exact” that others have submitted to the proxy. */
+const permit2Recovery: Recovery = {
+  transaction: forwardTransaction,
+  usualGas: usualForwardGas,
+  proves: provesForwarding,
+  // The contract has one limit for each token, however its payments came.
+  limit: exactEip3009Recovery.limit,
+  findDirectSubmission,
+};
+
+/**
+ * Payments by Permit2, by the facilitator contract, which calls the proxy of x402: straight to where they were signed to, or
+ * through the contract.
+ */
+function createPermit2Settling(method: string, recovery?: Recovery): Settling {
+  return {
+    method,
+
+    transaction: settleTransaction,
+    batchKey: ({ payment }, network) =>
+      `${payment.asset.toLowerCase()} ${goesStraight(payment, network) ? "straight" : "through the contract"}`,
+    count: countBatch,
+    settlesSeveral,
+    usual: usualSettle,
+
+    prove: readSettlements,
+    findPayout,
+
+    stateOf,
+    explain: explainRevert,
+    bounds: (payment) => [allowanceOf(payment)],
+    isUsed({ reader }, payment, id) {
+      const read =
+        useReaders.get(reader) ?? createUseReader(reader, { viewOf: nonceBitmapOf, isUsed: isBitSet });
+      useReaders.set(reader, read);
+      return read({ ...payment, id });
+    },
+
+    ...(recovery !== undefined && { recovery }),
+  };
+}
+
+export const exactPermit2Settling = createPermit2Settling(exactPermit2, permit2Recovery);
+
+/** Nobody but the facilitator contract can submit one of these: there is nothing to recover. */
+export const uptoPermit2Settling = createPermit2Settling(uptoPermit2);

@@ -1,0 +1,259 @@
+import type { Chain, ChainQueries } from "../../../chain/chain.ts";
+import { askViews, type ChainReader, expectWord } from "../../../chain/chain-reader.ts";
+import { describeRevert, type Revert } from "../../../chain/revert.ts";
+import {
+  balanceOf,
+  callViews,
+  codeOf,
+  hasOperatorRole,
+  isBlacklisted,
+  isPaused,
+  readViews,
+  selector,
+  type ViewCall,
+  viewGas,
+} from "../../../chain/views.ts";
+import { type Invalid, invalid } from "../../../protocol/catalogue.ts";
+import { type Address, addressWord, type Hex, sameAddress, uintWord } from "../../../protocol/hex.ts";
+import { findAsset } from "../../../protocol/networks.ts";
+import { refusals } from "../../../protocol/refusals.ts";
+import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
+import { OperatorError, UndeterminedError } from "../../../util/errors.ts";
+import { isTrue } from "../../exact-eip3009/on-chain/state.ts";
+import { amountOf, type PaymentState, type SettleCall } from "../../on-chain/settling.ts";
+import { permitOf, uptoPermit2 } from "../payload.ts";
+import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../permit.ts";
+import { permit2Refusals } from "../refusals.ts";
+import { permit2Words } from "../words.ts";
+import { describePermit2Revert, permit2ErrorOf } from "./errors.ts";
+
+const selectors = {
+  nonceBitmap: selector("nonceBitmap(address,uint256)"),
+  allowance: selector("allowance(address,address)"),
+  permit2: selector("PERMIT2()"),
+} as const;
+
+/** A payment as Permit2 knows it. */
+type KnownPayment = Pick<SignedPayment, "payer" | "nonce">;
+
+/** Where in the payer's bitmap a nonce is: the word, and its bit in it. */
+export function bitOf({ nonce }: Pick<SignedPayment, "nonce">): { word: bigint; bit: bigint } {
+  const number = BigInt(nonce);
+  return { word: number >> 8n, bit: 1n << (number & 255n) };
+}
+
+/** The word of Permit2's bitmap in which the nonce of a payment has its bit. */
+export function nonceBitmapOf(payment: KnownPayment): ViewCall {
+  const { word } = bitOf(payment);
+  return {
+    target: permit2Address,
+    data: `${selectors.nonceBitmap}${addressWord(payment.payer)}${uintWord(word)}`,
+  };
+}
+
+/** Whether the bit of a nonce is set in its word: it was used, or cancelled. */
+export function isBitSet(payment: Pick<SignedPayment, "nonce">, word: Hex): boolean {
+  return (BigInt(word) & bitOf(payment).bit) !== 0n;
+}
+
+/** How much Permit2 may take of the payer's tokens. */
+export function allowanceOf({ asset, payer }: Pick<SignedPayment, "asset" | "payer">): ViewCall {
+  return {
+    target: asset,
+    data: `${selectors.allowance}${addressWord(payer)}${addressWord(permit2Address)}`,
+  };
+}
+
+/** Which Permit2 a proxy of x402 uses. */
+export function permit2Of(proxy: Address): ViewCall {
+  return { target: proxy, data: selectors.permit2 };
+}
+
+/** Whether the nonce of a payment was used or cancelled by a block; undefined when the node does not know that. */
+export async function nonceUsedBy(
+  { ask, expect, undetermined }: ChainReader,
+  payment: KnownPayment,
+  block: bigint,
+  about: Hex | undefined,
+): Promise<boolean | undefined> {
+  const [state] = await ask([{ ...callViews([nonceBitmapOf(payment)], viewGas, block), about }]);
+  // Only archives know old states; the logs are there nevertheless.
+  if (state?.error !== undefined) return undefined;
+  const { blockNumber, results } = expect("nonceBitmap", state, (result) => readViews(result, 1));
+  const word = results[0]?.word;
+  if (blockNumber !== block) throw undetermined(`nonceBitmap: of block ${blockNumber}, not ${block}`);
+  if (word === undefined) throw undetermined("nonceBitmap: there is no Permit2");
+  return isBitSet(payment, word);
+}
+
+/** The state that can keep a correctly signed payment from settling. */
+type Diagnosis = {
+  assetHasCode: boolean;
+  proxyIsThere: boolean;
+  payerHasCode: boolean;
+  used: boolean;
+  balance: bigint;
+  allowance: bigint;
+  tokenPaused: boolean;
+  payerBlacklisted: boolean;
+  recipientBlacklisted: boolean;
+  contractBlacklisted: boolean;
+  contractPaused: boolean;
+  operatorAuthorized: boolean;
+};
+
+/** Reads whatever may explain a failed simulation. */
+async function diagnose(
+  { reader, operator, network: { facilitatorContract } }: ChainQueries,
+  { payment, recipient, id }: SettleCall,
+): Promise<Diagnosis> {
+  const { asset, payer } = payment;
+  const proxy = payment.method === uptoPermit2 ? uptoProxyAddress : exactProxyAddress;
+  const [
+    code,
+    payerCode,
+    permit2,
+    bitmap,
+    balance,
+    allowance,
+    paused,
+    payerBlacklisted,
+    recipientBlacklisted,
+    contractBlacklisted,
+    contractPaused,
+    operatorAuthorized,
+  ] = await askViews(
+    reader,
+    [
+      codeOf(asset),
+      codeOf(payer),
+      permit2Of(proxy),
+      nonceBitmapOf(payment),
+      balanceOf(asset, payer),
+      allowanceOf(payment),
+      isPaused(asset),
+      isBlacklisted(asset, payer),
+      isBlacklisted(asset, recipient),
+      isBlacklisted(asset, facilitatorContract),
+      isPaused(facilitatorContract),
+      hasOperatorRole(facilitatorContract, operator),
+    ],
+    viewGas,
+    id,
+  );
+  const amount = (word: Hex | undefined) => (word === undefined ? 0n : BigInt(word));
+  return {
+    assetHasCode: code?.codeHash != null,
+    payerHasCode: payerCode?.codeHash != null,
+    proxyIsThere: permit2?.word !== undefined && sameAddress(`0x${permit2.word.slice(26)}`, permit2Address),
+    used: bitmap?.word !== undefined && isBitSet(payment, bitmap.word),
+    balance: amount(balance?.word),
+    allowance: amount(allowance?.word),
+    tokenPaused: isTrue(paused?.word),
+    payerBlacklisted: isTrue(payerBlacklisted?.word),
+    recipientBlacklisted: isTrue(recipientBlacklisted?.word),
+    contractBlacklisted: isTrue(contractBlacklisted?.word),
+    contractPaused: isTrue(expectWord(reader, "paused of the facilitator contract", contractPaused)),
+    operatorAuthorized: isTrue(expectWord(reader, "hasRole of the facilitator contract", operatorAuthorized)),
+  };
+}
+
+/** {@link Settling.stateOf} */
+export async function stateOf(chain: ChainQueries, call: SettleCall): Promise<PaymentState> {
+  const state = await diagnose(chain, call);
+  // What goes straight to its payee has nothing in its way once it is used.
+  if (goesStraight(call.payment, chain.network)) return { used: state.used };
+  return { used: state.used, obstacle: findObstacle(state) };
+}
+
+/** Why a forward would be reverted, as far as state tells. */
+function findObstacle(state: Diagnosis): string | undefined {
+  if (state.contractPaused) return "the facilitator contract is paused";
+  if (state.tokenPaused) return "the token is paused by its issuer";
+  if (state.contractBlacklisted) return "the facilitator contract is blacklisted by the token's issuer";
+  if (state.recipientBlacklisted) return "the recipient is blacklisted by the token's issuer";
+  return undefined;
+}
+
+/**
+ * Why a correctly signed payment would not settle, after its simulation reverted. Reads the state that may explain it, since
+ * Permit2 says the same whatever the token refused, and falls back on the words of the revert.
+ *
+ * @throws UndeterminedError when the fault is ours: the contract paused. OperatorError when it is the operator's: without
+ * its role.
+ */
+export async function explainRevert(chain: Chain, call: SettleCall, revert: Revert): Promise<Invalid> {
+  const { network } = chain;
+  if (revert.kind === "custom" && revert.name === "InsufficientGas") {
+    throw new UndeterminedError("The facilitator could not simulate the settlement; try again", {
+      hints: [`The RPC of ${network.name} caps the gas of eth_call below what settling needs`],
+    });
+  }
+  const state = await diagnose(chain, call);
+  if (state.contractPaused) {
+    throw new UndeterminedError("The facilitator cannot settle at the moment", {
+      hints: [`The facilitator contract on ${network.name} is paused: unpause it with the pauser's key`],
+    });
+  }
+  if (!state.operatorAuthorized) {
+    throw new OperatorError("without OPERATOR_ROLE", {
+      hints: [`The operator lacks OPERATOR_ROLE on ${network.name}: grant it with the admin key`],
+    });
+  }
+  return explainByState(state, call, chain) ?? explainByRevert(revert, call, state);
+}
+
+function explainByState(
+  state: Diagnosis,
+  { payment, recipient, ...call }: SettleCall,
+  { network }: Chain,
+): Invalid | undefined {
+  const { payer, limit } = payment;
+  if (!state.assetHasCode) return permit2Refusals.assetWithoutCode(payment.asset, network.name);
+  if (!state.proxyIsThere) return permit2Refusals.proxyMissing(network.name);
+  if (state.used) return refusals.usedOnChain();
+  if (state.tokenPaused) return refusals.assetPaused();
+  if (state.payerBlacklisted) return refusals.payerBlacklisted();
+  if (state.recipientBlacklisted) return refusals.recipientBlacklisted(recipient);
+  if (state.contractBlacklisted && !goesStraight(payment, network)) return refusals.contractBlacklisted();
+  const needed = amountOf({ payment, ...call });
+  const asset = findAsset(network.assets, payment.asset);
+  if (state.balance < needed) return refusals.balanceTooSmall(state.balance, needed, asset);
+  if (state.allowance >= needed) return undefined;
+  return permit2Refusals.allowanceTooSmall({
+    payer,
+    asset: payment.asset,
+    allowance: state.allowance,
+    needed: limit,
+  });
+}
+
+function explainByRevert(
+  revert: Revert,
+  { payment }: SettleCall,
+  { payerHasCode }: Pick<Diagnosis, "payerHasCode">,
+): Invalid {
+  const error = permit2ErrorOf(revert);
+  switch (error) {
+    case "InvalidSigner()":
+    case "InvalidSignature()":
+    case "InvalidSignatureLength()":
+    case "InvalidContractSignature()":
+      return refusals.tokenRefusesSignature(payment.payer, permit2Words);
+    case "SignatureExpired(uint256)":
+      return invalid("expired", "The authorization is outside of its time window on chain");
+    case "PaymentTooEarly()":
+      return invalid("never_valid", "The authorization is outside of its time window on chain");
+    case "UnauthorizedFacilitator()":
+      return permit2Refusals.facilitatorDiffers(permitOf(payment).facilitator ?? permit2Address, undefined);
+    default:
+      if (revert.kind === "custom" && revert.name === "UnexpectedBalance")
+        return permit2Refusals.tokenKeepsAFee(payment.asset);
+      // A wallet that reverts without a word is the payer's, as far as state tells.
+      if (payerHasCode && revert.kind === "custom" && revert.name === "TokenCallFailed")
+        return refusals.tokenRefusesSignature(payment.payer, permit2Words);
+      return permit2Refusals.wouldRevert(
+        revert.kind === "unknown" ? describePermit2Revert(revert.data) : describeRevert(revert),
+      );
+  }
+}

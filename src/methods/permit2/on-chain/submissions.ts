@@ -1,0 +1,101 @@
+import type { ChainQueries } from "../../../chain/chain.ts";
+import type { ChainReader } from "../../../chain/chain-reader.ts";
+import type { EventLog, LogFilter, MinedLog } from "../../../chain/log-reader.ts";
+import { readReceiptsAt } from "../../../chain/receipt-reader.ts";
+import { addressWord, type Hex, keccak256Text, sameAddress, wordAt } from "../../../protocol/hex.ts";
+import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
+import { membersOf } from "../../../util/json.ts";
+import { decodeEvent, transferTopic } from "../../exact-eip3009/on-chain/events.ts";
+import type { Search, TransferPlace } from "../../on-chain/settling.ts";
+import { permitOf } from "../payload.ts";
+import { permit2Address } from "../permit.ts";
+import { type SentCall, submitsPayment } from "./calldata.ts";
+import { bitOf, nonceUsedBy } from "./state.ts";
+
+/*
+ * Payments of scheme “exact” that somebody else has submitted to the proxy. No event names the nonce of a payment, so the
+ * transaction itself is the proof: it calls the proxy with this very payment, has succeeded, and the token has logged the
+ * transfer. A submission from inside of another contract is not found; what it brought to the facilitator contract is listed by
+ * `x402-kit stranded`.
+ */
+
+const nonceInvalidatedTopic = keccak256Text("UnorderedNonceInvalidation(address,uint256,uint256)");
+
+/** Where the transfer of a payment is that was submitted by others; null where no transaction in these blocks shows it. */
+export async function findSubmission(
+  { reader, readLogs }: ChainQueries,
+  { payment, fromBlock, toBlock, id: about }: Search,
+): Promise<TransferPlace | null> {
+  const permit = permitOf(payment);
+  const topics = [
+    transferTopic,
+    `0x${addressWord(payment.payer)}`,
+    `0x${addressWord(payment.payTo)}`,
+  ] as const;
+  const filter = { address: payment.asset, topics: [...topics], about };
+  const isOfAmount = (log: MinedLog) => {
+    const event = decodeEvent(log);
+    return event?.name === "Transfer" && event.value === payment.limit;
+  };
+  for await (const logs of readLogs([filter], fromBlock, toBlock)) {
+    for (const log of logs.filter(isOfAmount)) {
+      const { transactionHash, logIndex, blockNumber, blockHash } = log;
+      const sent = await readCall(reader, transactionHash, about);
+      if (sent === undefined || !submitsPayment(sent, permit)) continue;
+      const [receipt] = await readReceiptsAt(reader, [log]);
+      if (receipt?.succeeded === true) return { transactionHash, logIndex, blockNumber, blockHash };
+    }
+  }
+  return null;
+}
+
+/** What a mined transaction calls; undefined where it deploys a contract. */
+export async function readCall(
+  { ask, expect }: ChainReader,
+  transactionHash: Hex,
+  about: Hex | undefined,
+): Promise<SentCall | undefined> {
+  const [sent] = await ask([{ method: "eth_getTransactionByHash", params: [transactionHash], about }]);
+  const { to, input } = membersOf(
+    expect("a transaction", sent, (result) => (result === null ? undefined : membersOf(result))),
+  );
+  return typeof to === "string" && typeof input === "string" ? { to, input } : undefined;
+}
+
+/**
+ * {@link Recovery.findDirectSubmission}: proven by the transaction that called the proxy with this very payment and by its
+ * transfer to the facilitator contract. A nonce that was used in another way brought us nothing, as far as can be shown.
+ */
+export async function findDirectSubmission(
+  chain: ChainQueries,
+  search: Search,
+): Promise<TransferPlace | "cancelled" | null> {
+  const { payment, fromBlock, toBlock, id } = search;
+  // Whoever submits one that goes straight to its payee has paid it out: findPayout() finds that.
+  if (goesStraight(payment, chain.network)) return null;
+  const used = await nonceUsedBy(chain.reader, payment, toBlock, id);
+  if (used === false) return null;
+  const found = await findSubmission(chain, search);
+  if (found !== null) return found;
+  const { filter, has } = cancellationsOf(payment);
+  for await (const logs of chain.readLogs([{ ...filter, about: id }], fromBlock, toBlock)) {
+    if (logs.some(has)) return "cancelled";
+  }
+  return null;
+}
+
+/** The logs of Permit2 by which a payer cancels nonces, and whether one of them cancels that of a payment. */
+export function cancellationsOf({ payer, nonce }: Pick<SignedPayment, "payer" | "nonce">): {
+  filter: LogFilter;
+  has(log: EventLog): boolean;
+} {
+  const { word, bit } = bitOf({ nonce });
+  return {
+    filter: { address: permit2Address, topics: [nonceInvalidatedTopic, `0x${addressWord(payer)}`] },
+    has({ address, data }) {
+      const [place, mask] = [wordAt(data, 0), wordAt(data, 1)];
+      if (place === undefined || mask === undefined || !sameAddress(address, permit2Address)) return false;
+      return BigInt(`0x${place}`) === word && (BigInt(`0x${mask}`) & bit) !== 0n;
+    },
+  };
+}

@@ -1,0 +1,82 @@
+import type { Transaction } from "../../../chain/chain.ts";
+import { calldataGas, gasPerByte } from "../../../chain/fees.ts";
+import type { NetworkConfig } from "../../../config/serve-config.ts";
+import type { BatchLimits, SettleCall } from "../../on-chain/settling.ts";
+import { encodeForward, encodeSettle, encodeSettleBatch } from "./calldata.ts";
+
+/*
+ * Gas limits. What a limit leaves over is not paid for, but running out reverts everything in the transaction. So they let
+ * the code at every payer's address burn all it may, PULL_GAS (250,000), which is also what the token and Permit2 have.
+ */
+
+/** `settlePermit2`, calldata aside. 130,000 are used, and 155,000 for a recipient that has nothing yet. */
+const settleGas = 550_000n;
+
+/** `settlePermit2Batch` without its payments: as above, since the last pull must leave room for the payouts. */
+const batchGas = 550_000n;
+
+/** A payment in a batch: PULL_GAS, its balance checks and its event. */
+const batchPaymentGas = 300_000n;
+
+/** `forwardReceivedPermit2`, calldata aside, with what the payer's wallet takes to check its signature. */
+const forwardGas = 450_000n;
+
+/** The most that one transaction may ask for (EIP-7825). */
+const transactionGasCap = 2n ** 24n;
+
+/** The most calldata of one transaction, in bytes: nodes take no transaction of more than 128 KiB in all. */
+const mostCalldata = 64 * 1024;
+
+/** What a payment adds to a batch besides the calldata that settles it alone: its group and its place in it. */
+const batchPaymentBytes = 4 * 32;
+
+type Contract = Pick<NetworkConfig, "facilitatorContract">;
+
+/** The transaction that settles payments of one asset, scheme and route: `settlePermit2` for one, else `settlePermit2Batch`. */
+export function settleTransaction(calls: readonly SettleCall[], network: Contract): Transaction {
+  const [first, ...others] = calls;
+  if (first === undefined) throw new RangeError("a settle transaction needs at least one payment");
+  if (others.length === 0) return settleAlone(first, network);
+  const data = encodeSettleBatch(calls, network);
+  const gas = batchGas + BigInt(calls.length) * batchPaymentGas + calldataGas(data);
+  return { to: network.facilitatorContract, data, gas: gas < transactionGasCap ? gas : transactionGasCap };
+}
+
+const settledAlone = new WeakMap<SettleCall, Transaction>();
+
+/** Encoded once for each payment: it is simulated, priced and counted by it. */
+function settleAlone(call: SettleCall, network: Contract): Transaction {
+  let known = settledAlone.get(call);
+  if (known === undefined) {
+    const data = encodeSettle(call, network);
+    known = { to: network.facilitatorContract, data, gas: settleGas + calldataGas(data) };
+    settledAlone.set(call, known);
+  }
+  return known;
+}
+
+/** {@link Settling.count} */
+export function countBatch(calls: readonly SettleCall[], network: Contract, limits: BatchLimits): number {
+  let bytes = 0;
+  let gas = batchGas;
+  for (const [index, call] of calls.entries()) {
+    const alone = settleAlone(call, network);
+    bytes += alone.data.length / 2 + batchPaymentBytes;
+    gas += batchPaymentGas + alone.gas - settleGas + BigInt(batchPaymentBytes) * gasPerByte;
+    const isAlone = index === 0;
+    const cost = (isAlone ? alone.gas : gas) * limits.maxFeePerGas;
+    const fits = isAlone || (bytes <= mostCalldata && gas <= transactionGasCap);
+    if (index >= limits.maxPayments || !fits || cost > limits.maxCost) return index;
+  }
+  return calls.length;
+}
+
+/** The transaction that pays out what a payment brought to the contract that others had submitted. */
+export function forwardTransaction(call: SettleCall, { facilitatorContract: to }: Contract): Transaction {
+  const data = encodeForward(call);
+  return { to, data, gas: forwardGas + calldataGas(data) };
+}
+
+/** What a plain payment uses that is settled alone, for a recipient that has nothing yet. */
+export const usualSettle = { gas: 155_000n, bytes: 676 };
+export const usualForwardGas = 170_000n;

@@ -1,0 +1,96 @@
+import { describe, expect, test } from "vitest";
+import { MalformedError } from "../../protocol/wire-values.ts";
+import { exactPermit2Method } from "../exact-permit2/method.ts";
+import { uptoPermit2Method } from "../upto-permit2/method.ts";
+
+const address = (digit: number): `0x${string}` => `0x${`${digit}`.repeat(40)}`;
+
+function payload(changes: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  const whole: Record<string, unknown> = {
+    signature: `0x${"12".repeat(65)}`,
+    permit2Authorization: {
+      from: address(1),
+      permitted: { token: address(2), amount: "10000" },
+      ...{ spender: address(3), nonce: "7", deadline: "1740672154" },
+      witness: { to: address(4), facilitator: address(5), validAfter: "0" },
+    },
+  };
+  for (const [path, value] of Object.entries(changes)) put(whole, path.split("."), value);
+  return whole;
+}
+
+function put(target: object, [name = "", ...rest]: readonly string[], value: unknown): void {
+  if (rest.length === 0) Reflect.set(target, name, value);
+  else put(Object(Reflect.get(target, name)), rest, value);
+}
+
+const read = (value: unknown, method = exactPermit2Method) =>
+  method.read({ value, path: "payload" }, address(2));
+
+describe("a permit is read in its one spelling", () => {
+  test.each([
+    ["permit2Authorization.nonce", "0x7"],
+    ["permit2Authorization.nonce", "07"],
+    ["permit2Authorization.nonce", ""],
+    ["permit2Authorization.nonce", " 7"],
+    ["permit2Authorization.nonce", "+7"],
+    ["permit2Authorization.nonce", "7.0"],
+    ["permit2Authorization.nonce", "7e0"],
+    ["permit2Authorization.nonce", 7],
+    ["permit2Authorization.nonce", `${2n ** 256n}`],
+    ["permit2Authorization.deadline", "-1"],
+    ["permit2Authorization.deadline", 1_740_672_154],
+    ["permit2Authorization.permitted.amount", "0x10"],
+    ["permit2Authorization.permitted.amount", undefined],
+    ["permit2Authorization.permitted.token", "0x12"],
+    ["permit2Authorization.permitted", []],
+    ["permit2Authorization.witness", null],
+    ["permit2Authorization.witness.validAfter", undefined],
+    ["permit2Authorization.witness.to", 4],
+    ["permit2Authorization.from", undefined],
+    ["permit2Authorization.spender", ""],
+    ["signature", undefined],
+    ["signature", "signed"],
+  ])("%s as %j is refused", (path, value) => {
+    expect(() => read(payload({ [path]: value }))).toThrow(MalformedError);
+    expect(() => read(payload({ [path]: value }))).toThrow(`payload.${path}: `);
+  });
+
+  test("the largest nonce is one", () => {
+    const { nonce } = read(payload({ "permit2Authorization.nonce": `${2n ** 256n - 1n}` }));
+    expect(nonce).toBe(`0x${"f".repeat(64)}`);
+  });
+
+  test("who submits it is needed for scheme upto, and no matter for scheme exact", () => {
+    const without = payload({ "permit2Authorization.witness.facilitator": undefined });
+    expect(() => read(without, uptoPermit2Method)).toThrow("witness.facilitator: must be a string");
+    expect(read(without)).toEqual(read(payload()));
+  });
+});
+
+test.each([{}, [], null, undefined, "permit2Authorization", { authorization: {} }])(
+  "%j is no payload of Permit2",
+  (other) => expect(exactPermit2Method.owns(other)).toBe(false),
+);
+
+test("a payload is one of Permit2 by its member, however malformed that is", () => {
+  expect(exactPermit2Method.owns({ permit2Authorization: 5, authorization: {} })).toBe(true);
+  expect(exactPermit2Method.payerOf({ permit2Authorization: { from: 5 } })).toBe(5);
+});
+
+test("a permit is described member by member, as it was signed", async () => {
+  const described = await uptoPermit2Method.describe(read(payload(), uptoPermit2Method));
+  expect(described.map(({ label, value, kind }) => `${label}: ${value} (${kind})`)).toEqual([
+    `from: ${address(1)} (other)`,
+    `permitted.token: ${address(2)} (other)`,
+    "permitted.amount: 10000 (amount)",
+    `spender: ${address(3)} (other)`,
+    "nonce: 7 (other)",
+    "deadline: 1740672154 (time)",
+    `witness.to: ${address(4)} (recipient)`,
+    `witness.facilitator: ${address(5)} (other)`,
+    "witness.validAfter: 0 (time)",
+  ]);
+  const exact = await exactPermit2Method.describe(read(payload()));
+  expect(exact.map(({ label }) => label)).not.toContain("witness.facilitator");
+});

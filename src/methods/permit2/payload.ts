@@ -1,0 +1,140 @@
+import { type Address, type Hex, isAddress, sameAddress, uintWord } from "../../protocol/hex.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import {
+  inObject,
+  type Place,
+  propertyOf,
+  readSignature,
+  readUint256,
+  readWireAddress,
+} from "../../protocol/wire-values.ts";
+import type { PaymentTimes } from "../exact-eip3009/payment-times.ts";
+import { exactProxyAddress, type Permit, permit2Address, uptoProxyAddress } from "./permit.ts";
+
+/** What payments by Permit2 are called. */
+export const exactPermit2 = "exact-permit2";
+export const uptoPermit2 = "upto-permit2";
+
+/** The member of a payload that holds the permit, and tells it from other payloads. */
+export const permitMember = "permit2Authorization";
+
+/** Whether a payload is one of Permit2, well formed or not: by this member alone, as public facilitators decide. */
+export function isPermit2(payload: unknown): boolean {
+  return propertyOf(payload, permitMember) !== undefined;
+}
+
+/** The payer that a payload names; not checked. */
+export function payerOf(payload: unknown): unknown {
+  return propertyOf(propertyOf(payload, permitMember), "from");
+}
+
+/**
+ * Reads `paymentPayload.payload` of a payment by Permit2. Numbers are decimal strings in their one spelling: another one of a
+ * nonce would be another payment to whoever compares texts.
+ *
+ * @param hasFacilitator whether its witness names who submits it, as that of scheme “upto” does
+ */
+export function readPermitPayload(
+  place: Place,
+  { hasFacilitator }: { hasFacilitator: boolean },
+): SignedPayment {
+  const payload = inObject(place);
+  const signature = readSignature(payload("signature"));
+  const permit = inObject(payload(permitMember));
+  const from = readWireAddress(permit("from"));
+  const permitted = inObject(permit("permitted"));
+  const token = readWireAddress(permitted("token"));
+  const amount = readUint256(permitted("amount"));
+  const spender = readWireAddress(permit("spender"));
+  const nonce = readUint256(permit("nonce"));
+  const deadline = readUint256(permit("deadline"));
+  const witness = inObject(permit("witness"));
+  const to = readWireAddress(witness("to"));
+  const facilitator = hasFacilitator ? readWireAddress(witness("facilitator")) : undefined;
+  const validAfter = readUint256(witness("validAfter"));
+  return permitPayment({
+    permit: { from, token, amount, spender, nonce, deadline, to, facilitator, validAfter },
+    signature,
+  });
+}
+
+/** A signed permit as the payment that it is. Its nonce is one of Permit2, whatever the token is. */
+export function permitPayment({ permit, signature }: { permit: Permit; signature: Hex }): SignedPayment {
+  const { from, token, amount, spender, nonce, deadline, to, facilitator, validAfter } = permit;
+  const usual = facilitator === undefined ? exactProxyAddress : uptoProxyAddress;
+  const rest = {
+    ...(facilitator !== undefined && { facilitator }),
+    ...(!sameAddress(spender, usual) && { spender }),
+  };
+  return {
+    method: facilitator === undefined ? exactPermit2 : uptoPermit2,
+    payer: from,
+    payTo: to,
+    asset: token,
+    limit: amount,
+    window: { first: validAfter, last: deadline },
+    nonce: `0x${uintWord(nonce)}`,
+    nonceSpace: permit2Address,
+    signature,
+    payload: Object.keys(rest).length === 0 ? null : JSON.stringify(rest),
+  };
+}
+
+/** The permit that was signed for a payment. */
+export function permitOf(payment: SignedPayment): Permit {
+  const { payer, payTo, asset, limit, window, nonce, method, payload } = payment;
+  const isUpto = method === uptoPermit2;
+  const rest: unknown = payload === null ? {} : JSON.parse(payload);
+  const spender = addressIn(rest, "spender") ?? (isUpto ? uptoProxyAddress : exactProxyAddress);
+  const facilitator = addressIn(rest, "facilitator");
+  if (isUpto && facilitator === undefined) throw new Error("a payment of scheme upto names no facilitator");
+  return {
+    from: payer,
+    token: asset,
+    amount: limit,
+    spender,
+    nonce: BigInt(nonce),
+    deadline: window.last,
+    to: payTo,
+    ...(facilitator !== undefined && { facilitator }),
+    validAfter: window.first,
+  };
+}
+
+function addressIn(rest: unknown, name: string): Address | undefined {
+  const value = propertyOf(rest, name);
+  return isAddress(value) ? value : undefined;
+}
+
+/** `paymentPayload.payload` of a signed permit, as public clients write it. */
+export function writePermitPayload(permit: Permit, signature: Hex): object {
+  const { from, token, amount, spender, nonce, deadline, to, facilitator, validAfter } = permit;
+  return {
+    signature,
+    [permitMember]: {
+      from,
+      permitted: { token, amount: `${amount}` },
+      spender,
+      nonce: `${nonce}`,
+      deadline: `${deadline}`,
+      witness: { to, ...(facilitator !== undefined && { facilitator }), validAfter: `${validAfter}` },
+    },
+  };
+}
+
+/** A change of a request that the signature of its permit does not cover. */
+export const permitChange = {
+  "paymentPayload.payload.permit2Authorization.witness.validAfter": "1",
+} as const;
+
+/** The times that are given, by their names in a permit. */
+export function permitTimes<Times extends Partial<PaymentTimes>>({
+  validAfter,
+  validBefore,
+}: Times): Times extends PaymentTimes ? Pick<Permit, "validAfter" | "deadline"> : Partial<Permit>;
+export function permitTimes({ validAfter, validBefore }: Partial<PaymentTimes>): Partial<Permit> {
+  return {
+    ...(validAfter !== undefined && { validAfter }),
+    ...(validBefore !== undefined && { deadline: validBefore }),
+  };
+}

@@ -1,0 +1,80 @@
+import { type Address, sameAddress } from "../../protocol/hex.ts";
+import { isPaidBy } from "../../protocol/networks.ts";
+import { refusals } from "../../protocol/refusals.ts";
+import type { Method } from "../method.ts";
+import { isPermit2, payerOf, permitOf, readPermitPayload, writePermitPayload } from "./payload.ts";
+import { permit2Separator, permitDigest } from "./permit.ts";
+import { permit2Refusals } from "./refusals.ts";
+import { permit2Words } from "./words.ts";
+
+/** What the two schemes that pay by Permit2 differ in. */
+type Kind = {
+  name: string;
+  scheme: "exact" | "upto";
+  /** The proxy of x402 that payers sign for. */
+  spender: Address;
+  /** Whether the witness names who submits it. */
+  hasFacilitator: boolean;
+};
+
+/** Makes the pure half of a way to pay by Permit2. */
+export function createPermit2Method({ name, scheme, spender, hasFacilitator }: Kind): Method {
+  return {
+    name,
+    scheme,
+    // Version 1 knows EIP-3009 alone.
+    versions: [2],
+    words: permit2Words,
+    transfer: "permit2",
+    takesLess: scheme === "upto",
+    owns: isPermit2,
+    payerOf,
+
+    /** In the order of public facilitators: the spender, where it goes to, who submits it. */
+    check({ payment, requirements, words }, network) {
+      const { facilitatorContract } = network;
+      const permit = permitOf(payment);
+      if (!sameAddress(permit.spender, spender)) {
+        return permit2Refusals.spenderDiffers(permit.spender, spender);
+      }
+      const { payTo = facilitatorContract } = requirements;
+      if (!sameAddress(permit.to, payTo)) return refusals.recipientDiffers(permit.to, payTo, network, words);
+      if (permit.facilitator === undefined || sameAddress(permit.facilitator, facilitatorContract)) {
+        return undefined;
+      }
+      return permit2Refusals.facilitatorDiffers(permit.facilitator, facilitatorContract);
+    },
+
+    extra({ assets, facilitatorContract }) {
+      if (!assets.some((asset) => isPaidBy(asset, "permit2"))) return undefined;
+      // The facilitator contract is who submits, whichever operator sends the transaction.
+      const submitter = hasFacilitator ? { facilitatorAddress: facilitatorContract } : {};
+      return { assetTransferMethod: "permit2", ...submitter };
+    },
+
+    read: (place) => readPermitPayload(place, { hasFacilitator }),
+
+    digester(_asset, chainId) {
+      const separator = permit2Separator(chainId);
+      return (payment) => permitDigest(separator, permitOf(payment));
+    },
+
+    async describeWrongSignature(payment, right, recover) {
+      // Most pages never need it.
+      const { describePermitMistake } = await import("./signature-mistakes.ts");
+      return describePermitMistake(
+        { permit: permitOf(payment), signature: payment.signature },
+        right,
+        recover,
+      );
+    },
+
+    async describe(payment) {
+      // Only people's eyes need it.
+      const { describePermit } = await import("./describe.ts");
+      return describePermit(permitOf(payment));
+    },
+
+    write: (payment) => writePermitPayload(permitOf(payment), payment.signature),
+  };
+}

@@ -1,0 +1,60 @@
+import { type Invalid, invalid } from "../../protocol/catalogue.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { permit2Address } from "./permit.ts";
+
+/** A number of the chain, or a placeholder where it is not known beforehand. */
+type Shown = bigint | string;
+
+/** Why a well-formed payment by Permit2 is refused that no other way to pay could be refused for. */
+export const permit2Refusals = {
+  spenderDiffers: (spender: Address, wanted: Address) =>
+    invalid(
+      "spender_differs",
+      `permit2Authorization.spender is ${spender}, but must be ${wanted}, the proxy of x402 for the scheme`,
+      "Sign again, with that spender",
+    ),
+
+  /** `wanted` is undefined where only the chain knows it. */
+  facilitatorDiffers: (facilitator: Address, wanted: Address | undefined) =>
+    invalid(
+      "facilitator_differs",
+      `permit2Authorization.witness.facilitator is ${facilitator}${wanted === undefined ? ", which may not submit it" : `, but must be ${wanted}`}`,
+      "Sign again, for the facilitatorAddress in extra of the requirements, which GET /supported gives",
+    ),
+
+  assetWithoutCode: (asset: Address, network: string) =>
+    invalid("asset_without_code", `There is no contract at the asset ${asset} on ${network}`),
+
+  proxyMissing: (network: string) =>
+    invalid("proxy_missing", `The proxy of x402 for Permit2 is not deployed on ${network}`),
+
+  allowanceTooSmall: ({
+    payer,
+    asset,
+    allowance,
+    needed,
+  }: {
+    payer: Address;
+    asset: Address;
+    allowance: Shown;
+    needed: bigint;
+  }) =>
+    invalid(
+      "allowance_too_small",
+      `The payer ${payer} lets Permit2 take ${allowance} of the asset; ${needed} is needed`,
+      `Let the payer approve Permit2, then send the same payment again: ${approveCommand(asset)}`,
+    ),
+
+  tokenKeepsAFee: (asset: Address) =>
+    invalid(
+      "permit_would_revert",
+      `The token ${asset} moves another amount than the one that is paid: it keeps a fee of each transfer, and cannot be paid with`,
+    ),
+
+  wouldRevert: (why: string) => invalid("permit_would_revert", `Settling would revert on chain: ${why}`),
+} as const satisfies Record<string, (...facts: never[]) => Invalid>;
+
+/** The command that lets Permit2 take the tokens of whoever has the key. */
+function approveCommand(asset: Address): string {
+  return `cast send ${asset} "approve(address,uint256)" ${permit2Address} $(cast max-uint)`;
+}

@@ -1,0 +1,151 @@
+import {
+  type Address,
+  addressWord,
+  checksumAddress,
+  type Hex,
+  keccak256,
+  keccak256Text,
+  sameAddress,
+  uintWord,
+} from "../../protocol/hex.ts";
+import { signatureAdvice } from "../../protocol/mistakes.ts";
+import { networkNames, networks } from "../../protocol/networks.ts";
+import { digestUnder } from "../eip712.ts";
+import { separatorOf } from "../exact-eip3009/signature-mistakes.ts";
+import { describeMalformed } from "../malformed-signature.ts";
+import type { Recover, SignedDomain } from "../method.ts";
+import {
+  exactProxyAddress,
+  type Permit,
+  permit2Address,
+  permit2Separator,
+  permitHash,
+  permitHashOf,
+  permitTypehashes,
+  permittedHash,
+  primaryType,
+  uptoProxyAddress,
+  witnessHash,
+  wordsOf,
+} from "./permit.ts";
+
+/** A mistake that a wrong signature shows: what it was made for instead, and what to change. */
+export type PermitMistake = {
+  mistake: "permit-domain" | "permit-spender" | "permit-witness" | "permit-signer" | "malformed-signature";
+  /** What it was signed for, in half a sentence; undefined where that cannot be told. */
+  instead: string | undefined;
+  /** Who signed it, where that is all that can be told. */
+  signer?: Address;
+};
+
+/**
+ * What a signature that is not the payer's was probably made for. Tries only the usual mistakes, with at most fifteen
+ * recoveries of some 0.06 ms, since the service does this for each payment that it refuses.
+ */
+export async function findPermitMistake(
+  { permit, signature }: { permit: Permit; signature: Hex },
+  right: SignedDomain,
+  recover: Recover,
+): Promise<PermitMistake> {
+  const malformed = describeMalformed(signature);
+  if (malformed !== undefined) return { mistake: "malformed-signature", instead: malformed };
+  for (const { mistake, instead, digest } of likelyMistakes(permit, right)) {
+    const signer = await recover(digest, signature);
+    if (signer !== undefined && sameAddress(signer, permit.from)) return { mistake, instead };
+  }
+  const signer = await recover(digestUnder(permit2Separator(right.chainId), permitHash(permit)), signature);
+  return signer === undefined
+    ? { mistake: "malformed-signature", instead: undefined }
+    : { mistake: "permit-signer", instead: undefined, signer };
+}
+
+/** The same in a sentence, with what to change. */
+export async function describePermitMistake(
+  signed: { permit: Permit; signature: Hex },
+  right: SignedDomain,
+  recover: Recover,
+): Promise<string> {
+  const { mistake, instead, signer } = await findPermitMistake(signed, right, recover);
+  switch (mistake) {
+    case "malformed-signature":
+      return `${instead === undefined ? "" : instead}${signatureAdvice[mistake]}`;
+    case "permit-signer":
+      return `For these values it is the signature of ${signer && checksumAddress(signer)}. ${signatureAdvice[mistake]}`;
+    default:
+      return `It was signed for ${instead}. ${signatureAdvice[mistake]}`;
+  }
+}
+
+type LikelyMistake = Pick<PermitMistake, "mistake" | "instead"> & { digest: Hex };
+
+/** What a permit may have been signed for instead, the likeliest first. Made one after the other, since most are not needed. */
+export function* likelyMistakes(permit: Permit, { asset, chainId }: SignedDomain): Generator<LikelyMistake> {
+  const separator = permit2Separator(chainId);
+  const signed = permitHash(permit);
+  const kind = permit.facilitator === undefined ? "exact" : "upto";
+
+  for (const { chainId: other } of networkNames.map((name) => networks[name])) {
+    if (other === chainId) continue;
+    const digest = digestUnder(permit2Separator(other), signed);
+    yield { mistake: "permit-domain", instead: `chain ${other}`, digest };
+  }
+  const ofToken = digestUnder(separatorOf({ asset, chainId }), signed);
+  yield { mistake: "permit-domain", instead: "the domain of the token", digest: ofToken };
+  const withVersion = digestUnder(separatorWithVersion(chainId), signed);
+  yield { mistake: "permit-domain", instead: 'a domain with version "1"', digest: withVersion };
+
+  const proxies = [exactProxyAddress, uptoProxyAddress];
+  const spenders = [...proxies, permit.to, permit2Address].filter((one) => !sameAddress(one, permit.spender));
+  for (const spender of spenders) {
+    const digest = digestUnder(separator, permitHash({ ...permit, spender }));
+    yield { mistake: "permit-spender", instead: `the spender ${spender}`, digest };
+  }
+
+  const typehash = permitTypehashes.primary[kind];
+  const without = digestUnder(separator, keccak256(`${plainTypehash}${wordsOf(permit)}`));
+  yield { mistake: "permit-witness", instead: "a permit without a witness", digest: without };
+  for (const { type, words } of otherWitnesses(permit)) {
+    const hash = keccak256(`${keccak256Text(type)}${words}`);
+    const digest = digestUnder(separator, permitHashOf(permit, keccak256Text(primaryType(type)), hash));
+    yield { mistake: "permit-witness", instead: `a witness of type ${type}`, digest };
+  }
+  // Deadline and nonce have the same type, so that a wallet signs them in either order.
+  const { nonce, deadline, spender } = permit;
+  const swapped = `${permittedHash(permit).slice(2)}${addressWord(spender)}${uintWord(deadline)}${uintWord(nonce)}`;
+  const digest = digestUnder(separator, keccak256(`${typehash}${swapped}${witnessHash(permit).slice(2)}`));
+  yield { mistake: "permit-witness", instead: "nonce and deadline in each other's place", digest };
+}
+
+/** A permit that lets the spender send it anywhere: the proxies of x402 take none. */
+const plainTypehash = keccak256Text(
+  "PermitTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline)TokenPermissions(address token,uint256 amount)",
+);
+
+/** Witnesses that other versions of x402 had, or that have the members in another order. */
+function otherWitnesses({ to, facilitator, validAfter }: Permit): readonly { type: string; words: string }[] {
+  const [payee, after] = [addressWord(to), uintWord(validAfter)];
+  if (facilitator === undefined) {
+    return [
+      { type: "Witness(uint256 validAfter,address to)", words: `${after}${payee}` },
+      {
+        type: "Witness(address to,uint256 validAfter,bytes extra)",
+        words: `${payee}${after}${keccak256("0x").slice(2)}`,
+      },
+    ];
+  }
+  const by = addressWord(facilitator);
+  return [
+    { type: "Witness(address facilitator,address to,uint256 validAfter)", words: `${by}${payee}${after}` },
+    { type: "Witness(address to,uint256 validAfter,address facilitator)", words: `${payee}${after}${by}` },
+    { type: "Witness(address to,uint256 validAfter)", words: `${payee}${after}` },
+  ];
+}
+
+const versionedDomain = keccak256Text(
+  "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)",
+);
+
+function separatorWithVersion(chainId: number): Hex {
+  const names = `${keccak256Text("Permit2").slice(2)}${keccak256Text("1").slice(2)}`;
+  return keccak256(`${versionedDomain}${names}${uintWord(BigInt(chainId))}${addressWord(permit2Address)}`);
+}

@@ -1,0 +1,281 @@
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
+import { withHighS } from "../../../src/fixtures/cases/payment-spec.ts";
+import type { Hex } from "../../../src/protocol/hex.ts";
+import type { JsonResponse } from "../../../src/util/http-client.ts";
+import type { Running } from "../../support/composition.ts";
+import { composeRecovery, type RecoveryScene, takingOf, value } from "../../support/recovery-scene.ts";
+import type { Body } from "../../support/service.ts";
+import { killServiceProcesses, startServiceProcess } from "../../support/service-process.ts";
+
+/*
+ * Payments by Permit2, of schemes “exact” and “upto”, through the facilitator contract and straight to the merchant.
+ */
+
+let scene: RecoveryScene;
+beforeAll(async () => {
+  scene = await composeRecovery();
+});
+afterAll(async () => {
+  killServiceProcesses();
+  await scene.close();
+});
+let strandedBefore = 0n;
+beforeEach(async () => {
+  await scene.openDirectory();
+  strandedBefore = await scene.stranded();
+});
+afterEach(() => scene.clear());
+
+type Answer = {
+  success: boolean;
+  errorReason?: string;
+  errorMessage?: string;
+  transaction: Hex;
+  amount?: string;
+};
+const start = (options: { settleWaitMs?: number } = {}) => scene.startService(options);
+const answerOf = ({ body }: JsonResponse) => body as Answer;
+const settle = async (running: Running, body: Body) => answerOf(await scene.post(running, "settle", body));
+const verify = async (running: Running, body: Body) => (await scene.post(running, "verify", body)).body;
+const used = { success: false, errorReason: "invalid_transaction_state", transaction: "" };
+const paid = () => scene.balanceOf(scene.recipient());
+const mined = (transaction: Hex) =>
+  createLocalRpc(scene.chain.rpcUrl).request("eth_getTransactionReceipt", transaction);
+const hash = expect.stringMatching(/^0x[0-9a-f]{64}$/);
+
+/** Long enough for several rounds over all failures. */
+const severalRounds = () => sleep(1_200);
+
+describe.each(["through the contract", "straight to the merchant"] as const)("a payment %s", (route) => {
+  const sign = () =>
+    scene.signPermit("funded", route === "straight to the merchant" ? { payTo: scene.recipient() } : {});
+
+  test("is verified and settled once, and a repeat is told so", async () => {
+    const running = await start();
+    const body = await sign();
+    expect(await verify(running, body)).toMatchObject({ isValid: true });
+    const { success, transaction, amount } = await settle(running, body);
+    expect({ success, transaction, amount }).toEqual({ success: true, transaction: hash, amount: undefined });
+    expect(await mined(transaction)).toMatchObject({ status: "0x1" });
+    expect(await settle(running, body)).toMatchObject(used);
+    expect(await verify(running, body)).toMatchObject({ isValid: false });
+    expect(await scene.settlement(running, body)).toMatchObject({ state: "settled", transaction });
+    expect(await paid()).toBe(value);
+    expect(await scene.stranded()).toBe(strandedBefore);
+  });
+
+  test("shares transactions with others of its kind", async () => {
+    const running = await start({ settleWaitMs: 20_000 });
+    const before = await scene.operatorTransactions();
+    const release = await scene.holdMining();
+    const first = await scene.settleInPool(running, await sign());
+    const bodies = await Promise.all(Array.from({ length: 12 }, sign));
+    const answers = bodies.map((body) => settle(running, body));
+    await scene.untilInPool(2);
+    await release();
+    for (const answer of [answerOf(await first.answer), ...(await Promise.all(answers))]) {
+      expect(answer).toMatchObject({ success: true, transaction: hash });
+    }
+    expect((await scene.operatorTransactions()) - before).toBeLessThan(8);
+    expect(await paid()).toBe(13n * value);
+  });
+
+  test("that somebody else submits first is the success it is", async () => {
+    const running = await start();
+    const body = await sign();
+    const release = await scene.holdMining();
+    const { answer } = await scene.settleInPool(running, body);
+    const theirs = await scene.sendAhead(scene.submission(body));
+    await release();
+    const stopMining = scene.mineSteadily();
+    const { success, transaction } = answerOf(await answer);
+    stopMining();
+    expect(success).toBe(true);
+    if (route === "straight to the merchant") expect(transaction).toBe(theirs);
+    else expect(await scene.settlement(running, body)).toMatchObject({ state: "recovered", transaction });
+    expect(await paid()).toBe(value);
+    expect(await scene.stranded()).toBe(strandedBefore);
+  });
+
+  test("whose payer cancels its nonce in time has paid nothing", async () => {
+    const running = await start();
+    const body = await sign();
+    const answer = await scene.settleBehind(running, body, await scene.cancellation(body));
+    expect(answerOf(answer)).toMatchObject(used);
+    await severalRounds();
+    expect(await scene.settlement(running, body)).toMatchObject({ state: "failed" });
+    expect(await paid()).toBe(0n);
+  });
+
+  test("was used on chain before anybody asked for it here", async () => {
+    const running = await start();
+    const body = await sign();
+    await scene.mine(scene.submission(body));
+    expect(await verify(running, body)).toMatchObject({ isValid: false, situation: "used_on_chain" });
+    expect(await settle(running, body)).toMatchObject(used);
+  });
+});
+
+test("a signature that is written in another way pays nothing more", async () => {
+  const running = await start();
+  const body = await scene.signPermit("funded");
+  const { payload } = body.paymentPayload;
+  const twin = { ...body, paymentPayload: { ...body.paymentPayload, payload: { ...payload } } };
+  twin.paymentPayload.payload.signature = withHighS(payload.signature);
+  expect(await verify(running, twin)).toMatchObject({ invalidReason: "invalid_permit2_signature" });
+  expect(await settle(running, body)).toMatchObject({ success: true });
+  expect(await settle(running, twin)).toMatchObject({ success: false, situation: "settled_before" });
+  expect(await paid()).toBe(value);
+});
+
+test("one nonce pays once, by either scheme, and is none of EIP-3009", async () => {
+  const running = await start();
+  const nonce = BigInt(`0x${"a5".repeat(32)}`) ^ BigInt(Date.now());
+  const first = await scene.signPermit("funded", { nonce });
+  expect(await settle(running, first)).toMatchObject({ success: true });
+  for (const terms of [
+    { nonce, amount: 2n * value },
+    { nonce, max: value },
+  ]) {
+    const other = await scene.signPermit("funded", terms);
+    expect(scene.idOf(other)).toBe(scene.idOf(first));
+    expect(await settle(running, other)).toMatchObject(used);
+  }
+  const bytes: Hex = `0x${nonce.toString(16).padStart(64, "0")}`;
+  expect(await settle(running, await scene.sign("funded", { nonce: bytes }))).toMatchObject({
+    success: true,
+  });
+  expect(await paid()).toBe(2n * value);
+});
+
+test("a transfer that moves nothing is no success, whatever the receipt says", async () => {
+  const { request } = createLocalRpc(scene.chain.rpcUrl);
+  const running = await start({ settleWaitMs: 3_000 });
+  const body = await scene.signPermit("funded");
+  const release = await scene.holdMining();
+  const { answer } = await scene.settleInPool(running, body);
+  const { facilitatorContract } = scene.chain;
+  const code = await request("eth_getCode", facilitatorContract, "latest");
+  // Takes every call and does nothing.
+  await request("anvil_setCode", facilitatorContract, "0x00");
+  await release();
+  expect(await answer).toMatchObject({ status: 503, body: { errorReason: "settlement_pending" } });
+  await request("anvil_setCode", facilitatorContract, code);
+  expect(await paid()).toBe(0n);
+});
+
+describe("scheme upto", () => {
+  const max = 20_000n;
+  const sign = (amount: bigint) => scene.signPermit("funded", { max, amount });
+  const whole = (body: Body) => takingOf(body, max);
+
+  test("takes what settle asks for, once, and says how much", async () => {
+    const running = await start();
+    const body = await sign(1_858n);
+    expect(await verify(running, whole(body))).toMatchObject({ isValid: true });
+    expect(await settle(running, body)).toMatchObject({ success: true, transaction: hash, amount: "1858" });
+    expect(await paid()).toBe(1_858n);
+    for (const again of [body, whole(body)]) expect(await settle(running, again)).toMatchObject(used);
+    expect(await verify(running, whole(body))).toMatchObject({ isValid: false });
+    expect(await scene.settlement(running, body)).toMatchObject({ state: "settled", value: "1858" });
+  });
+
+  test("takes nothing without a transaction, and then nothing any more", async () => {
+    const running = await start();
+    const before = await scene.operatorTransactions();
+    const body = await sign(0n);
+    expect(await settle(running, body)).toMatchObject({ success: true, transaction: "", amount: "0" });
+    expect(await settle(running, whole(body))).toMatchObject({ success: false, situation: "settled_before" });
+    expect(await verify(running, whole(body))).toMatchObject({ isValid: false });
+    expect(await scene.settlement(running, body)).toMatchObject({ state: "settled", transaction: "" });
+    expect(await scene.operatorTransactions()).toBe(before);
+    expect(await paid()).toBe(0n);
+  });
+
+  test("takes no more than the payer allowed", async () => {
+    const running = await start();
+    expect(await settle(running, await sign(max + 1n))).toMatchObject({
+      ...{ success: false, errorReason: "invalid_upto_evm_payload_settlement_exceeds_amount" },
+    });
+    expect(await paid()).toBe(0n);
+  });
+
+  test("asked for two amounts at once takes the first, and one request hears of it", async () => {
+    const running = await start({ settleWaitMs: 20_000 });
+    const body = await sign(1_000n);
+    const release = await scene.holdMining();
+    const { answer } = await scene.settleInPool(running, body);
+    const other = scene.post(running, "settle", takingOf(body, 2_000n));
+    await sleep(200);
+    await release();
+    const answers = [await answer, await other].map(answerOf);
+    expect(answers.filter(({ success }) => success)).toMatchObject([{ amount: "1000" }]);
+    expect(await paid()).toBe(1_000n);
+  });
+
+  test("whose answer was too late gives the first amount to whoever asks again, for whatever amount", async () => {
+    const running = await start({ settleWaitMs: 1_000 });
+    const body = await sign(1_000n);
+    const release = await scene.holdMining();
+    const { answer } = await scene.settleInPool(running, body);
+    expect(await answer).toMatchObject({ status: 503, body: { errorReason: "settlement_pending" } });
+    await release();
+    await scene.untilState(running, body, "settled");
+    expect(await settle(running, takingOf(body, 1_500n))).toMatchObject({ success: true, amount: "1000" });
+    expect(await settle(running, body)).toMatchObject(used);
+    expect(await paid()).toBe(1_000n);
+  });
+
+  test("is verified as long as what the payer has holds all that was verified", async () => {
+    const running = await start();
+    const half = { max: (await scene.balanceOf(payerAddress())) / 2n, amount: 1n };
+    const bodies = [];
+    for (let index = 0; index < 3; index++) bodies.push(await scene.signPermit("funded", half));
+    const verdicts = [];
+    for (const body of bodies) verdicts.push(await verify(running, takingOf(body, half.max)));
+    expect(verdicts).toMatchObject([
+      ...[{ isValid: true }, { isValid: true }],
+      { isValid: false, invalidReason: "permit2_insufficient_balance", situation: "balance_taken_up" },
+    ]);
+    expect(await settle(running, bodies[0])).toMatchObject({ success: true, amount: "1" });
+    expect(await verify(running, takingOf(bodies[2], half.max - 1n))).toMatchObject({ isValid: false });
+    const smaller = { ...half, max: half.max - 1n };
+    const last = await scene.signPermit("funded", smaller);
+    expect(await verify(running, takingOf(last, smaller.max))).toMatchObject({ isValid: true });
+  });
+});
+
+function payerAddress(): Hex {
+  return "0x652026B65e32ffC7487F89D68D208977789a04d3";
+}
+
+describe.each(["claimed, not broadcast", "broadcast, not watched", "mined, not recorded"] as const)(
+  "killed when %s",
+  (dieAt) => {
+    test.each(["exact", "upto"] as const)(
+      "the next process answers a payment of scheme %s as the chain shows, and the payer is charged once",
+      async (scheme) => {
+        const before = await scene.recipientBalance();
+        const terms = scheme === "upto" ? { max: 20_000n, amount: 1_000n } : {};
+        const body = await scene.signPermit("funded", terms);
+        const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt });
+        const died = once(first.child, "exit");
+        await first.settle(body).catch(() => undefined);
+        expect((await died)[1]).toBe("SIGKILL");
+        const second = await startServiceProcess(scene, scene.databaseUrl(), {});
+        let answer = await second.settle(body);
+        while (answer.status !== 200) {
+          await sleep(100);
+          answer = await second.settle(body);
+        }
+        expect(answer.body).toMatchObject({ success: true, transaction: hash });
+        if (scheme === "upto") expect(answer.body).toMatchObject({ amount: "1000" });
+        expect((await scene.recipientBalance()) - before).toBe(scheme === "upto" ? 1_000n : value);
+        await second.stop();
+      },
+    );
+  },
+);
