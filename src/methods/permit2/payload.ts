@@ -122,6 +122,18 @@ export function writePermitPayload(permit: Permit, signature: Hex): object {
   };
 }
 
+/** `paymentPayload.payload` that a payer could make for an offer. */
+export function permitPayloadFor({ scheme, asset }: { scheme?: unknown; asset?: unknown }): object {
+  const account: Address = `0x${"01".repeat(20)}`;
+  const isUpto = scheme === "upto";
+  const permit: Permit = {
+    ...{ from: account, token: isAddress(asset) ? asset : account, amount: 1n, nonce: 1n, deadline: 1n },
+    ...{ spender: isUpto ? uptoProxyAddress : exactProxyAddress, to: account, validAfter: 0n },
+    ...(isUpto && { facilitator: account }),
+  };
+  return writePermitPayload(permit, "0x");
+}
+
 /** A change of a request that the signature of its permit does not cover. */
 export const permitChange = {
   "paymentPayload.payload.permit2Authorization.witness.validAfter": "1",
