@@ -41,6 +41,8 @@ export type WayPayment = {
   readonly way: Way;
   /** Of the settle call. */
   readonly body: Body;
+  /** Of the verify call: the same, except where less than the maximum is settled. */
+  readonly verifyBody: Body;
   readonly payer: Address;
   /** What is to reach the recipient, in the asset's smallest unit. */
   readonly due: bigint;
@@ -79,7 +81,7 @@ export async function signInWay(
   const due = way.takes === "nothing" ? 0n : value;
   const payTo = way.straight ? recipient : contract;
   const running = { chainId, caip2, rpcUrl, asset, facilitatorContract: contract, payTo };
-  const { settleRequest, payment } = await signPayment(
+  const { request, settleRequest, payment } = await signPayment(
     { networks: { [name]: running } },
     {
       ...{ network: name, method: way.method, payTo, amount: due },
@@ -91,7 +93,7 @@ export async function signInWay(
   );
   const { nonceSpace, nonce } = payment;
   const id = settlementId(chainId, nonceSpace, payment.payer, nonce);
-  return { way, body: settleRequest, payer: payment.payer, due, id };
+  return { way, body: settleRequest, verifyBody: request, payer: payment.payer, due, id };
 }
 
 /** Has an account without code approve Permit2 for all that it will ever have of the token. */

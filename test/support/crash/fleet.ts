@@ -1,5 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Hex } from "../../../src/protocol/hex.ts";
+import type { Operation } from "../../../src/protocol/problems.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import { type Balancer, startBalancer } from "../balancer.ts";
@@ -16,7 +17,7 @@ export type Fleet = {
   origin: string;
   /** Replaces an instance. The new one starts before the old one ends by SIGTERM, or after it was killed. */
   replace(index: number, how: "SIGTERM" | "SIGKILL"): Promise<void>;
-  /** Signs a payment in one of the ways, pays until there is a verdict, and remembers it. */
+  /** Signs a payment in one of the ways, has it verified, settles it until there is a verdict, and remembers that. */
   pay(way: Way): Promise<void>;
   /** From now on every payment has to be decided within a minute. */
   troubleIsOver(): void;
@@ -49,10 +50,10 @@ export async function startFleet(
   const since = Number((await chain.node.request("eth_blockNumber")) as Hex);
   let overAt = Number.POSITIVE_INFINITY;
 
-  async function settleOnce(body: unknown): Promise<JsonResponse | undefined> {
+  async function ask(operation: Operation, body: unknown): Promise<JsonResponse | undefined> {
     const headers = { authorization: apiKey };
     // A proxy's own answer is not JSON.
-    return requestJson(`${balancer.origin}/v1/settle`, { method: "POST", headers, body }).catch(
+    return requestJson(`${balancer.origin}/v1/${operation}`, { method: "POST", headers, body }).catch(
       () => undefined,
     );
   }
@@ -82,14 +83,17 @@ export async function startFleet(
     async pay(way) {
       // Each payment has its own value, by which its transfer is known.
       const value = leastValue + BigInt(signed++);
-      const { body, payer, due, id } = await signInWay(way, { chain, value });
+      const { body, verifyBody, payer, due, id } = await signInWay(way, { chain, value });
       const answered: Answered = {
         ...{ payer, value: due, straight: way.straight, recipient: harnessAccounts.recipient.address },
         ...{ successes: [], refusals: [], saidToBeSettled: false },
       };
       payments.push({ id, answered });
+      const verdict = await ask("verify", verifyBody);
+      const { isValid, invalidMessage } = Object(verdict?.body);
+      if (verdict?.status === 200 && isValid !== true) answered.refusals.push(`verify: ${invalidMessage}`);
       for (;;) {
-        const { status, body: told } = (await settleOnce(body)) ?? {};
+        const { status, body: told } = (await ask("settle", body)) ?? {};
         const { success, transaction, errorMessage } = Object(told);
         if (status === 200) {
           if (success === true) answered.successes.push(transaction);
