@@ -1,4 +1,3 @@
-import { createPermit2ApprovalTx } from "@x402/evm";
 import { type Payer, signPayment } from "../../src/harness/control/pay.ts";
 import type { HarnessChain } from "../../src/harness/setup/chain.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
@@ -94,16 +93,4 @@ export async function signInWay(
   const { nonceSpace, nonce } = payment;
   const id = settlementId(chainId, nonceSpace, payment.payer, nonce);
   return { way, body: settleRequest, verifyBody: request, payer: payment.payer, due, id };
-}
-
-/** Has an account without code approve Permit2 for all that it will ever have of the token. */
-export async function approvePermit2(
-  { node, asset, setBalance }: HarnessChain,
-  from: Address,
-): Promise<void> {
-  await node.request("anvil_impersonateAccount", from);
-  await setBalance(from, 10n ** 18n);
-  await node.request("eth_sendTransaction", { from, ...createPermit2ApprovalTx(asset.address) });
-  await node.request("evm_mine");
-  await node.request("anvil_stopImpersonatingAccount", from);
 }

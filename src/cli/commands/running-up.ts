@@ -123,6 +123,30 @@ export const fund = defineCommand({
   },
 });
 
+export const approve = defineCommand({
+  options: {
+    ...networkOptions,
+    account: requiredAddress("the account that pays"),
+    amount: option(
+      "UNITS",
+      "how much Permit2 may take, in the asset's smallest unit (default: all); 0: nothing",
+      {
+        read: readAmount,
+        example: "1000000",
+      },
+    ),
+    url: urlOption,
+  },
+
+  async run({ network, account, amount, url }, { print }) {
+    const { asset } = requireRunning(await findHarness(url), network);
+    await createControlClient(url).approve(network, account, amount ?? 2n ** 256n - 1n);
+    const most = amount === undefined ? "all tokens" : formatAmount(amount, unitsOf(asset));
+    print(`Permit2 may take ${most} of ${account} on ${network}.`);
+    return 0;
+  },
+});
+
 export const advanceTime = defineCommand({
   options: {
     ...networkOptions,

@@ -7,7 +7,7 @@ import { requestJson } from "../../../src/util/http-client.ts";
 import { accountOf, keyOf } from "../key-accounts.ts";
 import type { Random } from "../random.ts";
 import type { Body } from "../service.ts";
-import { allWays, approvePermit2, signInWay } from "../ways.ts";
+import { allWays, signInWay } from "../ways.ts";
 import type { AnsweredPayment } from "./judge-payments.ts";
 
 /** An organization of the operator. */
@@ -38,7 +38,7 @@ export async function fundPayers(chain: HarnessChain): Promise<void> {
   for (const name of plainPayers) {
     const { address } = accountOf(name);
     await chain.fund(address, 10n ** 12n);
-    await approvePermit2(chain, address);
+    await chain.approvePermit2(address, 10n ** 12n);
   }
 }
 
