@@ -1,5 +1,11 @@
 import { longestAdvanceSeconds } from "../../config/serve-config.ts";
-import { readAmount, readNetwork, readOneOf, readWholeNumber } from "../../config/values.ts";
+import {
+  readAmount,
+  readAmountOrZero,
+  readNetwork,
+  readOneOf,
+  readWholeNumber,
+} from "../../config/values.ts";
 import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
 import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
@@ -43,7 +49,7 @@ export const pay = defineCommand({
       default: "funded",
     }),
     amount: option("UNITS", "how much, in the asset's smallest unit (1 USDC is 1000000)", {
-      read: readAmount,
+      read: readAmountOrZero,
       example: "10000",
       default: `${sampleAmount}`,
     }),
@@ -131,7 +137,7 @@ export const approve = defineCommand({
       "UNITS",
       "how much Permit2 may take, in the asset's smallest unit (default: all); 0: nothing",
       {
-        read: readAmount,
+        read: readAmountOrZero,
         example: "1000000",
       },
     ),
