@@ -23,6 +23,7 @@ export function readServedNetworks(
   const maxValiditySeconds = BigInt(reader.read("MAX_VALIDITY_SECONDS"));
   const allowZeroValue = reader.read("ALLOW_ZERO_VALUE");
   const payTo = reader.read("PAY_TO");
+  const gasSponsoring = reader.read("GAS_SPONSORING");
 
   const served = reader.networks.all.filter(({ name }) => reader.isSet(rpcVariableOf(name)));
   if (served.length === 0) {
@@ -65,6 +66,7 @@ export function readServedNetworks(
         gasHorizonPayments,
         maxValiditySeconds,
         allowZeroValue,
+        gasSponsoring,
       },
     ];
   });

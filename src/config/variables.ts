@@ -1,3 +1,4 @@
+import { gasSponsorings } from "../protocol/checks.ts";
 import {
   type BuiltInNetworkName,
   type NetworkName,
@@ -238,6 +239,14 @@ export const variables = {
     read: readOneOf(payToPolicies),
     default: "contract",
     example: "recipients",
+    usedBy: ["serve"],
+  },
+  GAS_SPONSORING: {
+    summary:
+      "which approvals of Permit2 are submitted for payers who have no gas, by the names of the extensions of x402, separated by commas: `eip2612GasSponsoring`, which costs the operator some 40,000 gas more for such a payment",
+    read: readList("extension", readOneOf(gasSponsorings)),
+    unset: "none: payers approve Permit2 themselves",
+    example: "eip2612GasSponsoring",
     usedBy: ["serve"],
   },
   ALLOW_ZERO_VALUE: {

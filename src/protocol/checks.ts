@@ -25,7 +25,17 @@ export type ServedNetwork = {
   maxValiditySeconds?: bigint;
   /** Whether payments of 0 are settled; they are refused by default. */
   allowZeroValue?: boolean;
+  /** Which approvals of Permit2 are submitted for payers, who have no gas of their own; none by default. */
+  gasSponsoring?: readonly GasSponsoring[] | undefined;
 };
+
+/**
+ * Extensions of x402 by which an approval of Permit2 comes with the payment, so that the payer needs no gas: signed for the token
+ * (EIP-2612), and settled in the payment's own transaction.
+ */
+export const gasSponsorings = ["eip2612GasSponsoring"] as const;
+
+export type GasSponsoring = (typeof gasSponsorings)[number];
 
 /** What a way to pay wants of a payment beside what all do. */
 export type MethodTerms = {

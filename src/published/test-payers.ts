@@ -122,8 +122,16 @@ export const testPayers = {
 
 export type TestPayerName = keyof typeof testPayers;
 
+/** The test payer at an address; undefined for every other account. */
+export function testPayerAt(address: string): { name: string; payer: TestPayer } | undefined {
+  const wanted = address.toLowerCase();
+  for (const [name, payer] of Object.entries(testPayers)) {
+    if (payer.address.toLowerCase() === wanted) return { name, payer };
+  }
+  return undefined;
+}
+
 /** The name of the test payer at an address; undefined for every other account. */
 export function nameOfTestPayer(address: string): string | undefined {
-  const wanted = address.toLowerCase();
-  return Object.entries(testPayers).find(([, payer]) => payer.address.toLowerCase() === wanted)?.[0];
+  return testPayerAt(address)?.name;
 }

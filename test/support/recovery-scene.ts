@@ -8,6 +8,7 @@ import type { NetworkConfig } from "../../src/config/serve-config.ts";
 import { mockPermit2Abi } from "../../src/contracts/mockPermit2.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
+import { askNode } from "../../src/harness/control/ask-chain.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";
 import { openDatabase, openMigrated } from "../../src/ledger/database/open-database.ts";
 import type { Recovery } from "../../src/ledger/recoveries.ts";
@@ -18,14 +19,17 @@ import {
 } from "../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { buildBody, buildPaymentRequest } from "../../src/methods/exact-eip3009/payload.ts";
 import { methodOf } from "../../src/methods/methods.ts";
+import { askNextApproval } from "../../src/methods/on-chain/payer-state.ts";
+import { approvalExtension, approvalOf } from "../../src/methods/permit2/approval.ts";
 import { encodeProxySettle } from "../../src/methods/permit2/on-chain/calldata.ts";
 import { bitOf } from "../../src/methods/permit2/on-chain/state.ts";
 import { permitOf, permitPayment } from "../../src/methods/permit2/payload.ts";
 import { type Permit, permit2Address } from "../../src/methods/permit2/permit.ts";
+import { type ApprovalTerms, signApproval } from "../../src/methods/permit2/sign-permit.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
-import { signAs, signPermitAs } from "../../src/published/sign-as.ts";
+import { createPayerSigner, signAs, signPermitAs } from "../../src/published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../src/published/test-payers.ts";
 import type { Service } from "../../src/service/service.ts";
 import { type Composition, compose, type Running } from "./composition.ts";
@@ -68,8 +72,12 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
     terms?: Partial<Pick<Permit, "to" | "token" | "nonce" | "deadline" | "amount">> & {
       payTo?: Address;
       max?: bigint;
+      /** An approval that is sent along, with the members that are given. */
+      approval?: Partial<Omit<ApprovalTerms, "asset" | "chainId">>;
     },
   ): Promise<Body>;
+  /** The call by which anybody can submit the approval that comes with a payment. */
+  approvalOf(body: Body): Call;
   idOf(body: Body): Hex;
   /** Settles, and waits until the transaction is in the node's pool; mining must be held. */
   settleInPool(running: Running, body: Body): Promise<{ answer: ReturnType<Composition["post"]> }>;
@@ -211,7 +219,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
 
     idOf: (body) => parseBody(body).settlementId,
 
-    async signPermit(payer, { payTo = facilitatorContract, max, amount = value, ...terms } = {}) {
+    async signPermit(payer, { payTo = facilitatorContract, max, amount = value, approval, ...terms } = {}) {
       const signed = permitPayment(
         await signPermitAs(payer, {
           ...{ chainId: network.chainId, token: asset.address, amount: max ?? amount, to: payTo },
@@ -224,8 +232,26 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       const extra = method.extra({ name: network.name, facilitatorContract, assets: [asset] }) ?? {};
       const parts = { ...{ x402Version: 2 as const, network, asset, payTo, scheme: method.scheme, extra } };
       const resource = "https://merchant.example/resource";
-      const body = buildBody({ ...parts, resource, amount: max ?? amount }, method.write(signed));
+      const extensions = approval && {
+        [approvalExtension]: {
+          info: await signApproval(createPayerSigner(testPayers[payer].privateKey), {
+            ...{ asset, chainId: network.chainId, from: signed.payer, amount: signed.limit },
+            ...{ nonce: await askNextApproval(askNode(chain.rpcUrl), signed), deadline: signed.window.last },
+            ...approval,
+          }),
+        },
+      };
+      const body = buildBody({ ...parts, resource, amount: max ?? amount }, method.write(signed), extensions);
       return takingOf(body, amount);
+    },
+
+    approvalOf(body) {
+      const approval = approvalOf(parseBody(body).payment);
+      if (typeof approval !== "object") throw new Error("no approval comes with this payment");
+      const { from, spender, amount, deadline, signature } = approval;
+      const args = [from, spender, amount, deadline, signature] as const;
+      const data = encodeFunctionData({ abi: mockUsdcAbi, functionName: "permit", args });
+      return { from: strangers, to: asset.address, data };
     },
 
     async settleInPool(running, body) {

@@ -9,6 +9,7 @@ import type { LedgerTables } from "../../ledger/rows.ts";
 import type { Resend } from "../../observe/studio/payment-routes.ts";
 import { createTimeline, type Timeline } from "../../observe/timeline/timeline.ts";
 import { openTracing } from "../../observe/tracing/open-tracing.ts";
+import { gasSponsorings } from "../../protocol/checks.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { localOrganization } from "../../published/test-keys.ts";
@@ -317,6 +318,7 @@ function configure(
     blockTimeMs: 1_000,
     facilitatorContract,
     payTo,
+    gasSponsoring: gasSponsorings,
     rpcUrls: [rpcUrl],
     assets: [asset],
     confirmations: 1,

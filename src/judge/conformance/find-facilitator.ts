@@ -9,8 +9,11 @@ import {
   type FixtureNetwork,
   type ScenarioEnvironment,
 } from "../../fixtures/engine/scenario-environment.ts";
+import { askNode } from "../../harness/control/ask-chain.ts";
 import type { HarnessDescription, RunningNetwork } from "../../harness/control/description.ts";
 import { askHarness } from "../../harness/control/find-harness.ts";
+import { askNextApproval } from "../../methods/on-chain/payer-state.ts";
+import { type GasSponsoring, gasSponsorings } from "../../protocol/checks.ts";
 import { type Address, addressWord, type Hex, readQuantity, sameAddress } from "../../protocol/hex.ts";
 import {
   builtInNetworks,
@@ -85,6 +88,7 @@ const supportedSchema = z.object({
         .catch(undefined),
     }),
   ),
+  extensions: z.array(z.string()).optional().catch(undefined),
   signers: z.record(z.string(), z.array(z.string())).optional().catch(undefined),
 });
 
@@ -101,7 +105,7 @@ const answersWithinMs = 10_000;
  */
 export async function findFacilitator(options: FacilitatorOptions): Promise<FoundFacilitator> {
   const { baseUrl, payerKey } = options;
-  const { listed, uptos, prefix, isPublished, policy } = await readSupported(baseUrl);
+  const { listed, uptos, prefix, isPublished, policy, gasSponsoring } = await readSupported(baseUrl);
   const isKit = isPublished && (options.apiKey ?? testKeys.local.apiKey) === testKeys.local.apiKey;
   const apiKey = options.apiKey ?? (isKit ? testKeys.local.apiKey : undefined);
   const { auth = apiKey === undefined ? "none" : "bare", authHeader = "authorization" } = options;
@@ -124,7 +128,9 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
       },
     );
   }
-  const networks = names.map((one) => describe(one, options, { isKit, harness, known, policy }));
+  const networks = names.map((one) =>
+    describe(one, options, { isKit, harness, known, policy, gasSponsoring }),
+  );
   const [first, ...others] = networks;
   const network = networks.find((one) => one.name === name);
   if (first === undefined || network === undefined) throw new Error(`${name} is missing`);
@@ -152,6 +158,10 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
         : { ...testKeys, local: { apiKey: apiKey ?? "none", organizationId: testKeys.local.organizationId } },
       ...(!isKit && { payers: { funded: accountOf(payerKey), empty: accountOf(undefined) } }),
       now: rpc === undefined ? await clockOf(baseUrl, isKit) : () => readHeadTime(rpc, name),
+      ...(running !== undefined && {
+        nextApproval: (payer: Address) =>
+          askNextApproval(askNode(running.rpcUrl), { asset: running.asset.address, payer }),
+      }),
       run: randomUUID(),
     },
   };
@@ -177,6 +187,7 @@ type SupportedAnswer = {
   isPublished: boolean;
   /** Where it lets payments go, if it is of this kit. */
   policy: PayToPolicy;
+  gasSponsoring: readonly GasSponsoring[];
 };
 
 /** Looks below `/v1` first, then at the root. */
@@ -186,13 +197,14 @@ async function readSupported(baseUrl: string): Promise<SupportedAnswer> {
     const answer = await ask(baseUrl, `${prefix}/supported`);
     const read = supportedSchema.safeParse(answer.kind === "json" ? answer.body : undefined);
     if (answer.kind === "json" && answer.status === 200 && read.success) {
-      const { kinds, signers = {} } = read.data;
+      const { kinds, extensions = [], signers = {} } = read.data;
       const published = harnessAccounts.operator.address;
       return {
         prefix,
         isPublished: Object.values(signers)
           .flat()
           .some((signer) => sameAddress(signer, published)),
+        gasSponsoring: gasSponsorings.filter((name) => extensions.includes(name)),
         policy: kinds.find(({ extra }) => extra?.payTo !== undefined)?.extra?.payTo ?? "contract",
         uptos: kinds.flatMap(({ scheme, network, extra }) =>
           scheme === "upto" && extra?.facilitatorAddress !== undefined
@@ -233,12 +245,13 @@ type Found = {
   harness: HarnessDescription | undefined;
   known: NetworkRegistry;
   policy: PayToPolicy;
+  gasSponsoring: readonly GasSponsoring[];
 };
 
 function describe(
   name: NetworkName,
   { payTo }: FacilitatorOptions,
-  { isKit, harness, known: all, policy }: Found,
+  { isKit, harness, known: all, policy, gasSponsoring }: Found,
 ): FixtureNetwork {
   const network = all.named(name);
   if (network === undefined) throw new Error(`${name} is no network`);
@@ -255,6 +268,7 @@ function describe(
   }
   return {
     ...{ ...network, facilitatorContract, assets: [running?.asset ?? network.usdc] },
+    gasSponsoring,
     // That of others is where payments go, whatever it is.
     ...(isKit && { payTo: policy }),
   };

@@ -47,12 +47,16 @@ const balancePollMs = 50;
  * organization's gas budget does not cover it; in both cases nothing was signed.
  */
 export async function claimPayment(claimant: Claimant, options: ClaimOptions): Promise<Invalid | undefined> {
-  const { payment, identifier, chain, relayer, signature, caller, recipient, checked } = claimant;
+  const { payment, chain, relayer, signature, caller, recipient, checked } = claimant;
   const { signed, words, network } = payment;
   const { now, deadline, signal, gasBudget, turn, ways } = options;
   const settling = ways.settlingOf(signed.method);
   const { amount } = payment;
-  const call: SettleCall = { payment: { ...signed, signature }, recipient, id: payment.id, amount };
+  const asked: SettleCall = { payment: { ...signed, signature }, recipient, id: payment.id, amount };
+  const prepared = (await settling.prepare?.(chain, asked)) ?? asked;
+  if ("reason" in prepared) return checked("simulationSucceeds", prepared);
+  // Not narrowed in the functions below otherwise.
+  const call: SettleCall = prepared;
   const transaction = settling.transaction([call], network);
   const effect = settling.effect?.(call, network);
   let takenUp: Invalid | undefined;
@@ -75,7 +79,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
       payer: signed.payer,
       asset: signed.asset,
       withFunds: true,
-      bounds: settling.bounds?.(signed),
+      bounds: settling.bounds?.(call.payment),
       effect,
       id: payment.id,
     });
@@ -97,7 +101,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
 
     const submission: Submission = {
       claim: {
-        ...claimOf({ payment, identifier, caller, recipient, signature }, payerCode),
+        ...claimOf({ ...claimant, payment: { ...payment, signed: call.payment } }, payerCode),
         balance: funds.payer,
         balanceBlock: head.number,
       },

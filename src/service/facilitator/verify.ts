@@ -88,21 +88,23 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
 
     const { signed, network } = payment;
     const settling = ways.settlingOf(signed.method);
-    const call: SettleCall = {
+    const asked: SettleCall = {
       payment: { ...signed, signature: proven.signature },
       recipient: payeeFor(caller, payment) ?? signed.payer,
       id: payment.id,
     };
-    const transaction = settling.transaction([call], network);
-    const effect = settling.effect?.(call, network);
     return withOperator(lanes, async ({ chain }) => {
+      const call = (await settling.prepare?.(chain, asked)) ?? asked;
+      if ("reason" in call) return checked("simulationSucceeds", call);
+      const transaction = settling.transaction([call], network);
+      const effect = settling.effect?.(call, network);
       const limits = caller?.organization.limits[network.name];
       const { head, revert, funds, payerCode } = await chain.simulate(transaction, {
         payer: signed.payer,
         asset: signed.asset,
         // What is verified is counted against them.
         withFunds: payment.takesLess,
-        bounds: settling.bounds?.(signed),
+        bounds: settling.bounds?.(call.payment),
         withPayerCode: payment.takesLess || (limits?.refusePayersWithCode ?? false),
         effect,
         id: payment.id,

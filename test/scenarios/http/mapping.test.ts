@@ -91,7 +91,7 @@ const rows: Row[] = [
   {
     situation: "scheme of the payload not exact",
     change: (body, version) => {
-      accepted(body, version).scheme = "upto";
+      accepted(body, version).scheme = "stream";
     },
     verify: "unsupported_scheme",
     settleV1: "invalid_payload",
@@ -99,7 +99,7 @@ const rows: Row[] = [
   {
     situation: "scheme of the requirements not exact",
     change: (body) => {
-      body.paymentRequirements.scheme = "upto";
+      body.paymentRequirements.scheme = "stream";
     },
     verify: "unsupported_scheme",
     settleV1: "invalid_payment_requirements",

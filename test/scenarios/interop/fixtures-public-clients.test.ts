@@ -149,6 +149,12 @@ describe("who buys from a server of", () => {
       verify.v2.permit2_proxy_not_deployed | 402 {} | PAYMENT-REQUIRED: permit2_proxy_not_deployed | verify
       verify.v2.permit2_insufficient_balance | 402 {} | PAYMENT-REQUIRED: permit2_insufficient_balance | verify
       verify.v2.permit2_allowance_required | 412 {} | PAYMENT-REQUIRED: permit2_allowance_required | verify
+      verify.v2.invalid_eip2612_extension_format | 402 {} | PAYMENT-REQUIRED: invalid_eip2612_extension_format | verify
+      verify.v2.eip2612_from_mismatch | 402 {} | PAYMENT-REQUIRED: eip2612_from_mismatch | verify
+      verify.v2.eip2612_asset_mismatch | 402 {} | PAYMENT-REQUIRED: eip2612_asset_mismatch | verify
+      verify.v2.eip2612_spender_not_permit2 | 402 {} | PAYMENT-REQUIRED: eip2612_spender_not_permit2 | verify
+      verify.v2.permit2_2612_amount_mismatch | 402 {} | PAYMENT-REQUIRED: permit2_2612_amount_mismatch | verify
+      verify.v2.eip2612_deadline_expired | 402 {} | PAYMENT-REQUIRED: eip2612_deadline_expired | verify
       verify.v2.permit2_simulation_failed | 402 {} | PAYMENT-REQUIRED: permit2_simulation_failed | verify
       verify.v2.invalid_upto_evm_scheme | 402 {} | PAYMENT-REQUIRED: invalid_upto_evm_scheme | verify
       verify.v2.upto_facilitator_mismatch | 402 {} | PAYMENT-REQUIRED: upto_facilitator_mismatch | verify
@@ -197,6 +203,12 @@ describe("who buys from a server of", () => {
       settle.v2.permit2_proxy_not_deployed | 402 {} | receipt: permit2_proxy_not_deployed | verify, settle
       settle.v2.permit2_insufficient_balance | 402 {} | receipt: permit2_insufficient_balance | verify, settle
       settle.v2.permit2_allowance_required | 402 {} | receipt: permit2_allowance_required | verify, settle
+      settle.v2.invalid_eip2612_extension_format | 402 {} | receipt: invalid_eip2612_extension_format | verify, settle
+      settle.v2.eip2612_from_mismatch | 402 {} | receipt: eip2612_from_mismatch | verify, settle
+      settle.v2.eip2612_asset_mismatch | 402 {} | receipt: eip2612_asset_mismatch | verify, settle
+      settle.v2.eip2612_spender_not_permit2 | 402 {} | receipt: eip2612_spender_not_permit2 | verify, settle
+      settle.v2.permit2_2612_amount_mismatch | 402 {} | receipt: permit2_2612_amount_mismatch | verify, settle
+      settle.v2.eip2612_deadline_expired | 402 {} | receipt: eip2612_deadline_expired | verify, settle
       settle.v2.permit2_simulation_failed | 402 {} | receipt: permit2_simulation_failed | verify, settle
       settle.v2.invalid_upto_evm_scheme | 402 {} | receipt: invalid_upto_evm_scheme | verify, settle
       settle.v2.upto_facilitator_mismatch | 402 {} | receipt: upto_facilitator_mismatch | verify, settle
