@@ -1,6 +1,6 @@
 import type { Settlement } from "../../ledger/settlement.ts";
 import { UndeterminedError } from "../../util/errors.ts";
-import type { FollowUp } from "../relayer/recovery.ts";
+import type { FollowUp } from "../relayer/failure-follow-up.ts";
 import { whileUnderWay } from "./acquire-soon.ts";
 import type { FacilitatorContext, Waiting } from "./context.ts";
 import { refuseClosed } from "./earlier-use.ts";

@@ -15,7 +15,7 @@ import { fingerprintOf, goesStraight } from "../../protocol/signed-payment.ts";
 import { IdentifierReusedError, OperatorError, UndeterminedError } from "../../util/errors.ts";
 import { type Caller, refusedForCode } from "../organizations/organizations.ts";
 import { poll } from "../relayer/poll.ts";
-import type { Submission } from "../relayer/relayer.ts";
+import type { Submission } from "../relayer/submission-queue.ts";
 import type { Checked, Lane, Waiting } from "./context.ts";
 import type { Expense, GasBudget } from "./gas-budget.ts";
 import type { ProvenSignature, ReadPayment } from "./intake.ts";

@@ -13,7 +13,7 @@ import {
 } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { UndeterminedError } from "../../util/errors.ts";
-import type { FollowUp } from "../relayer/recovery.ts";
+import type { FollowUp } from "../relayer/failure-follow-up.ts";
 import type { FacilitatorContext } from "./context.ts";
 
 /** What is looked up of a request that is refused. */
