@@ -12,7 +12,7 @@ import { createLeases } from "./leases.ts";
 import type { Claims, Leases, Ledger, Outcomes } from "./ledger.ts";
 import { createOperatorChanges } from "./operator-changes.ts";
 import { createList, createOpenAttempts, createOpenForwards, createRecentSettles } from "./queries.ts";
-import { createFailures, createForwards } from "./recover-failures.ts";
+import { createFailureLooks, createFailureQueue, createForwards } from "./recover-failures.ts";
 import type { Recoveries } from "./recoveries.ts";
 import { createFillTxNonce, createRedrive, createReopenForwards, createReopenSettles } from "./reopen.ts";
 import { createRetryQueue } from "./retry-queue.ts";
@@ -118,7 +118,8 @@ function createAllLeases(
 
 function createRecoveries(db: Kysely<LedgerTables>, now: () => number): Recoveries {
   return {
-    ...createFailures(db, now),
+    ...createFailureLooks(db, now),
+    ...createFailureQueue(db, now),
     ...createForwards(db, now),
     openForwards: createOpenForwards(db),
     concludedForwards: createConcludedForwards(db),

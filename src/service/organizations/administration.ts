@@ -88,48 +88,7 @@ export function createAdministration(
       });
     },
 
-    setLimits: (organizationId, network, limits) =>
-      inTransaction(db, async (transaction) => {
-        await lockOrganization(transaction, organizationId);
-        const row = await transaction
-          .selectFrom("recipients")
-          .select(limitColumns)
-          .where("organization_id", "=", organizationId)
-          .where("network", "=", network)
-          .executeTakeFirst();
-        if (row === undefined) {
-          throw new KitError(`The organization ${organizationId} has no recipient on ${network}`, {
-            hints: ["Set one first: limits are of payments to it."],
-          });
-        }
-        const before = toLimits(row);
-        const {
-          minimumAmount = before.minimumAmount,
-          dailyGasBudget = before.dailyGasBudget,
-          refusePayersWithCode = before.refusePayersWithCode,
-        } = limits;
-        if ((minimumAmount ?? 0n) < 0n || (dailyGasBudget ?? 0n) < 0n) {
-          throw new KitError("A limit must not be negative");
-        }
-        const after = {
-          minimum_amount: minimumAmount?.toString() ?? null,
-          daily_gas_budget: dailyGasBudget?.toString() ?? null,
-          refuse_payers_with_code: refusePayersWithCode ? 1 : 0,
-        };
-        if (limitColumns.every((column) => after[column] === row[column])) return;
-        await transaction
-          .updateTable("recipients")
-          .set(after)
-          .where("organization_id", "=", organizationId)
-          .where("network", "=", network)
-          .execute();
-        await recordChange(transaction, author, organizationId, "limits set", {
-          network,
-          minimumAmount: after.minimum_amount,
-          dailyGasBudget: after.daily_gas_budget,
-          refusePayersWithCode,
-        });
-      }),
+    setLimits: createSetLimits(db, author),
 
     async listKeys(organizationId) {
       await requireOrganization(organizationId);
@@ -144,32 +103,89 @@ export function createAdministration(
       return rows.map((row) => toKeyRecord(row, time));
     },
 
-    revokeKey: (keyId) =>
-      inTransaction(db, async (transaction) => {
-        const revoked = await transaction
-          .updateTable("api_keys")
-          .set({ revoked_at: now() })
-          .where("id", "=", keyId)
-          .where("revoked_at", "is", null)
-          .returning("organization_id")
-          .executeTakeFirst();
-        if (revoked !== undefined) {
-          await recordChange(transaction, author, revoked.organization_id, "key revoked", { keyId });
-          return;
-        }
-        const known = await transaction
-          .selectFrom("api_keys")
-          .select("id")
-          .where("id", "=", keyId)
-          .executeTakeFirst();
-        if (known === undefined) throw noKey(keyId);
-      }),
+    revokeKey: createRevokeKey(db, author),
 
     async listChanges(organizationId) {
       await requireOrganization(organizationId);
       return readChanges(db, organizationId);
     },
   };
+}
+
+/** Makes {@link OrganizationAdministration.setLimits}. */
+function createSetLimits(
+  db: Kysely<OrganizationTables>,
+  author: Author,
+): OrganizationAdministration["setLimits"] {
+  return (organizationId, network, limits) =>
+    inTransaction(db, async (transaction) => {
+      await lockOrganization(transaction, organizationId);
+      const row = await transaction
+        .selectFrom("recipients")
+        .select(limitColumns)
+        .where("organization_id", "=", organizationId)
+        .where("network", "=", network)
+        .executeTakeFirst();
+      if (row === undefined) {
+        throw new KitError(`The organization ${organizationId} has no recipient on ${network}`, {
+          hints: ["Set one first: limits are of payments to it."],
+        });
+      }
+      const before = toLimits(row);
+      const {
+        minimumAmount = before.minimumAmount,
+        dailyGasBudget = before.dailyGasBudget,
+        refusePayersWithCode = before.refusePayersWithCode,
+      } = limits;
+      if ((minimumAmount ?? 0n) < 0n || (dailyGasBudget ?? 0n) < 0n) {
+        throw new KitError("A limit must not be negative");
+      }
+      const after = {
+        minimum_amount: minimumAmount?.toString() ?? null,
+        daily_gas_budget: dailyGasBudget?.toString() ?? null,
+        refuse_payers_with_code: refusePayersWithCode ? 1 : 0,
+      };
+      if (limitColumns.every((column) => after[column] === row[column])) return;
+      await transaction
+        .updateTable("recipients")
+        .set(after)
+        .where("organization_id", "=", organizationId)
+        .where("network", "=", network)
+        .execute();
+      await recordChange(transaction, author, organizationId, "limits set", {
+        network,
+        minimumAmount: after.minimum_amount,
+        dailyGasBudget: after.daily_gas_budget,
+        refusePayersWithCode,
+      });
+    });
+}
+
+/** Makes {@link OrganizationAdministration.revokeKey}. */
+function createRevokeKey(
+  db: Kysely<OrganizationTables>,
+  author: Author,
+): OrganizationAdministration["revokeKey"] {
+  return (keyId) =>
+    inTransaction(db, async (transaction) => {
+      const revoked = await transaction
+        .updateTable("api_keys")
+        .set({ revoked_at: author.now() })
+        .where("id", "=", keyId)
+        .where("revoked_at", "is", null)
+        .returning("organization_id")
+        .executeTakeFirst();
+      if (revoked !== undefined) {
+        await recordChange(transaction, author, revoked.organization_id, "key revoked", { keyId });
+        return;
+      }
+      const known = await transaction
+        .selectFrom("api_keys")
+        .select("id")
+        .where("id", "=", keyId)
+        .executeTakeFirst();
+      if (known === undefined) throw noKey(keyId);
+    });
 }
 
 export function noKey(keyId: string): KitError {
