@@ -35,8 +35,9 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
 
 /** What of the service needs no chains: while the nodes come up there is time for it. */
 async function prepareService(options: StartOptions) {
-  const [{ serveHarness, prepareDatabases }, studio] = await Promise.all([
+  const [{ serveHarness }, { prepareDatabases }, studio] = await Promise.all([
     import("./serve-harness.ts"),
+    import("./harness-core.ts"),
     options.studio ? import("../../observe/studio/serve-studio.ts") : undefined,
   ]);
   return { serveHarness, studio, openDatabase: prepareDatabases(options) };

@@ -140,37 +140,106 @@ async function load(node: LocalNode, { state }: SavedChain): Promise<void> {
 export async function prepareChain(options: LocalChainOptions): Promise<HarnessChain> {
   const { network, facilitatorContract, asset, node, publicRpcUrl, ownClock = false, slice, saved } = options;
   const realToken = node.fork !== undefined && isRealToken(network, asset);
-  const contracts: readonly PlacedContract[] = [
-    {
-      name: "X402Facilitator",
-      address: facilitatorContract,
-      initCode: planLocalDeployment(network.tier).initCode,
-    },
-    ...(realToken ? [] : [mockToken(asset)]),
-    ...testAccountContracts(),
-  ];
-  await node.batch([
-    ...(await (node.fork === undefined
-      ? runConstructorsOnce(node, network.chainId, contracts)
-      : runConstructors(node, contracts))),
-    ...walletCode(),
-    ...(node.fork === undefined ? publicContractCode() : await missingContractCode(node)),
-    ...(realToken ? [] : approvalWrites(asset.address, mockAllowanceSlot)),
-    ...[treasury, operator, admin, recoverer, pauser].map(
-      ({ address }): LocalCall => ["anvil_setBalance", address, gasMoney],
-    ),
-    // So that the node takes unsigned transactions of the token's owner.
-    ["anvil_impersonateAccount", treasury.address],
-  ]);
-  const { hasBlacklist } = realToken
-    ? await prepareRealToken(node, network, asset)
-    : await prepareMockToken(node, asset);
+  const hasBlacklist = await placeEverything(options, realToken);
   const fundCall = realToken ? transferCall : mintCall;
   if (slice !== undefined) await placeSlice(node, asset, slice);
   if (saved !== undefined) await load(node, saved);
   const { ahead = 0 } = saved ?? {};
   let hasMovedTime = ahead > 0;
   const start = await takeStartingPoint(node, { impersonated: treasury.address, ownClock, ahead });
+  const mining = createMining(node, { ownClock });
+
+  // One at a time: anvil can strand transactions of one sender that race.
+  const inTurn = createTurns();
+
+  /** Works while neither the heartbeat nor this sends anything. */
+  async function whileStill<T>(work: () => Promise<T>): Promise<T> {
+    await Promise.all([mining.pause(), inTurn(async () => {})]);
+    const done = await work();
+    mining.resume();
+    return done;
+  }
+
+  return {
+    network,
+    rpcUrl: node.rpcUrl,
+    publicRpcUrl,
+    facilitatorContract,
+    asset,
+    hasBlacklist,
+    node,
+    mined: start.mined,
+    fund: (account, amount) =>
+      inTurn(async () => {
+        const data = fundCall(account, amount);
+        try {
+          // Whether it can be, before it is mined.
+          await node.request("eth_call", { from: treasury.address, to: asset.address, data }, "latest");
+        } catch (cause) {
+          if (!(cause instanceof RpcRefusal)) throw cause;
+          throw new KitError(`${account} cannot be given ${amount} more of the asset on ${node.name}`, {
+            cause,
+          });
+        }
+        await sendFromTreasury(node, asset.address, data);
+      }),
+    async setBalance(account, wei) {
+      await node.request("anvil_setBalance", account, `0x${wei.toString(16)}`);
+    },
+    async mine(blocks = 1) {
+      if (!Number.isSafeInteger(blocks) || blocks < 1 || blocks > mostBlocks) {
+        throw new KitError(`From 1 to ${mostBlocks} blocks are mined at a time, not ${blocks}`);
+      }
+      await mining.mineBlocks(blocks);
+    },
+    isMining: mining.isMining,
+    hold: mining.hold,
+    release: mining.release,
+    fixBaseFee: mining.fixBaseFee,
+    freeBaseFee: mining.freeBaseFee,
+    async advanceTime(seconds) {
+      if (!Number.isSafeInteger(seconds) || seconds < 1 || seconds > longestAdvanceSeconds) {
+        throw new KitError(
+          `Time moves forward by 1 to ${longestAdvanceSeconds} whole seconds, not by ${seconds}`,
+        );
+      }
+      hasMovedTime = true;
+      // Where blocks have fixed distances, an offset to the clock is not looked at.
+      if (ownClock) {
+        await node.request(
+          "evm_setNextBlockTimestamp",
+          Number(await readHeadTime(node, node.name)) + seconds,
+        );
+      } else {
+        await node.request("evm_increaseTime", seconds);
+      }
+      await mining.mineBlocks(1);
+      return readHeadTime(node, node.name);
+    },
+    now: () => readHeadTime(node, node.name),
+    hasMovedTime: () => hasMovedTime,
+    async reset() {
+      mining.forget();
+      const mined = await whileStill(start.restore);
+      hasMovedTime = ahead > 0;
+      return mined;
+    },
+    async mark() {
+      const { restore } = await whileStill(start.mark);
+      return { restore: () => whileStill(restore) };
+    },
+    newestMark: start.newestMark,
+    save: () =>
+      whileStill(async () => {
+        const state = String(await node.request("anvil_dumpState"));
+        const time = Number(await readHeadTime(node, node.name));
+        return { state, ahead: Math.max(0, time - Math.floor(Date.now() / 1_000)) };
+      }),
+  };
+}
+
+/** How the blocks of one chain come: as transactions come, with each heartbeat, at a fixed fee, or not at all. */
+function createMining(node: LocalNode, { ownClock }: { ownClock: boolean }) {
   // A chain with a clock of its own stands still between transactions.
   const heartbeat = ownClock ? undefined : startHeartbeat(node, beat);
 
@@ -205,48 +274,15 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
     heartbeat?.resume();
   }
 
-  // One at a time: anvil can strand transactions of one sender that race.
-  const inTurn = createTurns();
-
-  /** Works while neither the heartbeat nor this sends anything. */
-  async function whileStill<T>(work: () => Promise<T>): Promise<T> {
-    await Promise.all([heartbeat?.pause(), inTurn(async () => {})]);
-    const done = await work();
-    heartbeat?.resume();
-    return done;
-  }
-
   return {
-    network,
-    rpcUrl: node.rpcUrl,
-    publicRpcUrl,
-    facilitatorContract,
-    asset,
-    hasBlacklist,
-    node,
-    mined: start.mined,
-    fund: (account, amount) =>
-      inTurn(async () => {
-        const data = fundCall(account, amount);
-        try {
-          // Whether it can be, before it is mined.
-          await node.request("eth_call", { from: treasury.address, to: asset.address, data }, "latest");
-        } catch (cause) {
-          if (!(cause instanceof RpcRefusal)) throw cause;
-          throw new KitError(`${account} cannot be given ${amount} more of the asset on ${node.name}`, {
-            cause,
-          });
-        }
-        await sendFromTreasury(node, asset.address, data);
-      }),
-    async setBalance(account, wei) {
-      await node.request("anvil_setBalance", account, `0x${wei.toString(16)}`);
-    },
-    async mine(blocks = 1) {
-      if (!Number.isSafeInteger(blocks) || blocks < 1 || blocks > mostBlocks) {
-        throw new KitError(`From 1 to ${mostBlocks} blocks are mined at a time, not ${blocks}`);
-      }
-      await mineBlocks(blocks);
+    mineBlocks,
+    /** Ends the heartbeat's part for a while. */
+    pause: async () => void (await heartbeat?.pause()),
+    resume: () => heartbeat?.resume(),
+    /** The chain has begun anew. */
+    forget() {
+      isHeld = false;
+      fixedFee = undefined;
     },
     isMining: async () =>
       !isHeld && (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true),
@@ -259,7 +295,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
       isHeld = false;
       await goOnMining();
     },
-    async fixBaseFee(wei) {
+    async fixBaseFee(wei: bigint) {
       fixedFee = wei;
       if (isHeld) return void (await node.batch([feeCall(wei)]));
       if (heartbeat !== undefined) {
@@ -268,50 +304,45 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
       }
       await goOnMining();
     },
-    async freeBaseFee(wei) {
+    async freeBaseFee(wei: bigint) {
       fixedFee = undefined;
       await node.batch([feeCall(wei)]);
       if (!isHeld) await goOnMining();
     },
-    async advanceTime(seconds) {
-      if (!Number.isSafeInteger(seconds) || seconds < 1 || seconds > longestAdvanceSeconds) {
-        throw new KitError(
-          `Time moves forward by 1 to ${longestAdvanceSeconds} whole seconds, not by ${seconds}`,
-        );
-      }
-      hasMovedTime = true;
-      // Where blocks have fixed distances, an offset to the clock is not looked at.
-      if (ownClock) {
-        await node.request(
-          "evm_setNextBlockTimestamp",
-          Number(await readHeadTime(node, node.name)) + seconds,
-        );
-      } else {
-        await node.request("evm_increaseTime", seconds);
-      }
-      await mineBlocks(1);
-      return readHeadTime(node, node.name);
-    },
-    now: () => readHeadTime(node, node.name),
-    hasMovedTime: () => hasMovedTime,
-    async reset() {
-      [isHeld, fixedFee] = [false, undefined];
-      const mined = await whileStill(start.restore);
-      hasMovedTime = ahead > 0;
-      return mined;
-    },
-    async mark() {
-      const { restore } = await whileStill(start.mark);
-      return { restore: () => whileStill(restore) };
-    },
-    newestMark: start.newestMark,
-    save: () =>
-      whileStill(async () => {
-        const state = String(await node.request("anvil_dumpState"));
-        const time = Number(await readHeadTime(node, node.name));
-        return { state, ahead: Math.max(0, time - Math.floor(Date.now() / 1_000)) };
-      }),
   };
+}
+
+/** Contracts, the accounts of the harness, and the token; whether the token has a blacklist. */
+async function placeEverything(
+  { network, facilitatorContract, asset, node }: LocalChainOptions,
+  realToken: boolean,
+): Promise<boolean> {
+  const contracts: readonly PlacedContract[] = [
+    {
+      name: "X402Facilitator",
+      address: facilitatorContract,
+      initCode: planLocalDeployment(network.tier).initCode,
+    },
+    ...(realToken ? [] : [mockToken(asset)]),
+    ...testAccountContracts(),
+  ];
+  await node.batch([
+    ...(await (node.fork === undefined
+      ? runConstructorsOnce(node, network.chainId, contracts)
+      : runConstructors(node, contracts))),
+    ...walletCode(),
+    ...(node.fork === undefined ? publicContractCode() : await missingContractCode(node)),
+    ...(realToken ? [] : approvalWrites(asset.address, mockAllowanceSlot)),
+    ...[treasury, operator, admin, recoverer, pauser].map(
+      ({ address }): LocalCall => ["anvil_setBalance", address, gasMoney],
+    ),
+    // So that the node takes unsigned transactions of the token's owner.
+    ["anvil_impersonateAccount", treasury.address],
+  ]);
+  const { hasBlacklist } = realToken
+    ? await prepareRealToken(node, network, asset)
+    : await prepareMockToken(node, asset);
+  return hasBlacklist;
 }
 
 async function prepareMockToken(node: LocalNode, asset: Asset): Promise<{ hasBlacklist: boolean }> {
