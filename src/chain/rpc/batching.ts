@@ -54,27 +54,10 @@ export function createBatching(options: BatchingOptions): Batching {
 
   function queue(calls: Question, refused: number): Promise<readonly EndpointAnswer[]> {
     const { promise, resolve, reject } = Promise.withResolvers<readonly EndpointAnswer[]>();
-    if (closed) reject(notSent("the connection was closed"));
+    if (closed) reject(notSent(network, "the connection was closed"));
     else waiting.push({ calls, refused, askedAt: performance.now(), resolve, reject });
     schedule();
     return promise;
-  }
-
-  function split(calls: Question): readonly Question[] {
-    const batches: RpcCall[][] = [];
-    let left = 0;
-    for (const call of calls) {
-      const size = sizeOfCall(call);
-      const batch = batches.at(-1);
-      if (batch === undefined || batch.length === maxBatch || size > left) {
-        batches.push([call]);
-        left = maxBatchBytes - size;
-      } else {
-        batch.push(call);
-        left -= size;
-      }
-    }
-    return batches;
   }
 
   function schedule(): void {
@@ -127,7 +110,7 @@ export function createBatching(options: BatchingOptions): Batching {
       left -= size;
       taken++;
       if (question.askedAt < tooOld) {
-        question.reject(notSent("earlier requests got no answer"));
+        question.reject(notSent(network, "earlier requests got no answer"));
         continue;
       }
       for (const call of question.calls) distinct.add(call);
@@ -150,30 +133,50 @@ export function createBatching(options: BatchingOptions): Batching {
     }
   }
 
-  function notSent(why: string): UndeterminedError {
-    return new UndeterminedError(`${network} could not be reached; try again`, {
-      cause: new Error(`not sent: ${why}`),
-      hints: [`The RPC endpoints of ${network}: ${why}`],
-    });
-  }
-
   return {
     async ask(calls, refused) {
-      const parts = split(calls);
+      const parts = split(calls, options);
       if (parts.length <= 1) return queue(calls, refused);
       return (await Promise.all(parts.map((part) => queue(part, refused)))).flat();
     },
 
-    split,
+    split: (calls) => split(calls, options),
 
     requireOpen() {
-      if (closed) throw notSent("the connection was closed");
+      if (closed) throw notSent(network, "the connection was closed");
     },
 
     close() {
       closed = true;
       clearTimeout(patience);
-      for (const { reject } of waiting.splice(0)) reject(notSent("the connection was closed"));
+      for (const { reject } of waiting.splice(0)) reject(notSent(network, "the connection was closed"));
     },
   };
+}
+
+function split(
+  calls: Question,
+  { maxBatch, maxBatchBytes }: Pick<BatchingOptions, "maxBatch" | "maxBatchBytes">,
+): readonly Question[] {
+  const batches: RpcCall[][] = [];
+  let left = 0;
+  for (const call of calls) {
+    const size = sizeOfCall(call);
+    const batch = batches.at(-1);
+    if (batch === undefined || batch.length === maxBatch || size > left) {
+      batches.push([call]);
+      left = maxBatchBytes - size;
+    } else {
+      batch.push(call);
+      left -= size;
+    }
+  }
+  return batches;
+}
+
+function notSent(network: string, why: string): UndeterminedError {
+  return new UndeterminedError(`${network} could not be reached; try again`, {
+    cause: new Error(`not sent: ${why}`),
+    hints: [`The RPC endpoints of ${network}: ${why}`],
+  });
 }
