@@ -88,7 +88,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
     const result = await settleOnce(claimant);
     const wasHandedOver = result.kind === "invalid" && result.invalid.situation === "settled_before";
     if (!replaysSuccess || !wasHandedOver) return result;
-    return (await successAgain(claimant)) ?? result;
+    return (await successAgain(claimant, ledger)) ?? result;
 
     async function settleOnce(claimant: Omit<Claimant, keyof Lane>): Promise<SettleResult> {
       const lease = newLease(payment, caller);
@@ -149,17 +149,16 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
   ): Promise<SettleResult> {
     return refuse(await refuseWithUse(context, refusal, request, organization.id));
   }
+}
 
-  /** The success of a payment that was handed over before, for the identifier that it was settled under. */
-  async function successAgain({
-    payment,
-    identifier,
-    caller,
-  }: Pick<Claimant, "payment" | "identifier" | "caller">): Promise<SettleResult | undefined> {
-    const { id } = caller.organization;
-    if (!(await isBound(ledger, id, identifier))) return undefined;
-    const settlement = await ledger.claims.find(payment.id);
-    if (settlement === null || !hasPaid(settlement) || !isOwn(settlement, payment, id)) return undefined;
-    return { ...successOf(settlement, payment), delivery: alreadyDelivered };
-  }
+/** The success of a payment that was handed over before, for the identifier that it was settled under. */
+async function successAgain(
+  { payment, identifier, caller }: Pick<Claimant, "payment" | "identifier" | "caller">,
+  ledger: FacilitatorContext["ledger"],
+): Promise<SettleResult | undefined> {
+  const { id } = caller.organization;
+  if (!(await isBound(ledger, id, identifier))) return undefined;
+  const settlement = await ledger.claims.find(payment.id);
+  if (settlement === null || !hasPaid(settlement) || !isOwn(settlement, payment, id)) return undefined;
+  return { ...successOf(settlement, payment), delivery: alreadyDelivered };
 }
