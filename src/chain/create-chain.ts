@@ -7,10 +7,10 @@ import { dataFeeCall, readDataFee, readTip, tipCall, usualCost } from "./fees.ts
 import { createLogReader } from "./log-reader.ts";
 import { createReceiptReader, transactionCall } from "./receipt-reader.ts";
 import { headCall, readHead } from "./rpc/calls.ts";
+import type { RpcObserver } from "./rpc/endpoint-state.ts";
 import type { FailoverPace } from "./rpc/failover.ts";
 import { createHttpRpc } from "./rpc/http-rpc.ts";
 import type { Rpc, RpcEndpoint } from "./rpc/rpc.ts";
-import type { RpcObserver } from "./rpc/rpc-status.ts";
 import { createSimulations } from "./simulations.ts";
 
 export type ChainOptions = {

@@ -4,8 +4,8 @@ import type { Cursor } from "../protocol/settlement-query.ts";
 import type { Database } from "./database/database.ts";
 import { inTransaction, repeatable } from "./database/transactions.ts";
 import { dayOf } from "./gas-spending.ts";
-import { lockOperator } from "./locks.ts";
 import type { AttemptsTable, LedgerTables, SettlementsTable } from "./rows.ts";
+import { lockOperator } from "./tx-nonces.ts";
 
 /** The account and number of a transaction. */
 type TxNonce = { chain_id: number; operator: Address; tx_nonce: number };

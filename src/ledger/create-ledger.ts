@@ -10,7 +10,6 @@ import { createGasSpending } from "./gas-spending.ts";
 import { createIdempotency, createUndelivered } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";
 import type { Claims, Leases, Ledger, Outcomes } from "./ledger.ts";
-import { createOperatorChanges } from "./operator-changes.ts";
 import { createList, createOpenAttempts, createOpenForwards, createRecentSettles } from "./queries.ts";
 import { createFailureLooks, createFailureQueue, createForwards } from "./recover-failures.ts";
 import type { Recoveries } from "./recoveries.ts";
@@ -18,7 +17,7 @@ import { createFillTxNonce, createRedrive, createReopenForwards, createReopenSet
 import { createRetryQueue } from "./retry-queue.ts";
 import { type LedgerTables, lowerCase, toSafeInteger, toSettlement } from "./rows.ts";
 import type { Settlement } from "./settlement.ts";
-import { introduceSender, readNextTxNonce } from "./tx-nonces.ts";
+import { createOperatorChanges, introduceSender, readNextTxNonce } from "./tx-nonces.ts";
 
 export type LedgerOptions = {
   /** An open and migrated database. */

@@ -2,7 +2,6 @@ import { type Kysely, sql, type Transaction } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
 import { KitError } from "../util/errors.ts";
 import { inSnapshot, inTransaction, repeatable } from "./database/transactions.ts";
-import { lockOperator } from "./locks.ts";
 import type { FailedSettlement, Recoveries, Recovery } from "./recoveries.ts";
 import {
   fromAttempt,
@@ -15,7 +14,7 @@ import {
   toSettlement,
 } from "./rows.ts";
 import type { Attempt } from "./settlement.ts";
-import { closeTxNonce, giveBackTxNonce, introduceSender, takeTxNonce } from "./tx-nonces.ts";
+import { closeTxNonce, giveBackTxNonce, introduceSender, lockOperator, takeTxNonce } from "./tx-nonces.ts";
 
 /** In the words of the partial index on failures, which a bound parameter would not match. */
 const failed = sql.lit("failed" as const);

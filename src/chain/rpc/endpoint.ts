@@ -1,15 +1,17 @@
 import { createKeepAlivePost, HttpFailure, type Post } from "../../util/http-client.ts";
 import { chainIdCall, type Head, headCall, readChainId, readHead } from "./calls.ts";
-import { createEndpointState, EndpointFailure, type EndpointState } from "./endpoint-state.ts";
-import { BatchRefused, describeError, readBatch, writeBatch } from "./json-rpc.ts";
-import type { EndpointAnswer, Question, RpcCall } from "./rpc.ts";
 import {
+  createEndpointState,
   type EndpointError,
+  EndpointFailure,
+  type EndpointState,
   type EndpointStatus,
   noErrors,
   type Purpose,
   type RpcObserver,
-} from "./rpc-status.ts";
+} from "./endpoint-state.ts";
+import { BatchRefused, describeError, readBatch, writeBatch } from "./json-rpc.ts";
+import type { EndpointAnswer, Question, RpcCall } from "./rpc.ts";
 
 /** What the calls of one batch were answered with. */
 export type Answers = ReadonlyMap<RpcCall, EndpointAnswer>;

@@ -2,10 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { UndeterminedError } from "../../util/errors.ts";
 import { chainIdCall, headCall } from "./calls.ts";
 import { type Answers, createEndpoint, type Endpoint, type HighestHead, isUsable } from "./endpoint.ts";
-import { EndpointFailure } from "./endpoint-state.ts";
+import { EndpointFailure, type RpcObserver, type RpcStatus } from "./endpoint-state.ts";
 import { createRedactor } from "./json-rpc.ts";
 import type { Question, RpcCall } from "./rpc.ts";
-import type { RpcObserver, RpcStatus } from "./rpc-status.ts";
 
 /** When an endpoint is passed over for another. For a network's only endpoint `longestPauseMs` alone counts. */
 export type FailoverPace = {

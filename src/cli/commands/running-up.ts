@@ -1,7 +1,7 @@
 import { longestAdvanceSeconds } from "../../config/serve-config.ts";
 import { readAmount, readNetwork, readOneOf, readWholeNumber } from "../../config/values.ts";
 import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
-import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
+import { findHarness, requireRunning } from "../../harness/control/description.ts";
 import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
 import { sampleAmount } from "../../harness/control/sample-payments.ts";
 import { settleAnswerSchema } from "../../protocol/answers.ts";

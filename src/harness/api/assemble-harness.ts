@@ -23,12 +23,11 @@ import {
 import type { JsonResponse } from "../../util/http-client.ts";
 import type { HarnessControl } from "../control/control-client.ts";
 import { requireAccount } from "../control/controlled-harness.ts";
-import { type HarnessDescription, payToOf } from "../control/description.ts";
-import { requireRunning } from "../control/find-harness.ts";
+import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
 import { paymentSpec, postPayment, signPayment } from "../control/pay.ts";
 import { createFaultSetters } from "../faults/faults.ts";
+import type { PaymentJournal } from "../journal/journal.ts";
 import { createJournal } from "../journal/journal-reader.ts";
-import type { PaymentJournal } from "../journal/payment-journal.ts";
 import { createHarnessBuyer, describeShop } from "./buyer.ts";
 import type { Harness, HarnessCaller, HarnessNetwork, ServiceAnswer, SettleOptions } from "./harness-api.ts";
 import { createViemClient, type HarnessClient } from "./viem-client.ts";

@@ -8,8 +8,7 @@ import { address, uint256String } from "../../protocol/primitives.ts";
 import { signAs } from "../../published/sign-as.ts";
 import type { TestPayerName } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
-import { type HarnessDescription, payToOf } from "../control/description.ts";
-import { requireRunning } from "../control/find-harness.ts";
+import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
 
 /** Buys at shops as one of the test payers. */
 export type HarnessBuyer = {

@@ -4,14 +4,20 @@ import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import type { KnownPayment } from "../../methods/on-chain/nonces.ts";
 import { askPayerState, type PayerState } from "../../methods/on-chain/payer-state.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
-import { findPaymentUse, type ReadableChain } from "../../observe/capture/chain-questions.ts";
+import {
+  createUseFinder,
+  findPaymentUse,
+  type ReadableChain,
+  transactionOf,
+} from "../../observe/capture/chain-questions.ts";
+import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { type PayToPolicy, payToPolicies } from "../../protocol/signed-payment.ts";
 import { requestJson } from "../../util/http-client.ts";
 import { statesKept } from "../nodes/launch-anvil.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
-import { askHarness } from "./find-harness.ts";
+import { askHarness } from "./description.ts";
 
 /** A local chain as people's questions about a payment are asked of it; undefined where it does not run here. */
 export function readableChainOf(
@@ -137,4 +143,13 @@ const supportedSchema = z.object({
 export async function askPayTo(origin: string): Promise<PayToPolicy | undefined> {
   const { kinds = [] } = supportedSchema.safeParse(await read(`${origin}/supported`)).data ?? {};
   return kinds.find(({ extra }) => extra !== undefined)?.extra?.payTo;
+}
+
+/** What the local chains say of payments. */
+export function createPaymentChain(chains: ControlledHarness["chains"]): PaymentChain {
+  return {
+    transaction: (record) =>
+      transactionOf(record, readableChainOf(chains, record.request?.knownNetwork.name ?? null)),
+    authorizationUse: createUseFinder(({ knownNetwork }) => readableChainOf(chains, knownNetwork.name)),
+  };
 }

@@ -35,8 +35,7 @@ import {
 } from "../../util/given.ts";
 import { type JsonResponse, requestJson } from "../../util/http-client.ts";
 import { requireAccount } from "./controlled-harness.ts";
-import type { HarnessDescription } from "./description.ts";
-import { requireRunning } from "./find-harness.ts";
+import { type HarnessDescription, requireRunning } from "./description.ts";
 
 /** Who pays: a test payer by its name, a private key, or whatever signs typed data, such as a viem account. */
 export type Payer = TestPayerName | Hex | PayerSigner;

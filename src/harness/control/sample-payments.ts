@@ -1,8 +1,7 @@
 import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
-import { type HarnessDescription, networksOf, type RunningNetwork } from "./description.ts";
-import { requireRunning } from "./find-harness.ts";
+import { type HarnessDescription, networksOf, type RunningNetwork, requireRunning } from "./description.ts";
 import { pay } from "./pay.ts";
 
 /** What a sample payment of USDC moves: 0.01. */

@@ -5,7 +5,7 @@ import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 import { notRunning } from "../control/description.ts";
-import type { HarnessChain } from "../setup/chain.ts";
+import type { HarnessChain } from "../setup/prepare-chain.ts";
 import { breakAnswers } from "./break-exchange.ts";
 import { type ChainFaults, createChainFaults, hitMethods } from "./chain-faults.ts";
 import { type ConnectionFaults, createConnectionFaults } from "./connection-faults.ts";

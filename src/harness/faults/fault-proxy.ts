@@ -5,8 +5,14 @@ import { createHttpRelay, relayTargetOf } from "../../util/http-relay.ts";
 import { listenOnLoopback } from "../../util/loopback.ts";
 import { answerCalls } from "./answer-calls.ts";
 import { breakExchange } from "./break-exchange.ts";
-import { type ConnectionFaults, createConnectionFaults, type Hit } from "./connection-faults.ts";
-import { type Message, readAnswers, readMessage } from "./json-rpc-message.ts";
+import {
+  type ConnectionFaults,
+  createConnectionFaults,
+  type Hit,
+  type Message,
+  readAnswers,
+  readMessage,
+} from "./connection-faults.ts";
 
 /** A proxy on loopback in front of one node. Disposing of it ends it, and every connection through it. */
 export type FaultProxy = AsyncDisposable & {

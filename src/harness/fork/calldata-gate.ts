@@ -1,7 +1,7 @@
 import { type Hex, isBytes } from "../../protocol/hex.ts";
 import { createKeepAlivePost } from "../../util/http-client.ts";
 import { isObject, membersOf } from "../../util/json.ts";
-import { type LoopbackServer, startLoopbackServer } from "./loopback-server.ts";
+import { type LoopbackServer, startLoopbackServer } from "./fork-server.ts";
 
 /** Longer than a node takes for anything. */
 const timeoutMs = 300_000;

@@ -1,14 +1,18 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
 import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
 import {
   type AuthorizationSlots,
   createAuthorizationSlots,
 } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import { type Address, readQuantity } from "../../protocol/hex.ts";
+import { foreign } from "../../service/http/local-server.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
+import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
+import { http } from "../../util/node-http.ts";
 import type { ForkFailures } from "../nodes/nodes.ts";
 import type { ForkSource } from "./fork-options.ts";
-import { type LoopbackServer, startLoopbackServer } from "./loopback-server.ts";
 
 export type ForkServerOptions = Pick<ForkSource, "network" | "kind" | "blockNumber"> & {
   /** The accounts that the harness puts in place itself; on the fork nothing of theirs is left. */
@@ -147,4 +151,37 @@ export function createBlankAccounts(addresses: readonly Address[]): (call: RpcCa
 /** The same text for calls that ask the same: nodes and clients spell addresses and numbers in either case. */
 export function callKey({ method, params }: RpcCall): string {
   return `${method} ${JSON.stringify(params).replace(/"0x[0-9a-fA-F]*"/g, (hex) => hex.toLowerCase())}`;
+}
+
+/** An HTTP server on this machine alone, at any free port. */
+export type LoopbackServer = {
+  readonly url: string;
+  close(): Promise<void>;
+};
+
+/**
+ * Starts a server for JSON that is posted to it: gives the body of each answer. What throws breaks the connection. Web
+ * pages get 403: its callers are the programs of this machine.
+ */
+export async function startLoopbackServer(
+  answer: (body: string) => Promise<string>,
+): Promise<LoopbackServer> {
+  const respond = async (request: IncomingMessage, response: ServerResponse) => {
+    const { origin } = request.headers;
+    if (origin !== undefined || foreign(request.headers, { host: "127.0.0.1" }) !== undefined) {
+      response.writeHead(403).end();
+      return;
+    }
+    try {
+      const body = await answer(await text(request));
+      response.writeHead(200, { "content-type": "application/json" }).end(body);
+    } catch {
+      response.destroy();
+    }
+  };
+  const server = http.createServer(respond);
+  return {
+    url: `http://127.0.0.1:${await listenOnLoopback(server)}`,
+    close: () => closeAtOnce(server),
+  };
 }

@@ -4,7 +4,7 @@ import { usualPayTo } from "../../protocol/signed-payment.ts";
 import { localOrganization } from "../../published/test-keys.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import type { HarnessDescription } from "../control/description.ts";
-import type { HarnessChain } from "../setup/chain.ts";
+import type { HarnessChain } from "../setup/prepare-chain.ts";
 import type { StartOptions } from "./start-options.ts";
 
 /** What a harness that listens at `origin` is made of. */

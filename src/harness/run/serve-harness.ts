@@ -17,8 +17,12 @@ import type { Chains } from "../setup/chains.ts";
 import { describeHarness } from "./describe-harness.ts";
 import { hasOwnClock, makeCore } from "./harness-core.ts";
 import { createPaymentExplainer, type PaymentExplainer } from "./payment-explainer.ts";
-import { createReplaceableCore, type ReplaceableCore } from "./replaceable-core.ts";
-import { createRewind, type Rewind } from "./rewind.ts";
+import {
+  createReplaceableCore,
+  createRewind,
+  type ReplaceableCore,
+  type Rewind,
+} from "./replaceable-core.ts";
 import type { HarnessPart, RunningHarness } from "./running-harness.ts";
 import type { StartOptions } from "./start-options.ts";
 

@@ -4,7 +4,7 @@ import type { Address } from "../../protocol/hex.ts";
 import type { CorsOrigins } from "../../protocol/routes.ts";
 import type { PayToPolicy } from "../../protocol/signed-payment.ts";
 import type { StartChainsOptions } from "../setup/chains.ts";
-import type { SavedHarness } from "./rewind.ts";
+import type { SavedHarness } from "./replaceable-core.ts";
 
 /** How chains and service are started. */
 export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "meanwhile"> & {

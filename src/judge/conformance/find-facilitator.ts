@@ -9,8 +9,11 @@ import {
   type FixtureNetwork,
   type ScenarioEnvironment,
 } from "../../fixtures/engine/scenario-environment.ts";
-import type { HarnessDescription, RunningNetwork } from "../../harness/control/description.ts";
-import { askHarness } from "../../harness/control/find-harness.ts";
+import {
+  askHarness,
+  type HarnessDescription,
+  type RunningNetwork,
+} from "../../harness/control/description.ts";
 import { type Address, addressWord, type Hex, readQuantity, sameAddress } from "../../protocol/hex.ts";
 import {
   builtInNetworks,

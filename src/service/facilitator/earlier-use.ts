@@ -1,5 +1,4 @@
-import type { Chain, ChainView } from "../../chain/chain.ts";
-import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
+import { type Chain, type ChainView, eachEndpoint, failureEndpoints } from "../../chain/chain.ts";
 import type { Claims, Leases } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
@@ -13,7 +12,7 @@ import {
 } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { UndeterminedError } from "../../util/errors.ts";
-import type { FollowUp } from "../relayer/failure-follow-up.ts";
+import type { FollowUp } from "../relayer/recovery.ts";
 import type { FacilitatorContext } from "./context.ts";
 
 /** What is looked up of a request that is refused. */

@@ -4,12 +4,12 @@ import { problemDetails } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { ForbiddenError } from "../../util/errors.ts";
 import type { Caller } from "../organizations/organizations.ts";
-import { createAcquireSoon, leaseWaitMs, whileUnderWay } from "./acquire-soon.ts";
 import { createAwaitOutcome } from "./await-outcome.ts";
 import { type Claimant, claimNothing, claimPayment } from "./claim-payment.ts";
 import { type FacilitatorContext, type Lane, publishChecksOf, type Waiting } from "./context.ts";
 import { refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
 import { createGasBudget } from "./gas-budget.ts";
+import { bindingOf, hasPaid, isBound } from "./idempotent.ts";
 import {
   checkForCaller,
   createPaymentIntake,
@@ -18,8 +18,15 @@ import {
   verifySignature,
   withOperator,
 } from "./intake.ts";
-import { bindingOf, hasPaid, isBound } from "./payment-binding.ts";
-import { createRepeats, createRequestLeases, type Lease, newLease } from "./request-leases.ts";
+import {
+  createAcquireSoon,
+  createRepeats,
+  createRequestLeases,
+  type Lease,
+  leaseWaitMs,
+  newLease,
+  whileUnderWay,
+} from "./request-leases.ts";
 import { alreadyDelivered, refuse, type SettleResult, successOf } from "./settle-result.ts";
 import { createTurns } from "./turns.ts";
 import { accountOf, isOwn } from "./verify.ts";

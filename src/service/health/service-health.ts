@@ -1,5 +1,5 @@
 import type { Database } from "../../ledger/database/database.ts";
-import { createWriteCheck } from "../../ledger/database/write-check.ts";
+import { createWriteCheck } from "../../ledger/database/transactions.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { NetworkHealth } from "../../protocol/answers.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
@@ -9,9 +9,8 @@ import type { Lanes } from "../facilitator/context.ts";
 import type { Organizations } from "../organizations/organizations.ts";
 import { wrongPepper } from "../organizations/pepper.ts";
 import type { Check } from "./check.ts";
-import type { ClockTolerance } from "./check-endpoint.ts";
 import { warnsOfGasMoney } from "./check-operators.ts";
-import type { Inspection } from "./inspect-network.ts";
+import type { ClockTolerance, Inspection } from "./inspect-network.ts";
 
 /** How long readiness waits for one network's newest block. */
 const headTimeoutMs = 2_000;

@@ -10,9 +10,9 @@ import { type CorsOrigins, corsOptions } from "../../protocol/routes.ts";
 import type { Catalog } from "../discovery/catalog.ts";
 import type { Facilitator } from "../facilitator/facilitator.ts";
 import type { Organizations } from "../organizations/organizations.ts";
-import type { ConnectionLimits } from "./connections/open-connections.ts";
+import { defaultTimeouts, noSchemas, serverTimeouts, type Timeouts } from "./connections/listen.ts";
+import { type ConnectionLimits, connections, refuseWhileClosing } from "./connections/open-connections.ts";
 import { authentication, type CallerWithoutKey } from "./plugins/authentication.ts";
-import { connections, refuseWhileClosing } from "./plugins/connections.ts";
 import { answerUnroutable, errorHandler, refuseUnknownPaths } from "./plugins/error-handler.ts";
 import { limitPressure, type PressureLimits } from "./plugins/pressure.ts";
 import { limitRates, type RateLimits } from "./plugins/rate-limits.ts";
@@ -29,9 +29,8 @@ import { answerClientError } from "./problems/problem-error.ts";
 import { discoveryRoutes, noteResources } from "./routes/discovery-routes.ts";
 import { docsRoutes, openApiRoute, supportedRoute } from "./routes/docs.ts";
 import { type CheckHealth, healthRoutes } from "./routes/health.ts";
-import { settleRoute, verifyRoute } from "./routes/payment-routes.ts";
 import { settlementRoutes } from "./routes/settlement-routes.ts";
-import { defaultTimeouts, noSchemas, serverTimeouts, type Timeouts } from "./server-options.ts";
+import { settleRoute, verifyRoute } from "./routes/verify-and-settle.ts";
 
 export type AppOptions = {
   facilitator: Facilitator;

@@ -1,7 +1,6 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
-import type { ConnectionLimits } from "./connections/open-connections.ts";
-import { connections } from "./plugins/connections.ts";
-import { defaultTimeouts, serverTimeouts, type Timeouts } from "./server-options.ts";
+import { defaultTimeouts, serverTimeouts, type Timeouts } from "./connections/listen.ts";
+import { type ConnectionLimits, connections } from "./connections/open-connections.ts";
 
 /**
  * A server beside the service, on an address that only operators reach: few connections, small bodies, the time-outs of

@@ -12,9 +12,13 @@ import {
   toOrganization,
   toScopes,
 } from "./organization-rows.ts";
-import type { Caller, OrganizationAdministration, Organizations } from "./organizations.ts";
+import type {
+  Caller,
+  OrganizationAdministration,
+  Organizations,
+  ReservedAddresses,
+} from "./organizations.ts";
 import { createPepperRecord } from "./pepper.ts";
-import type { ReservedAddresses } from "./recipient.ts";
 
 export type AdministrationOptions = {
   /** An open and migrated database. */

@@ -18,8 +18,7 @@ import {
 } from "../../util/given.ts";
 import { self } from "../../util/self-command.ts";
 import { createOrganizations } from "./create-organizations.ts";
-import { type Organizations, scopes } from "./organizations.ts";
-import { reserveByTier } from "./recipient.ts";
+import { type Organizations, reserveByTier, scopes } from "./organizations.ts";
 
 export type OpenOrganizationsOptions = {
   /** The database of `serve`: `sqlite:PATH` or `postgres://…`. */

@@ -1,12 +1,12 @@
-import type { FailedSettlement } from "../../ledger/recoveries.ts";
+import type { Chain } from "../../chain/chain.ts";
+import type { FailedSettlement, Recoveries, RecoveryProof, RecoveryState } from "../../ledger/recoveries.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
+import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { UndeterminedError } from "../../util/errors.ts";
-import {
-  createFailureFollowUp,
-  type FollowUp,
-  type RecoveryOptions,
-  roundEveryBlocks,
-} from "./failure-follow-up.ts";
+import { KitError, UndeterminedError } from "../../util/errors.ts";
+import { classifyFailure, type FailureFinding } from "./classify-failure.ts";
+import { growingPause } from "./poll.ts";
+import type { Recoverer } from "./recoverer.ts";
 
 /** Follows up the failed settlements of one network: a payment that reached the contract reaches its recipient. */
 export type RecoveryLoop = {
@@ -132,4 +132,140 @@ export function createRecovery(options: RecoveryOptions): RecoveryLoop {
       await recoverer?.stop();
     },
   };
+}
+
+/**
+ * How a failed settlement stands.
+ * - `failed`: its authorization was not submitted directly, as far as the chain tells;
+ * - `expired`: nor can it be any more, and it never was used;
+ * - `queued`: it was, and its value waits for an instance that has the recoverer's key;
+ * - `under_way`: it was, in the given transaction, and its value is being forwarded;
+ * - `recovered`: it has not failed any more: read it again.
+ */
+export type FollowUp =
+  | { outcome: "failed" | "expired" | "queued" | "recovered" }
+  | { outcome: "under_way"; transaction: Hex };
+
+export type RecoveryOptions = {
+  chain: Chain;
+  ledger: Recoveries;
+  ways: Pick<WaysToPay, "settlingOf" | "knows">;
+  /** Without one, what is found is queued. */
+  recoverer: Recoverer | undefined;
+  /** Transactions that the operator has looked up; see {@link classifyFailure}. */
+  confirmed?: ReadonlySet<Hex>;
+  now: () => number;
+  log: ServiceLog;
+};
+
+/** Follows one failure up. */
+export type FailureFollowUp = {
+  /** Looks, and does what follows from it; undefined is what the chain has not decided yet. */
+  followUp(failure: FailedSettlement): Promise<FollowUp | undefined>;
+  /** How it stands, without a look at the chain. */
+  knownOf(failure: FailedSettlement): FollowUp;
+  /** Milliseconds until the next look. */
+  pause(failure: FailedSettlement): number;
+};
+
+/** Block times between two rounds. */
+export const roundEveryBlocks = 2;
+
+export function createFailureFollowUp(options: RecoveryOptions): FailureFollowUp {
+  const { chain, ledger, ways, recoverer, confirmed, now, log } = options;
+  const { network } = chain;
+
+  async function followUp(failure: FailedSettlement): Promise<FollowUp | undefined> {
+    const look = await classifyFailure({ chain, ways }, failure, confirmed);
+    switch (look.kind) {
+      case "submitted":
+        return recover(failure, look);
+      case "recent": {
+        const { usedByBlock } = look;
+        await ledger.noteLook(failure.settlement.id, {
+          usedByBlock,
+          nextLookAt: now() + network.blockTimeMs,
+        });
+        return undefined;
+      }
+      case "paid": {
+        const { kind, ...mined } = look.payout;
+        const { id } = failure.settlement;
+        log.warn(
+          { network: network.name, settlement: id, hash: mined.hash },
+          "a failed payment was paid by another transaction: one of ours whose receipt was not seen, or that of somebody else",
+        );
+        await ledger.correctFailure(id, kind === "settled" ? "settled" : "recovered", mined);
+        return { outcome: "recovered" };
+      }
+      case "disputed":
+        throw new UndeterminedError(look.problem);
+      case "undone":
+        await dropVanished(failure);
+        return undefined;
+      case "unused":
+      case "spent": {
+        const { id } = failure.settlement;
+        await dropVanished(failure);
+        await ledger.noteLook(id, {
+          usedByBlock: look.kind === "spent" ? look.usedByBlock : null,
+          nextLookAt: look.over ? null : now() + pause(failure),
+        });
+        return { outcome: look.kind === "unused" && look.over ? "expired" : "failed" };
+      }
+    }
+  }
+
+  /** A failure that is queued and was not submitted directly, as the chain stands now. */
+  async function dropVanished({ settlement: { id }, recovery }: FailedSettlement): Promise<void> {
+    if (recovery === null) return;
+    log.warn({ network: network.name, settlement: id }, "the block of a direct submission has vanished");
+    await ledger.dropRecovery(id);
+  }
+
+  async function recover(
+    failure: FailedSettlement,
+    { proof, obstacle }: Extract<FailureFinding, { kind: "submitted" }>,
+  ): Promise<FollowUp> {
+    const { settlement, usedByBlock, recovery } = failure;
+    const { id } = settlement;
+    const about = { network: network.name, settlement: id, submittedIn: proof.transactionHash };
+    if (recovery === null)
+      log.warn(about, "the authorization of a payment was submitted directly to the token");
+    await ledger.queueRecovery(id, proof);
+    const nextLookAt = now() + pause(failure);
+    if (recoverer === undefined) {
+      await ledger.noteLook(id, { usedByBlock, nextLookAt });
+    } else {
+      try {
+        if (obstacle !== undefined) throw new UndeterminedError(`It cannot be forwarded now: ${obstacle}`);
+        await recoverer.forward(settlement);
+      } catch (error) {
+        log.error({ ...about, err: error }, "a payment cannot be recovered now; trying again");
+        const problem = error instanceof KitError ? error.message : "an unforeseen error; see the log";
+        await ledger.postponeRecovery(id, problem, nextLookAt);
+      }
+    }
+    return stateOf({ state: "queued", proof });
+  }
+
+  function knownOf({ recovery, nextLookAt, usedByBlock }: FailedSettlement): FollowUp {
+    if (recovery !== null) return stateOf(recovery);
+    // What is unused is looked at until nobody can use it any more.
+    return { outcome: nextLookAt === null && usedByBlock === null ? "expired" : "failed" };
+  }
+
+  function stateOf({ state, proof }: { state: RecoveryState; proof: RecoveryProof }): FollowUp {
+    // What is sent already is soon there, by whichever instance.
+    return state === "queued" && recoverer === undefined
+      ? { outcome: "queued" }
+      : { outcome: "under_way", transaction: proof.transactionHash };
+  }
+
+  function pause({ settlement: { concludedAt } }: FailedSettlement): number {
+    const age = concludedAt === null ? 0 : now() - concludedAt;
+    return growingPause(age, roundEveryBlocks * network.blockTimeMs);
+  }
+
+  return { followUp, knownOf, pause };
 }

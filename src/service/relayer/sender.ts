@@ -1,7 +1,6 @@
-import type { Chain } from "../../chain/chain.ts";
-import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
+import { type Chain, eachEndpoint, failureEndpoints } from "../../chain/chain.ts";
 import { isReplacementDue } from "../../chain/fees.ts";
-import { mostCost } from "../../chain/signing/read-transaction.ts";
+import { mostCost } from "../../chain/signing/signer.ts";
 import type { Attempt } from "../../ledger/settlement.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";

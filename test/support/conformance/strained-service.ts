@@ -1,7 +1,7 @@
 import { connect, createServer } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
-import { withTestKeys } from "../../../src/harness/run/local-organizations.ts";
+import { withTestKeys } from "../../../src/harness/run/harness-core.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { openMigrated } from "../../../src/ledger/database/open-database.ts";
 import { createLogger } from "../../../src/observe/log/logger.ts";

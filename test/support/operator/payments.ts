@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
+import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { signAuthorization } from "../../../src/methods/exact-eip3009/authorization.ts";
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/payload.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createFaults } from "../../../src/harness/faults/create-faults.ts";
 import { createFaultProxy } from "../../../src/harness/faults/fault-proxy.ts";
 import { createFaultSetters, type Faults } from "../../../src/harness/faults/faults.ts";
-import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
+import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { migrate } from "../../../src/ledger/database/migrate.ts";
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
 import { transferTopic } from "../../../src/methods/exact-eip3009/on-chain/events.ts";

@@ -13,9 +13,9 @@ import {
 import type { NetworkRegistry } from "../../../protocol/networks.ts";
 import { problemDetails } from "../../../protocol/problems.ts";
 import type { Catalog } from "../../discovery/catalog.ts";
+import { urlsOf } from "../connections/listen.ts";
 import { callerOf } from "../plugins/authentication.ts";
 import { ProblemError } from "../problems/problem-error.ts";
-import { urlsOf } from "../server-options.ts";
 
 /** `GET /discovery/resources` and `GET /discovery/search`: what the caller's organization was paid for. */
 export const discoveryRoutes: FastifyPluginAsync<{

@@ -7,9 +7,9 @@ import { bytes32 } from "../../../protocol/primitives.ts";
 import { problemDetails } from "../../../protocol/problems.ts";
 import { parseSettlementQuery, usualPage, writeCursor } from "../../../protocol/settlement-query.ts";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
+import { urlsOf } from "../connections/listen.ts";
 import { callerOf } from "../plugins/authentication.ts";
 import { ProblemError } from "../problems/problem-error.ts";
-import { urlsOf } from "../server-options.ts";
 
 /** `GET /settlements` and `GET /settlements/{id}`: the state of settlements of the caller's organization. */
 export const settlementRoutes: FastifyPluginAsync<{

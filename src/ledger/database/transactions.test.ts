@@ -6,8 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Database } from "./database.ts";
 import { migrate } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";
-import { inTransaction } from "./transactions.ts";
-import { createWriteCheck } from "./write-check.ts";
+import { createWriteCheck, inTransaction } from "./transactions.ts";
 
 let folder: string;
 let db: Database;

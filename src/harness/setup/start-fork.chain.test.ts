@@ -8,9 +8,9 @@ import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import type { RpcCall } from "../../chain/rpc/rpc.ts";
 import { networks } from "../../protocol/networks.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
-import { type ForkOption, type ForkOptions, type ForkSource, readForkOptions } from "./fork-options.ts";
-import { openFork } from "./open-fork.ts";
-import { type Recording, writeRecording } from "./recording.ts";
+import { type ForkOption, type ForkOptions, type ForkSource, readForkOptions } from "../fork/fork-options.ts";
+import { type Recording, writeRecording } from "../fork/recording.ts";
+import { openFork } from "./start-fork.ts";
 
 const facilitatorContract = "0x4020000000000000000000000000000000000001";
 const hash = `0x${"ab".repeat(32)}` as const;

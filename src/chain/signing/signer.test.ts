@@ -3,7 +3,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { toHex } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { mostCost, readTransaction } from "./read-transaction.ts";
+import { mostCost, readTransaction } from "./signer.ts";
 
 const account = privateKeyToAccount(harnessAccounts.operator.privateKey);
 

@@ -4,8 +4,8 @@ import { hashOf, operator } from "../../../test/support/ledger/test-ledger.ts";
 import type { Chain } from "../../chain/chain.ts";
 import type { ConcludedTransaction, TxNonceRange } from "../../ledger/settlement.ts";
 import { networks } from "../../protocol/networks.ts";
+import { createVanishedTransactions, type VanishedTransactions } from "./ledger-comparison.ts";
 import type { TransactionStore } from "./slot.ts";
-import { createVanishedTransactions, type VanishedTransactions } from "./vanished.ts";
 
 /** Which fork of the chain holds each block: reorganizations replace those at the end. */
 let forks: string[];

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { requireNode } from "./require-node.ts";
+import { requireNode } from "./self-command.ts";
 
 test.each(["20.20.2", "22.17.1", "18.0.0"])("Node %s is refused, by name", (version) => {
   expect(() => requireNode(version)).toThrow(

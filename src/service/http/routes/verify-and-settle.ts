@@ -1,11 +1,19 @@
+import { createHash } from "node:crypto";
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
-import { channels } from "../../../observe/channels/channels.ts";
+import { channels, type RequestResult } from "../../../observe/channels/channels.ts";
 import type { Metrics } from "../../../observe/metrics/metrics.ts";
 import type { SettleAnswer, VerifyAnswer, Written } from "../../../protocol/answers.ts";
+import type { Invalid } from "../../../protocol/catalogue.ts";
 import type { Hex } from "../../../protocol/hex.ts";
 import type { NetworkRegistry } from "../../../protocol/networks.ts";
-import { problemMediaType } from "../../../protocol/problems.ts";
-import type { Envelope, RequestParser } from "../../../protocol/requests.ts";
+import { readShopsResource, withShopsResource } from "../../../protocol/payment-identifier.ts";
+import {
+  idempotencyKeyFormat,
+  type Operation,
+  problemDetails,
+  problemMediaType,
+} from "../../../protocol/problems.ts";
+import type { Envelope, ParsedRequest, RequestParser } from "../../../protocol/requests.ts";
 import { settlementPath } from "../../../protocol/routes.ts";
 import {
   pendingProblem,
@@ -14,11 +22,14 @@ import {
   settledAnswer,
   verifyAnswer,
 } from "../../../protocol/write-answers.ts";
+import { jsonText } from "../../../util/json.ts";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
+import type { IdempotencyKey } from "../../facilitator/idempotent.ts";
 import { followDelivery, holdLastByte } from "../connections/exchange.ts";
+import { urlsOf } from "../connections/listen.ts";
 import { callerOf } from "../plugins/authentication.ts";
-import { urlsOf } from "../server-options.ts";
-import { asksForRepeats, invalidResult, readPaymentRequest, readRepetition } from "./payment-request.ts";
+import { traceHeadersOf } from "../plugins/request-log.ts";
+import { ProblemError } from "../problems/problem-error.ts";
 
 export type VerifyRouteOptions = {
   facilitator: Facilitator;
@@ -129,4 +140,69 @@ function answerPending(
     .header("x-settlement-state", "pending")
     .type(problemMediaType)
     .send(pendingProblem(envelope, transaction, id));
+}
+
+/** Reads the payment of a request's body, and keeps what could be read for problems and the log. */
+export function readPaymentRequest(
+  request: FastifyRequest,
+  operation: Operation,
+  { parse, knownNetworks }: { parse: RequestParser; knownNetworks: NetworkRegistry },
+): ParsedRequest {
+  if (request.body === undefined) throw new ProblemError("malformed", problemDetails.empty);
+  const parsed = parse(request.body, knownNetworks);
+  const envelope = parsed.ok ? parsed.request : parsed.envelope;
+  request.envelope = envelope;
+  request.networkName = knownNetworks.find(envelope.network, envelope.x402Version)?.name;
+  if (!parsed.ok) return parsed;
+  parsed.request = withShopsResource(parsed.request, request.headers["idempotency-key"]);
+  const payment = parsed.request;
+  request.payment = payment;
+  const { serviceId, id: requestId } = request;
+  channels.request.publish(() => ({
+    kind: "request",
+    at: Date.now(),
+    serviceId,
+    requestId,
+    headers: traceHeadersOf(request),
+    operation,
+    settlementId: payment.settlementId,
+    payment,
+    body: request.receivedBytes?.text,
+  }));
+  if (parsed.identifierProblem !== undefined) throw new ProblemError("malformed", parsed.identifierProblem);
+  return parsed;
+}
+
+/** How a request ended whose payment is invalid. */
+export function invalidResult({ reason, message, situation, chainTime }: Invalid): RequestResult {
+  return { outcome: "invalid", reason, message, situation, ...(chainTime !== undefined && { chainTime }) };
+}
+
+/**
+ * Reads the `Idempotency-Key` header; undefined when there is none. Keys are stored, so they are bounded in length, and
+ * refused where two readers could read them as different keys.
+ */
+function readIdempotencyKey({ headers, body }: FastifyRequest): IdempotencyKey | undefined {
+  const key = headers["idempotency-key"];
+  if (key === undefined) return undefined;
+  if (typeof key === "string" && idempotencyKeyFormat.test(key)) return { key, bodyHash: hashBody(body) };
+  throw new ProblemError("malformed", problemDetails.idempotencyKey);
+}
+
+/** What the header asks for: the answers of a key of the shop's own, or those of the identifiers that payments carry. */
+export function readRepetition(
+  request: FastifyRequest,
+): { idempotency: IdempotencyKey | undefined } | { repeats: boolean } {
+  const shops = readShopsResource(request.headers["idempotency-key"]);
+  if (shops === undefined) return { idempotency: readIdempotencyKey(request) };
+  return { repeats: shops.resource !== undefined };
+}
+
+/** Whether successes are repeated to the identifiers that payments carry; verify takes no key of the shop's own. */
+export function asksForRepeats({ headers }: FastifyRequest): boolean {
+  return readShopsResource(headers["idempotency-key"])?.resource !== undefined;
+}
+
+function hashBody(body: unknown): string {
+  return createHash("sha256").update(jsonText(body)).digest("hex");
 }
