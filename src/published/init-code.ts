@@ -1,6 +1,5 @@
-import { mock1271WalletBytecode } from "../contracts/mock1271Wallet.ts";
-import { mockFickleWalletBytecode } from "../contracts/mockFickleWallet.ts";
 import { mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
+import { mock1271WalletBytecode, mockFickleWalletBytecode } from "../contracts/mockWallets.ts";
 import {
   type Address,
   addressWord,

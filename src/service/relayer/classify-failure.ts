@@ -89,7 +89,7 @@ export async function classifyFailure(
   if (confirmed.has(transactionHash)) return only;
   return {
     ...only,
-    obstacle: `only one RPC endpoint of ${network.name} shows the direct submission in ${transactionHash}. Look the transaction up elsewhere; if it moved the payment to the facilitator contract by transferWithAuthorization: ${self} recover --network ${network.name} --confirmed ${transactionHash}`,
+    obstacle: `only one RPC endpoint of ${network.name} shows the direct submission in ${transactionHash}. Look the transaction up elsewhere; if it submitted the payment directly to the token, which moved it to the facilitator contract: ${self} recover --network ${network.name} --confirmed ${transactionHash}`,
   };
 }
 
