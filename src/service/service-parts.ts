@@ -19,7 +19,7 @@ import type { ServiceLog } from "../observe/log/logger.ts";
 import { noMetrics } from "../observe/metrics/metrics.ts";
 import type { MetricSources, OperatorFunds } from "../observe/metrics/sources.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import { withTimeout } from "../util/with-timeout.ts";
+import { withTimeout } from "../util/waiting.ts";
 import type { Lanes } from "./facilitator/context.ts";
 import type { ClockTolerance } from "./health/inspect-network.ts";
 import type { AppOptions } from "./http/app.ts";

@@ -21,7 +21,7 @@ import { createCore } from "../../service/service.ts";
 import { KitError } from "../../util/errors.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 import type { MadeCore } from "./replaceable-core.ts";
-import type { StartOptions } from "./start-options.ts";
+import type { StartOptions } from "./running-harness.ts";
 
 /** The pepper of a database that lives as long as the harness and holds one published key. */
 const localPepper = "x402-facilitator-kit local harness";

@@ -9,7 +9,16 @@ import { KitError } from "../../util/errors.ts";
 import type { ControlledHarness } from "../control/controlled-harness.ts";
 import type { HarnessChain, SavedChain } from "../setup/prepare-chain.ts";
 import type { MinedCounts } from "../setup/starting-point.ts";
-import type { HarnessPart } from "./running-harness.ts";
+
+/** A part of a harness besides chains and service, such as the proxies before the nodes. */
+export type HarnessPart = {
+  /** Called before the service is replaced. What delays its answers must end. */
+  beforeReset?(): void | Promise<void>;
+  /** Called when chains and service are as new. */
+  afterReset?(): void | Promise<void>;
+  /** Called before the nodes end. */
+  close?(): void | Promise<void>;
+};
 
 /** A service core that can be replaced by a new one, while its callers keep the same objects. */
 export type ReplaceableCore = Omit<ServiceCore, "start" | "drain"> & {

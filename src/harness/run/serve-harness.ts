@@ -20,11 +20,11 @@ import { createPaymentExplainer, type PaymentExplainer } from "./payment-explain
 import {
   createReplaceableCore,
   createRewind,
+  type HarnessPart,
   type ReplaceableCore,
   type Rewind,
 } from "./replaceable-core.ts";
-import type { HarnessPart, RunningHarness } from "./running-harness.ts";
-import type { StartOptions } from "./start-options.ts";
+import type { RunningHarness, StartOptions } from "./running-harness.ts";
 
 /**
  * Runs the service against chains that are in place, which then end with it.

@@ -1,7 +1,6 @@
 import { requireFree } from "../../service/http/local-server.ts";
 import { startChains } from "../setup/chains.ts";
-import type { RunningHarness } from "./running-harness.ts";
-import type { StartOptions } from "./start-options.ts";
+import type { RunningHarness, StartOptions } from "./running-harness.ts";
 
 /** When chains with a clock of their own begin: 2026-01-01T00:00:00Z. */
 const genesisTime = 1_767_225_600;

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { sharedPostgres } from "../../../test/support/databases.ts";
 import { createTestLedger } from "../../../test/support/ledger/test-ledger.ts";
-import { migrate } from "./migrate.ts";
-import { openDatabase } from "./open-database.ts";
+import { migrate, openDatabase } from "./open-database.ts";
 import { createWriteCheck } from "./transactions.ts";
 
 test("a Postgres that takes reads only is no database to settle with, until it takes writes again", async () => {

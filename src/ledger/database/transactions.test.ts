@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Database } from "./database.ts";
-import { migrate } from "./migrate.ts";
-import { openDatabase } from "./open-database.ts";
+import { migrate, openDatabase } from "./open-database.ts";
 import { createWriteCheck, inTransaction } from "./transactions.ts";
 
 let folder: string;

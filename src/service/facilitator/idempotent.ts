@@ -7,7 +7,7 @@ import { bytes32, uint256String } from "../../protocol/primitives.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { IdempotencyMismatchError, IdentifierReusedError, UndeterminedError } from "../../util/errors.ts";
-import { poll } from "../relayer/poll.ts";
+import { poll } from "../../util/waiting.ts";
 import type { Waiting } from "./context.ts";
 import type { SettleablePayment } from "./intake.ts";
 import { alreadyDelivered, type SettleResult } from "./settle-result.ts";

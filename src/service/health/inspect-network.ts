@@ -1,11 +1,11 @@
 import { failureEndpoints } from "../../chain/chain.ts";
 import { causeOf, expectAnswer, explainFailure } from "../../chain/deploy/endpoints.ts";
-import { formatCount } from "../../chain/deploy/units.ts";
 import { type Head, headCall, readHead } from "../../chain/rpc/calls.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
 import { readQuantity } from "../../protocol/hex.ts";
+import { formatCount } from "../../protocol/token-units.ts";
 import {
   type Accounts,
   type Check,

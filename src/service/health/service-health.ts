@@ -4,7 +4,7 @@ import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { NetworkHealth } from "../../protocol/answers.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
-import { withTimeout } from "../../util/with-timeout.ts";
+import { withTimeout } from "../../util/waiting.ts";
 import type { Lanes } from "../facilitator/context.ts";
 import type { Organizations } from "../organizations/organizations.ts";
 import { wrongPepper } from "../organizations/pepper.ts";

@@ -5,7 +5,7 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";
-import { sleep } from "./poll.ts";
+import { sleep } from "../../util/waiting.ts";
 import type { RecovererOptions } from "./recoverer.ts";
 import { callOf } from "./slot.ts";
 import { newestOf, type Queued, type Submission, type SubmissionQueue } from "./submission-queue.ts";

@@ -10,7 +10,7 @@ import type { ServiceLog } from "../../observe/log/logger.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { UndeterminedError } from "../../util/errors.ts";
-import { growingPause } from "./poll.ts";
+import { growingPause } from "../../util/waiting.ts";
 import { closeEmpty, createFill, createReplace } from "./replacement.ts";
 import { callOf, type Outcomes, type TransactionStore } from "./slot.ts";
 import { createWatcher } from "./watcher.ts";

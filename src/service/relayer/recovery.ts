@@ -4,8 +4,8 @@ import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
+import { growingPause } from "../../util/waiting.ts";
 import { classifyFailure, type FailureFinding } from "./classify-failure.ts";
-import { growingPause } from "./poll.ts";
 import type { Recoverer } from "./recoverer.ts";
 
 /** Follows up the failed settlements of one network: a payment that reached the contract reaches its recipient. */

@@ -24,8 +24,7 @@ import { startTransactionPooler } from "../../../../test/support/transaction-poo
 import type { LedgerTables } from "../../rows.ts";
 import { closeTxNonce, lockingTxNonces } from "../../tx-nonces.ts";
 import type { Database } from "../database.ts";
-import { migrate } from "../migrate.ts";
-import { openDatabase } from "../open-database.ts";
+import { migrate, openDatabase } from "../open-database.ts";
 import { inTransaction, withCommit } from "../transactions.ts";
 
 /*

@@ -27,7 +27,7 @@ import type { Facilitator } from "../../facilitator/facilitator.ts";
 import type { IdempotencyKey } from "../../facilitator/idempotent.ts";
 import { followDelivery, holdLastByte } from "../connections/exchange.ts";
 import { urlsOf } from "../connections/listen.ts";
-import { callerOf } from "../plugins/authentication.ts";
+import { callerOf } from "../plugins/request-context.ts";
 import { traceHeadersOf } from "../plugins/request-log.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 

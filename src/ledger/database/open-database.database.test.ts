@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../../test/support/databases.ts";
 import type { Database } from "./database.ts";
-import { migrate, pendingMigrations, requireMigrated } from "./migrate.ts";
+import { migrate, pendingMigrations, requireMigrated } from "./open-database.ts";
 
 const all = [
   "0001-initial",
