@@ -6,7 +6,7 @@ import type { ClaimRequest, Claims } from "./ledger.ts";
 import { type AttemptsTable, type LedgerTables, lowerCase } from "./rows.ts";
 
 /*
- * The txNonces of operators and recoverers: which is next, how one is taken, given back and closed. `locks.ts` says
+ * The txNonces of operators and recoverers: which is next, how one is taken, given back and closed. The locks below say
  * what has to be locked first.
  */
 

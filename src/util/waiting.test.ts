@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createLogger } from "../observe/log/logger.ts";
 import { closeWithTimeout, createTimeBudget, poll, withEitherSignal } from "./waiting.ts";
 
@@ -110,30 +110,34 @@ test("work that throws is counted, and throws", () => {
   expect(budget.spend(fail)).toBeUndefined();
 });
 
-test("looks at once, and again until there is something", async () => {
-  const look = vi.fn<() => Promise<string | undefined>>();
-  look.mockResolvedValueOnce(undefined).mockResolvedValueOnce(undefined).mockResolvedValueOnce("found");
-  expect(await poll(look, { every: 1 })).toBe("found");
-  expect(look).toHaveBeenCalledTimes(3);
-});
+describe("poll", () => {
+  beforeEach(() => void vi.useRealTimers());
 
-test("gives up when the time is over, after one look at least", async () => {
-  const look = vi.fn(async () => undefined);
-  expect(await poll(look, { every: 60_000, until: () => true })).toBeUndefined();
-  expect(look).toHaveBeenCalledTimes(1);
-});
+  test("looks at once, and again until there is something", async () => {
+    const look = vi.fn<() => Promise<string | undefined>>();
+    look.mockResolvedValueOnce(undefined).mockResolvedValueOnce(undefined).mockResolvedValueOnce("found");
+    expect(await poll(look, { every: 1 })).toBe("found");
+    expect(look).toHaveBeenCalledTimes(3);
+  });
 
-test("a signal ends a pause at once, and no look follows it", async () => {
-  const look = vi.fn(async () => undefined);
-  const leaving = new AbortController();
-  const polled = poll(look, { every: 60_000, signal: leaving.signal });
-  await expect.poll(() => look.mock.calls.length).toBe(1);
-  leaving.abort();
-  expect(await polled).toBeUndefined();
-  expect(look).toHaveBeenCalledTimes(1);
-});
+  test("gives up when the time is over, after one look at least", async () => {
+    const look = vi.fn(async () => undefined);
+    expect(await poll(look, { every: 60_000, until: () => true })).toBeUndefined();
+    expect(look).toHaveBeenCalledTimes(1);
+  });
 
-test("a look that throws ends it", async () => {
-  const failing = () => Promise.reject(new Error("the ledger is away"));
-  await expect(poll(failing, { every: 1 })).rejects.toThrow("the ledger is away");
+  test("a signal ends a pause at once, and no look follows it", async () => {
+    const look = vi.fn(async () => undefined);
+    const leaving = new AbortController();
+    const polled = poll(look, { every: 60_000, signal: leaving.signal });
+    await expect.poll(() => look.mock.calls.length).toBe(1);
+    leaving.abort();
+    expect(await polled).toBeUndefined();
+    expect(look).toHaveBeenCalledTimes(1);
+  });
+
+  test("a look that throws ends it", async () => {
+    const failing = () => Promise.reject(new Error("the ledger is away"));
+    await expect(poll(failing, { every: 1 })).rejects.toThrow("the ledger is away");
+  });
 });
