@@ -2,7 +2,7 @@ import { isErc6492Signature, parseErc6492Signature, recoverTypedDataAddress, siz
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
 import { signAuthorization, transferWithAuthorizationTypes } from "../methods/exact-eip3009/authorization.ts";
-import { create2Deployer } from "../protocol/create2.ts";
+import { create2Deployer } from "../protocol/hex.ts";
 import { networks } from "../protocol/networks.ts";
 import { walletInitCode } from "./init-code.ts";
 import { createPayerSigner, signAs, undeployedWalletSalt } from "./sign-as.ts";

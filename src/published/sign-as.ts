@@ -7,8 +7,7 @@ import {
 } from "../methods/exact-eip3009/authorization.ts";
 import type { Permit } from "../methods/permit2/permit.ts";
 import { type PermitTerms, signPermit } from "../methods/permit2/sign-permit.ts";
-import { create2Deployer } from "../protocol/create2.ts";
-import { addressOfPublicKey, type Hex, toBytes, toHex } from "../protocol/hex.ts";
+import { addressOfPublicKey, create2Deployer, type Hex, toBytes, toHex } from "../protocol/hex.ts";
 import { wrapErc6492 } from "../protocol/signed-payment.ts";
 import { publicKeyOf, signDigest } from "../util/secp256k1.ts";
 import { walletInitCode } from "./init-code.ts";

@@ -4,7 +4,7 @@ import { privateKeyToAddress } from "viem/accounts";
 import { describe, expect, it } from "vitest";
 import { mock1271WalletBytecode } from "../contracts/mockWallets.ts";
 import { invalidReasons } from "../protocol/catalogue.ts";
-import { create2Deployer } from "../protocol/create2.ts";
+import { create2Deployer } from "../protocol/hex.ts";
 import { undeployedWalletSalt } from "./sign-as.ts";
 import { type TestPayer, testPayers } from "./test-payers.ts";
 

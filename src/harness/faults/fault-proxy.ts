@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { createHttpRelay, relayTargetOf } from "../../util/http-relay.ts";
-import { listenOnLoopback } from "../../util/loopback.ts";
+import { listenOnLoopback } from "../../util/node-http.ts";
 import { answerCalls } from "./answer-calls.ts";
 import { breakExchange } from "./break-exchange.ts";
 import {

@@ -10,8 +10,7 @@ import { foreign } from "../../service/http/local-server.ts";
 import { KitError } from "../../util/errors.ts";
 import { createKeepAlivePost } from "../../util/http-client.ts";
 import { isObject, membersOf } from "../../util/json.ts";
-import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
-import { http } from "../../util/node-http.ts";
+import { closeAtOnce, http, listenOnLoopback } from "../../util/node-http.ts";
 import type { ForkFailures } from "../nodes/nodes.ts";
 import type { ForkSource } from "./fork-options.ts";
 

@@ -237,7 +237,7 @@ async function serveLocalRoutes(
     send: async (operation, body) =>
       (await import("../control/pay.ts")).postPayment(describe(), operation, body),
     capture: async (record, keepSignature) =>
-      (await import("../control/capture-of.ts")).captureOf(record, harness.chains, {
+      (await import("../control/ask-chain.ts")).captureOf(record, harness.chains, {
         ...{ contracts, payTo, keepSignature },
       }),
     describeCurl: (operation, body) => curlOf(describe(), operation, body),

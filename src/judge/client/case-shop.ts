@@ -6,8 +6,7 @@ import { type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
 import { type HttpAnswer, sendHttp } from "../../util/http-client.ts";
-import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
-import { http } from "../../util/node-http.ts";
+import { closeAtOnce, http, listenOnLoopback } from "../../util/node-http.ts";
 import { startFacilitatorLine } from "../scene/facilitator-line.ts";
 import {
   type CasePayer,

@@ -8,7 +8,7 @@ import { createLogger } from "../../../src/observe/log/logger.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { type AppOptions, createApp } from "../../../src/service/http/app.ts";
 import { createCore } from "../../../src/service/service.ts";
-import { listenOnLoopback } from "../../../src/util/loopback.ts";
+import { listenOnLoopback } from "../../../src/util/node-http.ts";
 import { localNetwork } from "../local-network.ts";
 import { runningChain } from "../running-chain.ts";
 
