@@ -1,3 +1,4 @@
+import type { GasSponsoring } from "../protocol/checks.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { Asset, Network } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
@@ -80,6 +81,10 @@ export type NetworkConfig = Network & {
   maxValiditySeconds?: bigint;
   /** Whether payments of 0 are settled; refused by default. */
   allowZeroValue?: boolean;
+  /** The factories whose wallets are deployed with their first payment (ERC-6492); none by default. */
+  walletFactories?: readonly Address[] | undefined;
+  /** Which approvals of Permit2 are submitted for payers; none by default. */
+  gasSponsoring?: readonly GasSponsoring[] | undefined;
 };
 
 /**

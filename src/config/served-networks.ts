@@ -23,6 +23,8 @@ export function readServedNetworks(
   const maxValiditySeconds = BigInt(reader.read("MAX_VALIDITY_SECONDS"));
   const allowZeroValue = reader.read("ALLOW_ZERO_VALUE");
   const payTo = reader.read("PAY_TO");
+  const gasSponsoring = reader.read("GAS_SPONSORING");
+  const walletFactories = reader.read("WALLET_FACTORIES");
 
   const served = reader.networks.all.filter(({ name }) => reader.isSet(rpcVariableOf(name)));
   if (served.length === 0) {
@@ -65,6 +67,8 @@ export function readServedNetworks(
         gasHorizonPayments,
         maxValiditySeconds,
         allowZeroValue,
+        gasSponsoring,
+        walletFactories,
       },
     ];
   });

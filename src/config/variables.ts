@@ -1,3 +1,4 @@
+import { gasSponsorings } from "../protocol/checks.ts";
 import {
   type BuiltInNetworkName,
   type NetworkName,
@@ -238,6 +239,22 @@ export const variables = {
     read: readOneOf(payToPolicies),
     default: "contract",
     example: "recipients",
+    usedBy: ["serve"],
+  },
+  GAS_SPONSORING: {
+    summary:
+      "which approvals of Permit2 are submitted for payers who have no gas, by the names of the extensions of x402, separated by commas: `eip2612GasSponsoring`, which costs the operator some 40,000 gas more for such a payment",
+    read: readList("extension", readOneOf(gasSponsorings)),
+    unset: "none: payers approve Permit2 themselves",
+    example: "eip2612GasSponsoring",
+    usedBy: ["serve"],
+  },
+  WALLET_FACTORIES: {
+    summary:
+      "contracts that may deploy a payer's smart wallet together with its first payment (ERC-6492), on every network, separated by commas. Payers choose what is called of them, for up to 1,000,000 gas of the operator; it is done by an account without any rights",
+    read: readList("address", readAddress, (address) => address.toLowerCase()),
+    unset: "none: wallets that are not deployed cannot pay",
+    example: "0x5FbDB2315678afecb367f032d93F642f64180aa3",
     usedBy: ["serve"],
   },
   ALLOW_ZERO_VALUE: {

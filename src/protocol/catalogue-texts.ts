@@ -69,8 +69,8 @@ export const reasonTexts: Readonly<
     fix: "Sign the authorization as it is sent, with the payer's key and the token's own domain.",
   },
   invalid_exact_evm_payload_undeployed_smart_wallet: {
-    meaning: "The payer is a smart wallet without code yet.",
-    fix: "Deploy the wallet, then sign again.",
+    meaning: "The payer is a smart wallet without code yet, and the facilitator does not deploy it.",
+    fix: "Deploy the wallet, then sign again; or have the operator call its factory (WALLET_FACTORIES).",
   },
   insufficient_funds: {
     meaning: "The payer's balance does not hold the amount, or other settlements under way use it up.",
@@ -124,6 +124,30 @@ export const reasonTexts: Readonly<
   permit2_allowance_required: {
     meaning: "The payer has not let Permit2 take so much of the token.",
     fix: "Let the payer approve Permit2 on the token, which the message has a command for, and send the same payment again.",
+  },
+  invalid_eip2612_extension_format: {
+    meaning: "The approval of Permit2 that came with the payment (eip2612GasSponsoring) cannot be read.",
+    fix: "Send the members that the message names, or leave the extension out and approve Permit2.",
+  },
+  eip2612_from_mismatch: {
+    meaning: "The approval that came with the payment is of another account than the payer's.",
+    fix: "Sign the approval as the payer.",
+  },
+  eip2612_asset_mismatch: {
+    meaning: "The approval that came with the payment is for another token than the one that is paid.",
+    fix: "Sign the approval for the token that is paid.",
+  },
+  eip2612_spender_not_permit2: {
+    meaning: "The approval that came with the payment lets another contract than Permit2 take tokens.",
+    fix: "Sign the approval for Permit2, not for the proxy or the facilitator.",
+  },
+  permit2_2612_amount_mismatch: {
+    meaning: "The approval that came with the payment is of another amount than the payment.",
+    fix: "Sign the approval for exactly permit2Authorization.permitted.amount; the proxies of x402 take no other.",
+  },
+  eip2612_deadline_expired: {
+    meaning: "The approval that came with the payment has expired by the chain's clock, or is about to.",
+    fix: "Sign the approval again, with the deadline of the payment.",
   },
   permit2_simulation_failed: {
     meaning: "The settlement would revert, and nothing in the chain's state says why.",
@@ -231,6 +255,17 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
       "The payer has approved Permit2 for less than the amount, or not at all; the public servers answer 412 for it",
     fix: "Let the payer send the approval that the message names, once for each token, and send the same payment again.",
   },
+  approval_refused: {
+    means: "The approval that came with the payment is refused by the token: by its nonce or its signature",
+    why: "Approvals by EIP-2612 are used in turn, and signed under the token's own domain, not that of Permit2.",
+    fix: "Read `nonces(payer)` of the token, sign the approval again, and send it with the same payment.",
+  },
+  approval_malformed: { means: "The approval that came with the payment cannot be read" },
+  approval_of_other_payer: { means: "The approval is of another account than the payer's" },
+  approval_of_other_token: { means: "The approval is for another token than the one that is paid" },
+  approval_for_other_spender: { means: "The approval is not for Permit2" },
+  approval_amount_differs: { means: "The approval is of another amount than the payment permits" },
+  approval_expired: { means: "The approval's `deadline` has passed, or is less than 6 seconds away" },
   permit_would_revert: {
     means: "The settlement by Permit2 would revert, and nothing in the chain's state says why",
   },

@@ -147,7 +147,16 @@ export const reasons = {
   invalid_permit2_signature: of("invalid_payload", {}),
   permit2_proxy_not_deployed: of("invalid_payment_requirements", { proxy_missing: askOperator }),
   permit2_insufficient_balance: of("insufficient_funds", {}),
-  permit2_allowance_required: of("insufficient_funds", { allowance_too_small: approve }),
+  permit2_allowance_required: of("insufficient_funds", {
+    allowance_too_small: approve,
+    approval_refused: signAgain,
+  }),
+  invalid_eip2612_extension_format: of("invalid_payload", { approval_malformed: signAgain }),
+  eip2612_from_mismatch: of("invalid_payload", { approval_of_other_payer: signAgain }),
+  eip2612_asset_mismatch: of("invalid_payload", { approval_of_other_token: signAgain }),
+  eip2612_spender_not_permit2: of("invalid_payload", { approval_for_other_spender: signAgain }),
+  permit2_2612_amount_mismatch: of("invalid_payload", { approval_amount_differs: signAgain }),
+  eip2612_deadline_expired: of("invalid_payload", { approval_expired: signAgain }),
   permit2_simulation_failed: of("invalid_transaction_state", {
     permit_would_revert: { ...giveUp, ...unknown },
   }),

@@ -25,7 +25,19 @@ export type ServedNetwork = {
   maxValiditySeconds?: bigint;
   /** Whether payments of 0 are settled; they are refused by default. */
   allowZeroValue?: boolean;
+  /** The factories whose wallets are deployed with their first payment (ERC-6492); none by default. */
+  walletFactories?: readonly Address[] | undefined;
+  /** Which approvals of Permit2 are submitted for payers, who have no gas of their own; none by default. */
+  gasSponsoring?: readonly GasSponsoring[] | undefined;
 };
+
+/**
+ * Extensions of x402 by which an approval of Permit2 comes with the payment, so that the payer needs no gas: signed for the token
+ * (EIP-2612), and settled in the payment's own transaction.
+ */
+export const gasSponsorings = ["eip2612GasSponsoring"] as const;
+
+export type GasSponsoring = (typeof gasSponsorings)[number];
 
 /** What a way to pay wants of a payment beside what all do. */
 export type MethodTerms = {

@@ -61,8 +61,11 @@ export type PayloadReader = {
   owns(payload: unknown): boolean;
   /** Its payer, whatever the rest of it is like; not checked. */
   payerOf(payload: unknown): unknown;
-  /** @throws MalformedError where a member is missing or malformed. */
-  read(payload: Place, asset: Address): SignedPayment;
+  /**
+   * @param extensions `paymentPayload.extensions` as it came; undefined in version 1, which has none
+   * @throws MalformedError where a member is missing or malformed.
+   */
+  read(payload: Place, asset: Address, extensions: unknown): SignedPayment;
 };
 
 /** See {@link createRequestParser}. */
@@ -155,8 +158,9 @@ function parse(body: unknown, known: NetworkRegistry, readers: Readers): ParsedR
     const problem = ` is that of a payment of x402Version ${ofOtherVersion.versions.join(" or ")}`;
     return refuse(invalidAt("payload_malformed", "paymentPayload.payload", problem));
   }
+  const extensions = version === 1 ? undefined : propertyOf(payload, "extensions");
   const payment = unlessMalformed(
-    () => reader.read({ value: given, path: "paymentPayload.payload" }, terms.asset),
+    () => reader.read({ value: given, path: "paymentPayload.payload" }, terms.asset, extensions),
     (at, problem) => invalidAt("payload_malformed", at, problem),
   );
   if ("reason" in payment) return refuse(payment);

@@ -9,7 +9,8 @@ import {
   mockFickleWalletBytecode,
 } from "../contracts/mockWallets.ts";
 import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./accounts.ts";
-import { fickleWalletInitCode, mockUsdcInitCode, walletInitCode } from "./init-code.ts";
+import { fickleWalletInitCode, mockUsdcInitCode } from "./init-code.ts";
+import { walletInitCode } from "./undeployed-wallet.ts";
 
 const { operator, treasury } = harnessAccounts;
 

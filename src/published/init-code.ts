@@ -1,5 +1,5 @@
 import { mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
-import { mock1271WalletBytecode, mockFickleWalletBytecode } from "../contracts/mockWallets.ts";
+import { mockFickleWalletBytecode } from "../contracts/mockWallets.ts";
 import {
   type Address,
   addressWord,
@@ -39,11 +39,6 @@ export function mockUsdcInitCode(asset: Pick<Asset, "name" | "version" | "decima
   const initialization: Hex = `0x${initializeSelector}${offsets.join("")}${uintWord(BigInt(decimals))}${issuer}${texts.join("")}`;
   const initializationOffset = uintWord(3n * 32n);
   return `${mockUsdcProxyBytecode}${addressWord(usdcImplementationAddress)}${addressWord(usdcProxyAdmin)}${initializationOffset}${byteWords(initialization)}`;
-}
-
-/** `Mock1271Wallet(owner)`. */
-export function walletInitCode(owner: Address): Hex {
-  return `${mock1271WalletBytecode}${addressWord(owner)}`;
 }
 
 /** `MockFickleWallet(owner)`. */

@@ -4,9 +4,9 @@ import { privateKeyToAddress } from "viem/accounts";
 import { describe, expect, it } from "vitest";
 import { mock1271WalletBytecode } from "../contracts/mockWallets.ts";
 import { invalidReasons } from "../protocol/catalogue.ts";
-import { create2Deployer } from "../protocol/hex.ts";
-import { undeployedWalletSalt } from "./sign-as.ts";
+import { create2Deployer } from "../protocol/create2.ts";
 import { type TestPayer, testPayers } from "./test-payers.ts";
+import { undeployedWalletSalt } from "./undeployed-wallet.ts";
 
 const labelHash = (label: string) => keccak256(stringToHex(label));
 const cast = Object.entries<TestPayer>(testPayers);

@@ -80,8 +80,10 @@ export const testPayers = {
     address: "0x40faEd53CDF4F63a564C0210864363E45d40f400",
     privateKey: "0x9f87e7ea265944bc441fd41b8e45a497b5b6a8d4dbabe79f977e16fa1591e44b",
     owner: "0x6b2235D50eCaFfa4DC7FC63Ef15b6f0DB925497A",
-    standsFor: "A contract wallet with 1,000,000 USDC that is not deployed yet and signs by ERC-6492.",
-    outcome: "invalid_exact_evm_payload_undeployed_smart_wallet",
+    standsFor:
+      "A contract wallet with 1,000,000 USDC that is deployed with its first payment (ERC-6492), where the facilitator calls its factory.",
+    outcome: "success",
+    permit2Outcome: "invalid_permit2_signature",
   },
   delegated: {
     address: "0x26E646476B38b64Ea009FC84269deF3bcBF21bD0",
@@ -118,8 +120,16 @@ export const testPayers = {
 
 export type TestPayerName = keyof typeof testPayers;
 
+/** The test payer at an address; undefined for every other account. */
+export function testPayerAt(address: string): { name: string; payer: TestPayer } | undefined {
+  const wanted = address.toLowerCase();
+  for (const [name, payer] of Object.entries(testPayers)) {
+    if (payer.address.toLowerCase() === wanted) return { name, payer };
+  }
+  return undefined;
+}
+
 /** The name of the test payer at an address; undefined for every other account. */
 export function nameOfTestPayer(address: string): string | undefined {
-  const wanted = address.toLowerCase();
-  return Object.entries(testPayers).find(([, payer]) => payer.address.toLowerCase() === wanted)?.[0];
+  return testPayerAt(address)?.name;
 }

@@ -1,4 +1,6 @@
 import type { NetworkConfig } from "../../src/config/serve-config.ts";
+import { gasSponsorings } from "../../src/protocol/checks.ts";
+import { create2Deployer } from "../../src/protocol/create2.ts";
 import type { Address } from "../../src/protocol/hex.ts";
 import { type Asset, type Network, networks } from "../../src/protocol/networks.ts";
 
@@ -19,6 +21,8 @@ export function localNetwork(options: {
     assets: [asset],
     confirmations: 1,
     forwardEndpoints: 1,
+    gasSponsoring: gasSponsorings,
+    walletFactories: [create2Deployer],
     maxFeePerGas: 10n ** 12n,
   };
 }

@@ -8,24 +8,32 @@ import type { NetworkConfig } from "../../src/config/serve-config.ts";
 import { mockPermit2Abi } from "../../src/contracts/mockPermit2.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
+import { askNode } from "../../src/harness/control/ask-chain.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";
 import { openDatabase, openMigrated } from "../../src/ledger/database/open-database.ts";
 import type { Recovery } from "../../src/ledger/recoveries.ts";
-import type { Authorization } from "../../src/methods/exact-eip3009/authorization.ts";
+import {
+  type Authorization,
+  type AuthorizationSigner,
+  signAuthorization,
+} from "../../src/methods/exact-eip3009/authorization.ts";
 import {
   encodeCancellation,
   encodeSubmission,
 } from "../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { buildBody, buildPaymentRequest } from "../../src/methods/exact-eip3009/payload.ts";
 import { methodOf } from "../../src/methods/methods.ts";
+import { askNextApproval } from "../../src/methods/on-chain/payer-state.ts";
+import { approvalExtension, approvalOf } from "../../src/methods/permit2/approval.ts";
 import { encodeProxySettle } from "../../src/methods/permit2/on-chain/calldata.ts";
 import { bitOf } from "../../src/methods/permit2/on-chain/state.ts";
 import { permitOf, permitPayment } from "../../src/methods/permit2/payload.ts";
 import { type Permit, permit2Address } from "../../src/methods/permit2/permit.ts";
+import { type ApprovalTerms, signApproval } from "../../src/methods/permit2/sign-permit.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
-import { signAs, signPermitAs } from "../../src/published/sign-as.ts";
+import { createPayerSigner, signAs, signPermitAs } from "../../src/published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../src/published/test-payers.ts";
 import type { Service } from "../../src/service/service.ts";
 import { type Composition, compose, type Running } from "./composition.ts";
@@ -58,7 +66,7 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
    * asked for, and signed, straight to there.
    */
   sign(
-    payer: TestPayerName,
+    payer: TestPayerName | { address: Address; signer: AuthorizationSigner },
     terms?: Partial<Pick<Authorization, "to" | "value" | "nonce">>,
     payTo?: Address,
   ): Promise<Body>;
@@ -68,8 +76,14 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
     terms?: Partial<Pick<Permit, "to" | "token" | "nonce" | "deadline" | "amount">> & {
       payTo?: Address;
       max?: bigint;
+      /** An approval that is sent along, with the members that are given. */
+      approval?: Partial<Omit<ApprovalTerms, "asset" | "chainId">>;
     },
   ): Promise<Body>;
+  /** The call by which anybody can submit the approval that comes with a payment. */
+  approvalOf(body: Body): Call;
+  /** An account that has nothing to do with payments, and can send transactions. */
+  stranger(): Address;
   idOf(body: Body): Hex;
   /** Settles, and waits until the transaction is in the node's pool; mining must be held. */
   settleInPool(running: Running, body: Body): Promise<{ answer: ReturnType<Composition["post"]> }>;
@@ -190,7 +204,11 @@ export async function composeRecovery(): Promise<RecoveryScene> {
     },
 
     async sign(payer, terms = {}, payTo = facilitatorContract) {
-      const signed = await signAs(payer, {
+      const signAsPayer = (terms: Parameters<typeof signAs>[1]) =>
+        typeof payer === "string"
+          ? signAs(payer, terms)
+          : signAuthorization(payer.signer, { ...terms, from: payer.address });
+      const signed = await signAsPayer({
         asset,
         chainId: network.chainId,
         to: payTo,
@@ -209,9 +227,11 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       });
     },
 
+    stranger: () => strangers,
+
     idOf: (body) => parseBody(body).settlementId,
 
-    async signPermit(payer, { payTo = facilitatorContract, max, amount = value, ...terms } = {}) {
+    async signPermit(payer, { payTo = facilitatorContract, max, amount = value, approval, ...terms } = {}) {
       const signed = permitPayment(
         await signPermitAs(payer, {
           ...{ chainId: network.chainId, token: asset.address, amount: max ?? amount, to: payTo },
@@ -224,8 +244,26 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       const extra = method.extra({ name: network.name, facilitatorContract, assets: [asset] }) ?? {};
       const parts = { ...{ x402Version: 2 as const, network, asset, payTo, scheme: method.scheme, extra } };
       const resource = "https://merchant.example/resource";
-      const body = buildBody({ ...parts, resource, amount: max ?? amount }, method.write(signed));
+      const extensions = approval && {
+        [approvalExtension]: {
+          info: await signApproval(createPayerSigner(testPayers[payer].privateKey), {
+            ...{ asset, chainId: network.chainId, from: signed.payer, amount: signed.limit },
+            ...{ nonce: await askNextApproval(askNode(chain.rpcUrl), signed), deadline: signed.window.last },
+            ...approval,
+          }),
+        },
+      };
+      const body = buildBody({ ...parts, resource, amount: max ?? amount }, method.write(signed), extensions);
       return takingOf(body, amount);
+    },
+
+    approvalOf(body) {
+      const approval = approvalOf(parseBody(body).payment);
+      if (typeof approval !== "object") throw new Error("no approval comes with this payment");
+      const { from, spender, amount, deadline, signature } = approval;
+      const args = [from, spender, amount, deadline, signature] as const;
+      const data = encodeFunctionData({ abi: mockUsdcAbi, functionName: "permit", args });
+      return { from: strangers, to: asset.address, data };
     },
 
     async settleInPool(running, body) {

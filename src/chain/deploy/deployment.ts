@@ -1,13 +1,6 @@
 import { x402FacilitatorBytecode } from "../../contracts/x402Facilitator.ts";
-import {
-  type Address,
-  addressWord,
-  create2Address,
-  create2Deployer,
-  type Hex,
-  keccak256Text,
-  uintWord,
-} from "../../protocol/hex.ts";
+import { create2Address, create2Deployer } from "../../protocol/create2.ts";
+import { type Address, addressWord, type Hex, keccak256Text, uintWord } from "../../protocol/hex.ts";
 import {
   builtInNetworks,
   type Network,

@@ -1,11 +1,7 @@
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
-import {
-  create2Deployer,
-  create2DeployerCode,
-  missingDeployerHints,
-  readQuantity,
-} from "../../protocol/hex.ts";
+import { create2Deployer, create2DeployerCode, missingDeployerHints } from "../../protocol/create2.ts";
+import { readQuantity } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { createHttpRpc } from "../rpc/http-rpc.ts";

@@ -13,6 +13,7 @@ import {
   addressOption,
   atUrl,
   defineCommand,
+  flag,
   networkFileOption,
   networkOptions,
   option,
@@ -61,6 +62,7 @@ export const pay = defineCommand({
         example: "20000",
       },
     ),
+    approval: flag("send an approval of Permit2 along (eip2612GasSponsoring), for a payer who has none"),
     version: option("N", "x402 protocol version, 1 or 2 (default: 1; 2 by Permit2)", {
       read: (text) => versions[readOneOf(["1", "2"])(text)],
       example: "2",
@@ -69,7 +71,7 @@ export const pay = defineCommand({
     url: urlOption,
   },
 
-  async run({ network, payer, amount, method, upto, version, url, "pay-to": payTo }, { print }) {
+  async run({ network, payer, amount, method, upto, approval, version, url, "pay-to": payTo }, { print }) {
     const harness = await findHarness(url);
     const { asset } = requireRunning(harness, network);
     const payment: PaymentSpec = {
@@ -77,6 +79,7 @@ export const pay = defineCommand({
       ...(payTo !== undefined && { payTo }),
       ...(method !== undefined && { method }),
       ...(upto !== undefined && { scheme: "upto", max: upto }),
+      ...(approval && { approval, method: "permit2" }),
       ...(version !== undefined && { x402Version: version }),
     };
     const { settle, tookMs } = await payOnHarness(harness, payment, (operation, { status, body }) =>

@@ -209,6 +209,8 @@ export const payRequest = z.object({
   /** How the tokens move, and of scheme “upto” the maximum, of which `amount` is taken. */
   method: z.enum(transferMethods).optional(),
   max: uint256String.optional(),
+  /** By Permit2: whether an approval is sent along (EIP-2612). */
+  approval: z.boolean().optional(),
   x402Version: z.union([z.literal(1), z.literal(2)]).optional(),
   /** From the chain's time; below zero it has expired. */
   validForSeconds: z.int().default(600),
@@ -230,6 +232,7 @@ export async function readPayment(
     payTo,
     method,
     max,
+    approval,
     x402Version,
     validForSeconds,
     ...times
@@ -254,6 +257,7 @@ export async function readPayment(
     ...(payTo !== undefined && { payTo }),
     ...(method !== undefined && { method }),
     ...(max !== undefined && { scheme: "upto", max }),
+    ...(approval !== undefined && { approval }),
     ...(x402Version !== undefined && { x402Version }),
     ...(isByPermit2 ? { permit: permitTimes(authorization) } : { authorization }),
   };

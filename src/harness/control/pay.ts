@@ -4,12 +4,16 @@ import { type Authorization, signAuthorization } from "../../methods/exact-eip30
 import { buildBody, paymentOf } from "../../methods/exact-eip3009/payload.ts";
 import { forTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../../methods/methods.ts";
+import { askNextApproval } from "../../methods/on-chain/payer-state.ts";
+import { approvalExtension } from "../../methods/permit2/approval.ts";
 import { permitPayment, permitTimes } from "../../methods/permit2/payload.ts";
 import type { Permit } from "../../methods/permit2/permit.ts";
 import {
+  type ApprovalTerms,
   type PayerSigner,
   type PermitTerms,
   permitMembers,
+  signApproval,
   signPermit,
 } from "../../methods/permit2/sign-permit.ts";
 import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
@@ -22,6 +26,7 @@ import { createPayerSigner, signAs, signPermitAs } from "../../published/sign-as
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import {
+  aBoolean,
   aFunction,
   anObject,
   anything,
@@ -35,6 +40,7 @@ import {
   wholeNumber,
 } from "../../util/given.ts";
 import { type JsonResponse, requestJson } from "../../util/http-client.ts";
+import { askNode } from "./ask-chain.ts";
 import { requireAccount } from "./controlled-harness.ts";
 import { type HarnessDescription, networksOf, type RunningNetwork, requireRunning } from "./description.ts";
 
@@ -71,6 +77,11 @@ export type PaymentSpec<N extends NetworkName = NetworkName> = {
   authorization?: Partial<Omit<Authorization, "from">>;
   /** The same of a permit. */
   permit?: Partial<Omit<Permit, "from">>;
+  /**
+   * By Permit2: whether the payer sends an approval along (EIP-2612, extension `eip2612GasSponsoring`), which is submitted with
+   * the payment where Permit2 may not take enough yet. None by default.
+   */
+  approval?: boolean;
 };
 
 /** The kind of value that each member of a payment takes. */
@@ -88,6 +99,7 @@ export const paymentSpec: Readonly<Record<keyof PaymentSpec, Wanted>> = {
   resource: aText,
   authorization: anObject,
   permit: anObject,
+  approval: aBoolean,
 };
 
 const signedMembers: Readonly<Record<keyof Omit<Authorization, "from">, Wanted>> = {
@@ -171,6 +183,24 @@ export async function signPayment(
             ...spec.authorization,
           }),
         );
+  if (spec.approval === true && method !== "permit2") {
+    throw new KitError("Only payments by Permit2 need an approval", {
+      hints: ['Ask for it: { method: "permit2" }.'],
+    });
+  }
+  const approval = async () => ({
+    amount: payment.limit,
+    nonce: await askNextApproval(askNode(rpcUrl), payment),
+    deadline: payment.window.last,
+  });
+  const extensions =
+    spec.approval === true
+      ? {
+          [approvalExtension]: {
+            info: await signApprovalWith(payer, { asset, chainId, ...(await approval()) }),
+          },
+        }
+      : undefined;
   const { write, extra } = methodOf(payment);
   const parts = {
     x402Version,
@@ -181,7 +211,7 @@ export async function signPayment(
     scheme,
     extra: extra({ name: network, facilitatorContract: running.facilitatorContract, assets: [asset] }) ?? {},
   };
-  const request = buildBody({ ...parts, amount: max }, write(payment));
+  const request = buildBody({ ...parts, amount: max }, write(payment), extensions);
   const { paymentRequirements, ...rest } = request;
   const settleRequest =
     amount === max
@@ -241,6 +271,16 @@ function signPermitWith(payer: Payer, terms: PermitTerms): Promise<{ permit: Per
   }
   if (!aText.fits(payer.address) || !aFunction.fits(payer.signTypedData)) throw noPayer();
   return signPermit(payer, terms);
+}
+
+function signApprovalWith(payer: Payer, terms: ApprovalTerms): ReturnType<typeof signApproval> {
+  if (typeof payer !== "string") return signApproval(payer, terms);
+  return isTestPayer(payer)
+    ? signApproval(createPayerSigner(testPayers[payer].privateKey), {
+        from: testPayers[payer].address,
+        ...terms,
+      })
+    : signApproval(signerOf(payer), terms);
 }
 
 function isTestPayer(payer: string): payer is TestPayerName {

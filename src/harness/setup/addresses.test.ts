@@ -1,6 +1,6 @@
 import { getAddress, getCreate2Address, keccak256, stringToHex } from "viem";
 import { describe, expect, it } from "vitest";
-import { create2Deployer } from "../../protocol/hex.ts";
+import { create2Deployer } from "../../protocol/create2.ts";
 import { networks } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { testPayers } from "../../published/test-payers.ts";

@@ -1,5 +1,6 @@
 import { type Deployment, planDeployment } from "../../chain/deploy/deployment.ts";
-import { type Address, create2Deployer, readAddress, sameAddress } from "../../protocol/hex.ts";
+import { create2Deployer } from "../../protocol/create2.ts";
+import { type Address, readAddress, sameAddress } from "../../protocol/hex.ts";
 import { type Asset, type NetworkTier, networkNames, networks } from "../../protocol/networks.ts";
 import {
   delegateAddress,

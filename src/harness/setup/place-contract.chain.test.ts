@@ -6,7 +6,8 @@ import {
   x402FacilitatorBytecode,
   x402FacilitatorDeployedBytecode,
 } from "../../contracts/x402Facilitator.ts";
-import { type Address, create2Deployer } from "../../protocol/hex.ts";
+import { create2Deployer } from "../../protocol/create2.ts";
+import type { Address } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { startWatchdog, type Watchdog } from "../../util/watchdog.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";

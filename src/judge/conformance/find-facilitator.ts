@@ -9,11 +9,15 @@ import {
   type FixtureNetwork,
   type ScenarioEnvironment,
 } from "../../fixtures/engine/scenario-environment.ts";
+import { askNode } from "../../harness/control/ask-chain.ts";
 import {
   askHarness,
   type HarnessDescription,
   type RunningNetwork,
 } from "../../harness/control/description.ts";
+import { askNextApproval } from "../../methods/on-chain/payer-state.ts";
+import { type GasSponsoring, gasSponsorings } from "../../protocol/checks.ts";
+import { create2Deployer } from "../../protocol/create2.ts";
 import { type Address, addressWord, type Hex, readQuantity, sameAddress } from "../../protocol/hex.ts";
 import {
   builtInNetworks,
@@ -82,6 +86,7 @@ const supportedSchema = z.object({
         .catch(undefined),
     }),
   ),
+  extensions: z.array(z.string()).optional().catch(undefined),
   signers: z.record(z.string(), z.array(z.string())).optional().catch(undefined),
 });
 
@@ -98,7 +103,7 @@ const answersWithinMs = 10_000;
  */
 export async function findFacilitator(options: FacilitatorOptions): Promise<FoundFacilitator> {
   const { baseUrl, payerKey } = options;
-  const { listed, prefix, isPublished, policy } = await readSupported(baseUrl);
+  const { listed, prefix, isPublished, policy, gasSponsoring } = await readSupported(baseUrl);
   const isKit = isPublished && (options.apiKey ?? testKeys.local.apiKey) === testKeys.local.apiKey;
   const apiKey = options.apiKey ?? (isKit ? testKeys.local.apiKey : undefined);
   const { auth = apiKey === undefined ? "none" : "bare", authHeader = "authorization" } = options;
@@ -121,7 +126,9 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
       },
     );
   }
-  const networks = names.map((one) => describe(one, options, { isKit, harness, known, policy }));
+  const networks = names.map((one) =>
+    describe(one, options, { isKit, harness, known, policy, gasSponsoring }),
+  );
   const [first, ...others] = networks;
   const network = networks.find((one) => one.name === name);
   if (first === undefined || network === undefined) throw new Error(`${name} is missing`);
@@ -148,6 +155,10 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
         : { ...testKeys, local: { apiKey: apiKey ?? "none", organizationId: testKeys.local.organizationId } },
       ...(!isKit && { payers: { funded: accountOf(payerKey), empty: accountOf(undefined) } }),
       now: rpc === undefined ? await clockOf(baseUrl, isKit) : () => readHeadTime(rpc, name),
+      ...(running !== undefined && {
+        nextApproval: (payer: Address) =>
+          askNextApproval(askNode(running.rpcUrl), { asset: running.asset.address, payer }),
+      }),
       run: randomUUID(),
     },
   };
@@ -171,6 +182,7 @@ type SupportedAnswer = {
   isPublished: boolean;
   /** Where it lets payments go, if it is of this kit. */
   policy: PayToPolicy;
+  gasSponsoring: readonly GasSponsoring[];
 };
 
 /** Looks below `/v1` first, then at the root. */
@@ -180,13 +192,14 @@ async function readSupported(baseUrl: string): Promise<SupportedAnswer> {
     const answer = await ask(baseUrl, `${prefix}/supported`);
     const read = supportedSchema.safeParse(answer.kind === "json" ? answer.body : undefined);
     if (answer.kind === "json" && answer.status === 200 && read.success) {
-      const { kinds, signers = {} } = read.data;
+      const { kinds, extensions = [], signers = {} } = read.data;
       const published = harnessAccounts.operator.address;
       return {
         prefix,
         isPublished: Object.values(signers)
           .flat()
           .some((signer) => sameAddress(signer, published)),
+        gasSponsoring: gasSponsorings.filter((name) => extensions.includes(name)),
         policy: kinds.find(({ extra }) => extra !== undefined)?.extra?.payTo ?? "contract",
         listed: kinds.flatMap(({ scheme, x402Version, network }) =>
           scheme === "exact" && (x402Version === 1 || x402Version === 2) ? [{ network, x402Version }] : [],
@@ -222,12 +235,13 @@ type Found = {
   harness: HarnessDescription | undefined;
   known: NetworkRegistry;
   policy: PayToPolicy;
+  gasSponsoring: readonly GasSponsoring[];
 };
 
 function describe(
   name: NetworkName,
   { payTo }: FacilitatorOptions,
-  { isKit, harness, known: all, policy }: Found,
+  { isKit, harness, known: all, policy, gasSponsoring }: Found,
 ): FixtureNetwork {
   const network = all.named(name);
   if (network === undefined) throw new Error(`${name} is no network`);
@@ -244,8 +258,9 @@ function describe(
   }
   return {
     ...{ ...network, facilitatorContract, assets: [running?.asset ?? network.usdc] },
+    gasSponsoring,
     // That of others is where payments go, whatever it is.
-    ...(isKit && { payTo: policy }),
+    ...(isKit && { payTo: policy, walletFactories: [create2Deployer] }),
   };
 }
 

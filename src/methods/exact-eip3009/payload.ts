@@ -137,12 +137,19 @@ export function buildPaymentRequest(parts: PaymentParts): Record<string, unknown
 }
 
 /** The same of a payment that was written already, in whatever way it is paid. */
-export function buildBody(parts: RequirementParts, payload: object): Record<string, unknown> {
+export function buildBody(
+  parts: RequirementParts,
+  payload: object,
+  extensions?: object,
+): Record<string, unknown> {
   const { x402Version, network, resource } = parts;
   const paymentRequirements = buildRequirements(parts);
   const paymentPayload =
     x402Version === 1
       ? { x402Version, scheme: "exact", network: network.name, payload }
-      : { x402Version, resource: { url: resource }, accepted: { ...paymentRequirements }, payload };
+      : {
+          ...{ x402Version, resource: { url: resource }, accepted: { ...paymentRequirements }, payload },
+          ...(extensions !== undefined && { extensions }),
+        };
   return { x402Version, paymentPayload, paymentRequirements };
 }

@@ -15,7 +15,7 @@ import { maxUint256 } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import { transferTopic } from "../exact-eip3009/on-chain/events.ts";
 import { isTrue, type TokenState } from "../exact-eip3009/on-chain/state.ts";
-import { allowanceOf } from "../permit2/on-chain/state.ts";
+import { allowanceOf, nextApprovalOf } from "../permit2/on-chain/state.ts";
 import { permit2Address } from "../permit2/permit.ts";
 import { isOfPermit2, type KnownPayment, noncesOf } from "./nonces.ts";
 
@@ -63,6 +63,13 @@ export async function askPayerState(
     tokenPaused: isTrue(paused),
     ...(allowance !== undefined && { allowance: BigInt(allowance) }),
   };
+}
+
+/** Asks a node for the payer's next nonce at a token, for an approval by EIP-2612; 0 where the token has none. */
+export async function askNextApproval(ask: Ask, of: { asset: Address; payer: Address }): Promise<bigint> {
+  const { target: to, data } = nextApprovalOf(of);
+  const { result } = await ask("eth_call", { to, data }, "latest");
+  return isBytes32(result) ? BigInt(result) : 0n;
 }
 
 const blacklistTopics = ["Blacklisted(address)", "UnBlacklisted(address)"].map(keccak256Text);

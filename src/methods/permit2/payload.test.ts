@@ -25,7 +25,7 @@ function put(target: object, [name = "", ...rest]: readonly string[], value: unk
 }
 
 const read = (value: unknown, method = exactPermit2Method) =>
-  method.read({ value, path: "payload" }, address(2));
+  method.read({ value, path: "payload" }, address(2), undefined);
 
 describe("a permit is read in its one spelling", () => {
   test.each([

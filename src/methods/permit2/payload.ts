@@ -9,6 +9,7 @@ import {
   readWireAddress,
 } from "../../protocol/wire-values.ts";
 import type { PaymentTimes } from "../exact-eip3009/payment-times.ts";
+import { keptApproval } from "./approval.ts";
 import { exactProxyAddress, type Permit, permit2Address, uptoProxyAddress } from "./permit.ts";
 
 /** What payments by Permit2 are called. */
@@ -37,6 +38,7 @@ export function payerOf(payload: unknown): unknown {
 export function readPermitPayload(
   place: Place,
   { hasFacilitator }: { hasFacilitator: boolean },
+  extensions?: unknown,
 ): SignedPayment {
   const payload = inObject(place);
   const signature = readSignature(payload("signature"));
@@ -55,16 +57,30 @@ export function readPermitPayload(
   return permitPayment({
     permit: { from, token, amount, spender, nonce, deadline, to, facilitator, validAfter },
     signature,
+    approval: keptApproval(extensions),
   });
 }
 
-/** A signed permit as the payment that it is. Its nonce is one of Permit2, whatever the token is. */
-export function permitPayment({ permit, signature }: { permit: Permit; signature: Hex }): SignedPayment {
+/**
+ * A signed permit as the payment that it is. Its nonce is one of Permit2, whatever the token is.
+ *
+ * @param approval that came with it: see {@link keptApproval}
+ */
+export function permitPayment({
+  permit,
+  signature,
+  approval,
+}: {
+  permit: Permit;
+  signature: Hex;
+  approval?: unknown;
+}): SignedPayment {
   const { from, token, amount, spender, nonce, deadline, to, facilitator, validAfter } = permit;
   const usual = facilitator === undefined ? exactProxyAddress : uptoProxyAddress;
   const rest = {
     ...(facilitator !== undefined && { facilitator }),
     ...(!sameAddress(spender, usual) && { spender }),
+    ...(approval !== undefined && { approval }),
   };
   return {
     method: facilitator === undefined ? exactPermit2 : uptoPermit2,
@@ -120,6 +136,18 @@ export function writePermitPayload(permit: Permit, signature: Hex): object {
       witness: { to, ...(facilitator !== undefined && { facilitator }), validAfter: `${validAfter}` },
     },
   };
+}
+
+/** `paymentPayload.payload` that a payer could make for an offer. */
+export function permitPayloadFor({ scheme, asset }: { scheme?: unknown; asset?: unknown }): object {
+  const account: Address = `0x${"01".repeat(20)}`;
+  const isUpto = scheme === "upto";
+  const permit: Permit = {
+    ...{ from: account, token: isAddress(asset) ? asset : account, amount: 1n, nonce: 1n, deadline: 1n },
+    ...{ spender: isUpto ? uptoProxyAddress : exactProxyAddress, to: account, validAfter: 0n },
+    ...(isUpto && { facilitator: account }),
+  };
+  return writePermitPayload(permit, "0x");
 }
 
 /** A change of a request that the signature of its permit does not cover. */

@@ -1,6 +1,7 @@
 import { hashTypedData } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
+import { networks } from "../../protocol/networks.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
 import { exactPermit2Method } from "../exact-permit2/method.ts";
 import { uptoPermit2Method } from "../upto-permit2/method.ts";
@@ -14,7 +15,7 @@ import {
   permittedHash,
   witnessHash,
 } from "./permit.ts";
-import { signPermit, typedPermit } from "./sign-permit.ts";
+import { signApproval, signPermit, typedPermit } from "./sign-permit.ts";
 
 /*
  * Both payments were settled by the contracts that stand on public chains; their hashes are those of the public packages.
@@ -96,7 +97,8 @@ test.each(["exact", "upto"] as const)(
       window: { first: 1740672089n, last: 1740672154n },
       nonce: `0x${terms.nonce.toString(16)}`,
     });
-    expect(method.read({ value: method.write(payment), path: "payload" }, terms.token)).toEqual(payment);
+    const place = { value: method.write(payment), path: "payload" };
+    expect(method.read(place, terms.token, undefined)).toEqual(payment);
     expect(method.write(payment)).toEqual(writePermitPayload(permit, signature));
   },
 );
@@ -108,6 +110,9 @@ test("what signs digests alone signs the same as a wallet", async () => {
   };
   const { signature } = await signPermit(signer, vectors.upto.terms);
   expect(signature).toBe(vectors.upto.signature);
+  const { name, version, address } = networks["base-sepolia"].usdc;
+  const approval = { asset: { name, version, address }, chainId, amount: 1n, nonce: 2n, deadline: 3n };
+  expect(await signApproval(signer, approval)).toEqual(await signApproval(payer, approval));
 });
 
 test("a spender of one's own choice is part of the payment", async () => {

@@ -52,7 +52,7 @@ export function createPermit2Method({ name, scheme, spender, hasFacilitator }: K
       return { assetTransferMethod: "permit2", ...submitter };
     },
 
-    read: (place) => readPermitPayload(place, { hasFacilitator }),
+    read: (place, _asset, extensions) => readPermitPayload(place, { hasFacilitator }, extensions),
 
     digester(_asset, chainId) {
       const separator = permit2Separator(chainId);

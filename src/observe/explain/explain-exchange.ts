@@ -1,4 +1,5 @@
 import { parsePaymentRequest } from "../../methods/methods.ts";
+import { permitPayloadFor } from "../../methods/permit2/payload.ts";
 import { reasons } from "../../protocol/catalogue.ts";
 import { adviceOnReason, reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";
@@ -10,7 +11,7 @@ import { describeOne, formatAmount, unitsOf } from "../../protocol/token-units.t
 import { parseUint256 } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
-import { explainPermitOffer, isOfPermit2, permitPayloadFor } from "./explain-permit.ts";
+import { explainPermitOffer, isOfPermit2 } from "./explain-permit.ts";
 import { isRecord } from "./read-input.ts";
 
 /** Whole tokens that no single payment is likely to ask for. */

@@ -1,12 +1,7 @@
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import { digestUnder } from "../../methods/eip712.ts";
 import { describeMalformed } from "../../methods/malformed-signature.ts";
-import {
-  permitMember,
-  permitOf,
-  readPermitPayload,
-  writePermitPayload,
-} from "../../methods/permit2/payload.ts";
+import { permitMember, permitOf, readPermitPayload } from "../../methods/permit2/payload.ts";
 import {
   exactProxyAddress,
   type Permit,
@@ -130,16 +125,4 @@ export function explainPermitOffer(at: string, { scheme, extra }: Asked, contrac
     return [];
   const facts = { got: showValue(facilitatorAddress), expected: contract };
   return [finding("permit-facilitator", `${at}.extra.facilitatorAddress`, facts)];
-}
-
-/** `paymentPayload.payload` that a payer could make for an offer. */
-export function permitPayloadFor({ scheme, asset }: Asked): object {
-  const account: Address = `0x${"01".repeat(20)}`;
-  const isUpto = scheme === "upto";
-  const permit: Permit = {
-    ...{ from: account, token: isAddress(asset) ? asset : account, amount: 1n, nonce: 1n, deadline: 1n },
-    ...{ spender: isUpto ? uptoProxyAddress : exactProxyAddress, to: account, validAfter: 0n },
-    ...(isUpto && { facilitator: account }),
-  };
-  return writePermitPayload(permit, "0x");
 }

@@ -11,7 +11,7 @@ import { checkValidityWindow } from "../../protocol/checks.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import { expiryMarginSeconds, refusals } from "../../protocol/refusals.ts";
-import { fingerprintOf, goesStraight } from "../../protocol/signed-payment.ts";
+import { codeToCome, fingerprintOf, goesStraight } from "../../protocol/signed-payment.ts";
 import { IdentifierReusedError, OperatorError, UndeterminedError } from "../../util/errors.ts";
 import { poll } from "../../util/waiting.ts";
 import { type Caller, refusedForCode } from "../organizations/organizations.ts";
@@ -47,12 +47,16 @@ const balancePollMs = 50;
  * organization's gas budget does not cover it; in both cases nothing was signed.
  */
 export async function claimPayment(claimant: Claimant, options: ClaimOptions): Promise<Invalid | undefined> {
-  const { payment, identifier, chain, relayer, signature, caller, recipient, checked } = claimant;
+  const { payment, chain, relayer, signature, caller, recipient, checked } = claimant;
   const { signed, words, network } = payment;
   const { now, deadline, signal, gasBudget, turn, ways } = options;
   const settling = ways.settlingOf(signed.method);
   const { amount } = payment;
-  const call: SettleCall = { payment: { ...signed, signature }, recipient, id: payment.id, amount };
+  const asked: SettleCall = { payment: { ...signed, signature }, recipient, id: payment.id, amount };
+  const prepared = (await settling.prepare?.(chain, asked)) ?? asked;
+  if ("reason" in prepared) return checked("simulationSucceeds", prepared);
+  // Not narrowed in the functions below otherwise.
+  const call: SettleCall = prepared;
   const transaction = settling.transaction([call], network);
   const effect = settling.effect?.(call, network);
   let takenUp: Invalid | undefined;
@@ -71,11 +75,11 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   /** Undefined while settlements under way take up the balance, or it was read before they were mined. */
   async function tryToClaim(): Promise<Invalid | "claimed" | undefined> {
     const readAt = now();
-    const { head, revert, funds, payerCode } = await chain.simulate(transaction, {
+    const { head, revert, funds, ...simulated } = await chain.simulate(transaction, {
       payer: signed.payer,
       asset: signed.asset,
       withFunds: true,
-      bounds: settling.bounds?.(signed),
+      bounds: settling.bounds?.(call.payment),
       effect,
       id: payment.id,
     });
@@ -86,7 +90,8 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     if (outsideWindow !== undefined) return outsideWindow;
     const reverts = checked("simulationSucceeds", revert && (await settling.explain(chain, call, revert)));
     if (reverts !== undefined) return reverts;
-    if (funds === undefined || payerCode === undefined) throw new Error("the funds were not read");
+    if (funds === undefined || simulated.payerCode === undefined) throw new Error("the funds were not read");
+    const payerCode = simulated.payerCode ?? codeToCome(signature);
     const refused = refusedForCode(caller.organization.limits[network.name], signed.payer, payerCode);
     if (checked("payerIsAccepted", refused) !== undefined) return refused;
     requireGasMoney(transaction.gas, network, head, funds);
@@ -97,7 +102,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
 
     const submission: Submission = {
       claim: {
-        ...claimOf({ payment, identifier, caller, recipient, signature }, payerCode),
+        ...claimOf({ ...claimant, payment: { ...payment, signed: call.payment } }, payerCode),
         balance: funds.payer,
         balanceBlock: head.number,
       },

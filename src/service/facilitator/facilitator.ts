@@ -71,11 +71,12 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
       const all = [...networks.values()];
       const operators = all.flatMap((lanes) => lanes.map(({ relayer }) => relayer.operator));
       const versions = [1, 2] as const;
+      const sponsored = new Set(all.flatMap(([lane]) => lane.chain.network.gasSponsoring ?? []));
       return {
         kinds: versions.flatMap((x402Version) =>
           all.flatMap(([lane]) => kindsOf(ways.methods, lane.chain.network, x402Version)),
         ),
-        extensions: [paymentIdentifierExtension],
+        extensions: [paymentIdentifierExtension, ...sponsored],
         signers: { "eip155:*": [...new Set(operators)] },
       };
     },

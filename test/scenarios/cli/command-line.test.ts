@@ -160,7 +160,7 @@ describe("a command line that cannot be", () => {
     expect(await refusalOf({ args, env: { X402_KIT_URL: "localhost:4402" } })).toMatchInlineSnapshot(`
       "x402-kit pay: 5 things are wrong
         --network: "ethereum" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon; others are known with --network-file FILE (for example base)
-        --payer: "nobody" is not one of funded, empty, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle (for example empty)
+        --payer: "nobody" is not one of funded, empty, unapproved, approvedShort, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle (for example empty)
         --amount: "0.01" is not an amount in the asset's smallest unit (1 USDC is 1000000) (for example 10000)
         --version: "3" is not one of 1, 2 (for example 2)
         X402_KIT_URL: is not a URL that begins with https:// or http:// (for example http://127.0.0.1:4402)
@@ -355,14 +355,20 @@ describe("help", () => {
       "x402-kit pay: make one payment against a running \`up\`
 
         --network NAME       where to pay (default base)
-        --payer NAME         who pays: funded, empty, blacklisted, smartWallet,
-                             undeployedWallet, delegated, hijacked, gasBurner, fickle
-                             (default funded)
+        --payer NAME         who pays: funded, empty, unapproved, approvedShort,
+                             blacklisted, smartWallet, undeployedWallet, delegated,
+                             hijacked, gasBurner, fickle (default funded)
         --amount UNITS       how much, in the asset's smallest unit (1 USDC is
                              1000000) (default 10000)
         --pay-to ADDRESS     where it goes (default: the facilitator contract; the
                              organization's wallet where \`up --pay-to\` allows that)
-        --version N          x402 protocol version, 1 or 2 (default 1)
+        --method NAME        how the tokens move: eip3009 or permit2 (default:
+                             eip3009)
+        --upto UNITS         pay by scheme upto, with this as the maximum; --amount is
+                             what settle takes of it
+        --approval           send an approval of Permit2 along (eip2612GasSponsoring),
+                             for a payer who has none
+        --version N          x402 protocol version, 1 or 2 (default: 1; 2 by Permit2)
         --network-file FILE  JSON file with networks besides the five [env:
                              NETWORKS_FILE]
         --url URL            where \`x402-kit up\` listens (default

@@ -33,7 +33,7 @@ test("a challenge in a file is explained: what is wrong, why, and what to change
 
       1. The challenge offers nothing that this facilitator settles (accepts)
          why:      Each entry of \`accepts\` has another scheme, network, asset or payTo.
-         fix:      Offer scheme "exact" on a supported network with its USDC, and as payTo the facilitator contract, unless PAY_TO allows others.
+         fix:      Offer scheme "exact" or "upto" on a supported network with its USDC, and as payTo the facilitator contract, unless PAY_TO allows others.
          more:     docs/errors.md#nothing-accepted
 
       2. payTo is not the facilitator contract (accepts[0].payTo)

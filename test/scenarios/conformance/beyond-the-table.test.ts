@@ -12,13 +12,17 @@ import { successCases } from "../../../src/fixtures/cases/success-cases.ts";
 import type { Difference, FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import { createFixtureEngine } from "../../../src/fixtures/engine/engine.ts";
 import type { ScenarioEnvironment } from "../../../src/fixtures/engine/scenario-environment.ts";
+import { askNode } from "../../../src/harness/control/ask-chain.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { compareExactly } from "../../../src/judge/conformance/compare.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
+import { askNextApproval } from "../../../src/methods/on-chain/payer-state.ts";
+import type { Address } from "../../../src/protocol/hex.ts";
 import type { Operation } from "../../../src/protocol/problems.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
 import { type TestKeyName, testKeys } from "../../../src/published/test-keys.ts";
 import { loosen } from "../../support/conformance/loosen.ts";
+import { runningChain } from "../../support/running-chain.ts";
 import { startTestHarness } from "../../support/service.ts";
 
 /* The same requests to the fixtures and to the service, beyond those of the table: the answers are the same. */
@@ -31,7 +35,9 @@ beforeAll(async () => {
   harness = await startTestHarness({ networks: ["base"] });
   ({ origin } = new URL(harness.description.facilitator.url));
   const now = async () => (await harness.chains.base?.now()) ?? 0n;
-  environment = { ...engine.environment, now };
+  const { rpcUrl, asset } = runningChain(harness, "base");
+  const nextApproval = (payer: Address) => askNextApproval(askNode(rpcUrl), { asset: asset.address, payer });
+  environment = { ...engine.environment, now, nextApproval };
 });
 afterAll(() => harness?.close());
 

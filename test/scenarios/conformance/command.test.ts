@@ -122,7 +122,7 @@ describe("against a facilitator that is not of this kit", () => {
     const { code, output } = await run(args, env);
     expect(output).toContain("Compared: status, verdict and reason; messages and headers are its own");
     expect(output).toMatch(
-      /\nAll 2\d\d scenarios passed\. 1\d\d could not be run \(.+, and \d+ other reasons, above\)\.$/,
+      /\nAll 2\d\d scenarios passed\. 2\d\d could not be run \(.+, and \d+ other reasons, above\)\.$/,
     );
     expect(output).toMatch(/\d+ {2}needs a test payer that only local chains have: smartWallet, delegated/);
     expect(output).toMatch(/\d+ {2}needs an API key that only this kit has: noRecipient/);

@@ -5,9 +5,14 @@ import {
   type ScenarioEnvironment,
   serveNetworks,
 } from "../../../src/fixtures/engine/scenario-environment.ts";
+import { askNode } from "../../../src/harness/control/ask-chain.ts";
+import type { HarnessDescription } from "../../../src/harness/control/description.ts";
+import { requireRunning } from "../../../src/harness/control/description.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { type ConformanceTarget, runScenario } from "../../../src/judge/conformance/run-conformance.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
+import { askNextApproval } from "../../../src/methods/on-chain/payer-state.ts";
+import type { Address } from "../../../src/protocol/hex.ts";
 import type { NetworkName } from "../../../src/protocol/networks.ts";
 import { type PayToPolicy, payToPolicies } from "../../../src/protocol/signed-payment.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
@@ -64,6 +69,7 @@ function targetOn(name: NetworkName, payTo: PayToPolicy = "contract"): Conforman
     network,
     keys: testKeys,
     now: async () => (await harness.chains[name]?.now()) ?? 0n,
+    nextApproval: (payer) => nextApprovalOn(harness, name, payer),
     run: `service ${++runs}`,
   };
   const { origin } = new URL(harness.description.facilitator.url);
@@ -72,6 +78,15 @@ function targetOn(name: NetworkName, payTo: PayToPolicy = "contract"): Conforman
     send: (request) => sendRequest(origin, request),
     arrange: createFaultArranger(harness, environment),
   };
+}
+
+function nextApprovalOn(
+  { description }: { description: HarnessDescription },
+  name: NetworkName,
+  payer: Address,
+): Promise<bigint> {
+  const running = requireRunning(description, name);
+  return askNextApproval(askNode(running.rpcUrl), { asset: running.asset.address, payer });
 }
 
 const isOf =

@@ -108,8 +108,9 @@ test("the README's table of test payers is that of the code", async () => {
   expect(rows.map(([, name]) => name).sort()).toEqual(Object.keys(testPayers).sort());
   for (const [, name = "", says] of rows) {
     const payer = Object.entries<TestPayer>(testPayers).find(([known]) => known === name)?.[1];
-    const { outcome, settleOutcome } = payer ?? {};
-    const verdict = outcome === "success" ? "settles" : `\`${outcome}\``;
+    const { outcome, settleOutcome, permit2Outcome } = payer ?? {};
+    const byPermit2 = permit2Outcome === undefined ? "" : `; by Permit2 \`${permit2Outcome}\``;
+    const verdict = (outcome === "success" ? "settles" : `\`${outcome}\``) + byPermit2;
     const wanted =
       settleOutcome === undefined ? verdict : `verify says valid; settle reverts: \`${settleOutcome}\``;
     expect(says, name).toBe(wanted);

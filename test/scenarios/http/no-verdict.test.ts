@@ -232,12 +232,17 @@ describe("the rest of the surface", () => {
   test("supported lists both versions of every configured network, and the operator, without a key", async () => {
     const { status, text } = await get("/v1/supported");
     expect(status).toBe(200);
+    const byPermit2 = { assetTransferMethod: "permit2" };
+    const upto = { ...byPermit2, facilitatorAddress: harness.description.networks.base?.facilitatorContract };
     expect(JSON.parse(text)).toEqual({
       kinds: [
         { x402Version: 1, scheme: "exact", network: "base" },
         { x402Version: 1, scheme: "exact", network: "polygon" },
-        { x402Version: 2, scheme: "exact", network: "eip155:8453" },
-        { x402Version: 2, scheme: "exact", network: "eip155:137" },
+        ...["eip155:8453", "eip155:137"].flatMap((network) => [
+          { x402Version: 2, scheme: "exact", network },
+          { x402Version: 2, scheme: "exact", network, extra: byPermit2 },
+          { x402Version: 2, scheme: "upto", network, extra: upto },
+        ]),
       ],
       extensions: ["payment-identifier"],
       signers: { "eip155:*": [harnessAccounts.operator.address] },

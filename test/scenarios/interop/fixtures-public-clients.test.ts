@@ -138,6 +138,26 @@ describe("who buys from a server of", () => {
       verify.v2.invalid_exact_evm_payload_undeployed_smart_wallet | 402 {} | PAYMENT-REQUIRED: invalid_exact_evm_payload_undeployed_smart_wallet | verify
       verify.v2.insufficient_funds | 402 {} | PAYMENT-REQUIRED: insufficient_funds | verify
       verify.v2.invalid_transaction_state | 402 {} | PAYMENT-REQUIRED: invalid_transaction_state | verify
+      verify.v2.invalid_permit2_spender | 402 {} | PAYMENT-REQUIRED: invalid_permit2_spender | verify
+      verify.v2.invalid_permit2_recipient_mismatch | 402 {} | PAYMENT-REQUIRED: invalid_permit2_recipient_mismatch | verify
+      verify.v2.permit2_deadline_expired | 402 {} | PAYMENT-REQUIRED: permit2_deadline_expired | verify
+      verify.v2.permit2_not_yet_valid | 402 {} | PAYMENT-REQUIRED: permit2_not_yet_valid | verify
+      verify.v2.permit2_amount_mismatch | 402 {} | PAYMENT-REQUIRED: permit2_amount_mismatch | verify
+      verify.v2.permit2_token_mismatch | 402 {} | PAYMENT-REQUIRED: permit2_token_mismatch | verify
+      verify.v2.asset_not_deployed_contract | 402 {} | PAYMENT-REQUIRED: asset_not_deployed_contract | verify
+      verify.v2.invalid_permit2_signature | 402 {} | PAYMENT-REQUIRED: invalid_permit2_signature | verify
+      verify.v2.permit2_proxy_not_deployed | 402 {} | PAYMENT-REQUIRED: permit2_proxy_not_deployed | verify
+      verify.v2.permit2_insufficient_balance | 402 {} | PAYMENT-REQUIRED: permit2_insufficient_balance | verify
+      verify.v2.permit2_allowance_required | 412 {} | PAYMENT-REQUIRED: permit2_allowance_required | verify
+      verify.v2.invalid_eip2612_extension_format | 402 {} | PAYMENT-REQUIRED: invalid_eip2612_extension_format | verify
+      verify.v2.eip2612_from_mismatch | 402 {} | PAYMENT-REQUIRED: eip2612_from_mismatch | verify
+      verify.v2.eip2612_asset_mismatch | 402 {} | PAYMENT-REQUIRED: eip2612_asset_mismatch | verify
+      verify.v2.eip2612_spender_not_permit2 | 402 {} | PAYMENT-REQUIRED: eip2612_spender_not_permit2 | verify
+      verify.v2.permit2_2612_amount_mismatch | 402 {} | PAYMENT-REQUIRED: permit2_2612_amount_mismatch | verify
+      verify.v2.eip2612_deadline_expired | 402 {} | PAYMENT-REQUIRED: eip2612_deadline_expired | verify
+      verify.v2.permit2_simulation_failed | 402 {} | PAYMENT-REQUIRED: permit2_simulation_failed | verify
+      verify.v2.invalid_upto_evm_scheme | 402 {} | PAYMENT-REQUIRED: invalid_upto_evm_scheme | verify
+      verify.v2.upto_facilitator_mismatch | 402 {} | PAYMENT-REQUIRED: upto_facilitator_mismatch | verify
       verify.v2.bad_request | 402 {} | PAYMENT-REQUIRED: unexpected_verify_error: The body is not JSON from line 1, column 2 on | verify
       verify.v2.unauthorized | 402 {} | PAYMENT-REQUIRED: unexpected_verify_error: Send a valid API key in the Authorization header, as it is or after the word Bearer | verify
       verify.v2.forbidden | 402 {} | PAYMENT-REQUIRED: unexpected_verify_error: This API key lacks the scope "verify"; use a key that has it | verify
@@ -172,6 +192,27 @@ describe("who buys from a server of", () => {
       settle.v2.invalid_exact_evm_payload_undeployed_smart_wallet | 402 {} | receipt: invalid_exact_evm_payload_undeployed_smart_wallet | verify, settle
       settle.v2.insufficient_funds | 402 {} | receipt: insufficient_funds | verify, settle
       settle.v2.invalid_transaction_state | 402 {} | receipt: invalid_transaction_state | verify, settle
+      settle.v2.invalid_permit2_spender | 402 {} | receipt: invalid_permit2_spender | verify, settle
+      settle.v2.invalid_permit2_recipient_mismatch | 402 {} | receipt: invalid_permit2_recipient_mismatch | verify, settle
+      settle.v2.permit2_deadline_expired | 402 {} | receipt: permit2_deadline_expired | verify, settle
+      settle.v2.permit2_not_yet_valid | 402 {} | receipt: permit2_not_yet_valid | verify, settle
+      settle.v2.permit2_amount_mismatch | 402 {} | receipt: permit2_amount_mismatch | verify, settle
+      settle.v2.permit2_token_mismatch | 402 {} | receipt: permit2_token_mismatch | verify, settle
+      settle.v2.asset_not_deployed_contract | 402 {} | receipt: asset_not_deployed_contract | verify, settle
+      settle.v2.invalid_permit2_signature | 402 {} | receipt: invalid_permit2_signature | verify, settle
+      settle.v2.permit2_proxy_not_deployed | 402 {} | receipt: permit2_proxy_not_deployed | verify, settle
+      settle.v2.permit2_insufficient_balance | 402 {} | receipt: permit2_insufficient_balance | verify, settle
+      settle.v2.permit2_allowance_required | 402 {} | receipt: permit2_allowance_required | verify, settle
+      settle.v2.invalid_eip2612_extension_format | 402 {} | receipt: invalid_eip2612_extension_format | verify, settle
+      settle.v2.eip2612_from_mismatch | 402 {} | receipt: eip2612_from_mismatch | verify, settle
+      settle.v2.eip2612_asset_mismatch | 402 {} | receipt: eip2612_asset_mismatch | verify, settle
+      settle.v2.eip2612_spender_not_permit2 | 402 {} | receipt: eip2612_spender_not_permit2 | verify, settle
+      settle.v2.permit2_2612_amount_mismatch | 402 {} | receipt: permit2_2612_amount_mismatch | verify, settle
+      settle.v2.eip2612_deadline_expired | 402 {} | receipt: eip2612_deadline_expired | verify, settle
+      settle.v2.permit2_simulation_failed | 402 {} | receipt: permit2_simulation_failed | verify, settle
+      settle.v2.invalid_upto_evm_scheme | 402 {} | receipt: invalid_upto_evm_scheme | verify, settle
+      settle.v2.upto_facilitator_mismatch | 402 {} | receipt: upto_facilitator_mismatch | verify, settle
+      settle.v2.invalid_upto_evm_payload_settlement_exceeds_amount | 402 {} | receipt: invalid_upto_evm_payload_settlement_exceeds_amount | verify, settle
       settle.v2.bad_request | 402 {} | receipt: unexpected_settle_error | verify, settle
       settle.v2.unauthorized | 402 {} | receipt: unexpected_settle_error | verify, settle
       settle.v2.forbidden | 402 {} | receipt: unexpected_settle_error | verify, settle

@@ -279,3 +279,105 @@ describe.each(["claimed, not broadcast", "broadcast, not watched", "mined, not r
     );
   },
 );
+
+describe("an approval that comes with the payment", () => {
+  const isValid = { isValid: true };
+
+  test.each([
+    ["exact", {}],
+    ["exact, straight to the merchant", { straight: true }],
+    ["upto", { max: 20_000n, amount: 1_858n }],
+  ] as const)("is submitted with it where Permit2 may not take enough: %s", async (_, terms) => {
+    const running = await start();
+    const straight = "straight" in terms && { payTo: scene.recipient() };
+    const body = await scene.signPermit("unapproved", { ...terms, ...straight, approval: {} });
+    const whole = "max" in terms ? takingOf(body, terms.max) : body;
+    expect(await verify(running, whole)).toMatchObject(isValid);
+    expect(await settle(running, body)).toMatchObject({ success: true, transaction: hash });
+    expect(await paid()).toBe("amount" in terms ? terms.amount : value);
+    // A second one of the same payer has the next nonce.
+    const next = await scene.signPermit("unapproved", { ...straight, approval: {} });
+    expect(await settle(running, next)).toMatchObject({ success: true });
+  });
+
+  test("shares a transaction with others", async () => {
+    const running = await start({ settleWaitMs: 20_000 });
+    const release = await scene.holdMining();
+    const first = await scene.settleInPool(running, await scene.signPermit("funded"));
+    const bodies = [
+      await scene.signPermit("unapproved", { approval: {} }),
+      await scene.signPermit("approvedShort", { approval: {} }),
+      ...(await Promise.all([1, 2, 3].map(() => scene.signPermit("funded")))),
+    ];
+    const answers = bodies.map((body) => settle(running, body));
+    await scene.untilInPool(2);
+    await release();
+    for (const answer of [answerOf(await first.answer), ...(await Promise.all(answers))]) {
+      expect(answer).toMatchObject({ success: true, transaction: hash });
+    }
+    expect(await paid()).toBe(6n * value);
+  });
+
+  test("is left out where Permit2 may take enough: it would lower that", async () => {
+    const running = await start();
+    const approval = {};
+    expect(await settle(running, await scene.signPermit("funded", { approval }))).toMatchObject({
+      success: true,
+    });
+    expect(await settle(running, await scene.signPermit("funded"))).toMatchObject({ success: true });
+  });
+
+  test("is of no use where it is not submitted", async () => {
+    const running = await scene.startService({ network: { gasSponsoring: [] } });
+    const body = await scene.signPermit("unapproved", { approval: {} });
+    const required = { errorReason: "permit2_allowance_required", situation: "allowance_too_small" };
+    expect(await settle(running, body)).toMatchObject({ success: false, ...required });
+  });
+
+  test("that somebody submits first does no harm", async () => {
+    const running = await start();
+    const body = await scene.signPermit("unapproved", { approval: {} });
+    await scene.mine(scene.approvalOf(body));
+    expect(await verify(running, body)).toMatchObject(isValid);
+    expect(await settle(running, body)).toMatchObject({ success: true });
+    expect(await paid()).toBe(value);
+  });
+
+  test("is used up by one of two payments; the other is told, and pays with the next", async () => {
+    const running = await start({ settleWaitMs: 20_000 });
+    const bodies = await Promise.all([1, 2].map(() => scene.signPermit("unapproved", { approval: {} })));
+    const answers = await Promise.all(bodies.map((body) => settle(running, body)));
+    const refused = answers.filter(({ success }) => !success);
+    expect(refused).toHaveLength(1);
+    expect(await paid()).toBe(value);
+    const again = await scene.signPermit("unapproved", { approval: {} });
+    expect(await settle(running, again)).toMatchObject({ success: true });
+  });
+
+  test("that the token refuses is named, with the nonce that it expects", async () => {
+    const running = await start();
+    const body = await scene.signPermit("unapproved", { approval: { nonce: 999n } });
+    expect(await verify(running, body)).toMatchObject({
+      ...{ isValid: false, invalidReason: "permit2_allowance_required", situation: "approval_refused" },
+      invalidMessage: expect.stringMatching(/its nonce is 999, and the payer's next one is \d+\. Sign/),
+    });
+  });
+
+  test("survives the process that has claimed the payment", async () => {
+    const before = await scene.recipientBalance();
+    const body = await scene.signPermit("unapproved", { approval: {} });
+    const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt: "claimed, not broadcast" });
+    const died = once(first.child, "exit");
+    await first.settle(body).catch(() => undefined);
+    expect((await died)[1]).toBe("SIGKILL");
+    const second = await startServiceProcess(scene, scene.databaseUrl(), {});
+    let answer = await second.settle(body);
+    while (answer.status !== 200) {
+      await sleep(100);
+      answer = await second.settle(body);
+    }
+    expect(answer.body).toMatchObject({ success: true, transaction: hash });
+    expect((await scene.recipientBalance()) - before).toBe(value);
+    await second.stop();
+  });
+});

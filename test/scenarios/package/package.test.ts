@@ -134,7 +134,7 @@ describe("the package", () => {
       console.log(kinds.length);`;
     expect(await run(root, process.execPath, ["--input-type=module", "--eval", script])).toEqual({
       code: 0,
-      output: "10\n",
+      output: "20\n",
     });
   });
 

@@ -3,6 +3,7 @@ import type { NetworkConfig } from "../../../config/serve-config.ts";
 import { addressWord, byteWords, type Hex, uintWord, wordAt } from "../../../protocol/hex.ts";
 import { goesStraight } from "../../../protocol/signed-payment.ts";
 import { amountOf, type SettleCall } from "../../on-chain/settling.ts";
+import { approvalOf, approvalWords, withoutApproval } from "../approval.ts";
 import { permitOf, uptoPermit2 } from "../payload.ts";
 import { exactProxyAddress, type Permit } from "../permit.ts";
 
@@ -48,8 +49,9 @@ export function encodeSettleBatch(calls: readonly SettleCall[], network: Contrac
 }
 
 /** `forwardReceivedWithPermit2(token, payment, recipient)` of one payment of scheme “exact”. */
-export function encodeForward(call: SettleCall): Hex {
-  return `${forwardSelector}${addressWord(call.payment.asset)}${offset(3 * wordDigits)}${addressWord(call.recipient)}${encodePayment(call)}`;
+export function encodeForward({ payment, ...call }: SettleCall): Hex {
+  const paid = encodePayment({ ...call, payment: withoutApproval(payment) });
+  return `${forwardSelector}${addressWord(payment.asset)}${offset(3 * wordDigits)}${addressWord(call.recipient)}${paid}`;
 }
 
 /** Whether calldata of ours settles several payments together, so that a revert says nothing about one of them. */
@@ -71,12 +73,14 @@ function groupHead({ payment, recipient }: SettleCall, network: Contract): strin
 
 const bool = (is: boolean) => uintWord(is ? 1n : 0n);
 
-/** The words of a payment, without an approval by EIP-2612; then its signature. */
+/** The words of a payment; then its approval by EIP-2612, which is empty where none is submitted, and its signature. */
 function encodePayment(call: SettleCall): string {
   const { from, amount, nonce, deadline, validAfter } = permitOf(call.payment);
   const numbers = [amount, nonce, deadline, validAfter, amountOf(call)].map(uintWord).join("");
-  const places = `${offset(8 * wordDigits)}${offset(9 * wordDigits)}`;
-  return `${addressWord(from)}${numbers}${places}${byteWords("0x")}${byteWords(call.payment.signature)}`;
+  const known = approvalOf(call.payment);
+  const approval = byteWords(typeof known === "object" ? `0x${approvalWords(known)}` : "0x");
+  const places = `${offset(8 * wordDigits)}${offset(8 * wordDigits + approval.length)}`;
+  return `${addressWord(from)}${numbers}${places}${approval}${byteWords(call.payment.signature)}`;
 }
 
 /** An array of elements of varying length: how many, where each begins (counted from behind that), and they. */

@@ -3,9 +3,11 @@ import { goesStraight } from "../../../protocol/signed-payment.ts";
 import { exactEip3009Recovery } from "../../exact-eip3009/on-chain/settling.ts";
 import { createUseReader } from "../../exact-eip3009/on-chain/used-authorizations.ts";
 import type { Recovery, Settling } from "../../on-chain/settling.ts";
+import { approvalOf } from "../approval.ts";
 import { exactPermit2, uptoPermit2 } from "../payload.ts";
 import { settlesSeveral } from "./calldata.ts";
 import { findPayout, provesForwarding, readSettlements } from "./receipt-proof.ts";
+import { prepare } from "./sponsored-approval.ts";
 import { allowanceOf, explainRevert, isBitSet, nonceBitmapOf, stateOf } from "./state.ts";
 import { findDirectSubmission } from "./submissions.ts";
 import {
@@ -49,7 +51,9 @@ function createPermit2Settling(method: string, recovery?: Recovery): Settling {
 
     stateOf,
     explain: explainRevert,
-    bounds: (payment) => [allowanceOf(payment)],
+    prepare,
+    // An approval that comes with the payment lets Permit2 take what it needs.
+    bounds: (payment) => (approvalOf(payment) === undefined ? [allowanceOf(payment)] : []),
     isUsed({ reader }, payment, id) {
       const read =
         useReaders.get(reader) ?? createUseReader(reader, { viewOf: nonceBitmapOf, isUsed: isBitSet });

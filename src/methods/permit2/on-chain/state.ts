@@ -21,6 +21,7 @@ import { goesStraight, type SignedPayment } from "../../../protocol/signed-payme
 import { OperatorError, UndeterminedError } from "../../../util/errors.ts";
 import { isTrue } from "../../exact-eip3009/on-chain/state.ts";
 import { amountOf, type PaymentState, type SettleCall } from "../../on-chain/settling.ts";
+import { approvalOf, approvalRefusals } from "../approval.ts";
 import { permitOf, uptoPermit2 } from "../payload.ts";
 import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../permit.ts";
 import { permit2Refusals } from "../refusals.ts";
@@ -31,6 +32,7 @@ const selectors = {
   nonceBitmap: selector("nonceBitmap(address,uint256)"),
   allowance: selector("allowance(address,address)"),
   permit2: selector("PERMIT2()"),
+  nonces: selector("nonces(address)"),
 } as const;
 
 /** A payment as Permit2 knows it. */
@@ -64,6 +66,11 @@ export function allowanceOf({ asset, payer }: Pick<SignedPayment, "asset" | "pay
   };
 }
 
+/** The payer's next nonce at the token for an approval by EIP-2612. */
+export function nextApprovalOf({ asset, payer }: Pick<SignedPayment, "asset" | "payer">): ViewCall {
+  return { target: asset, data: `${selectors.nonces}${addressWord(payer)}` };
+}
+
 /** Which Permit2 a proxy of x402 uses. */
 export function permit2Of(proxy: Address): ViewCall {
   return { target: proxy, data: selectors.permit2 };
@@ -94,6 +101,8 @@ type Diagnosis = {
   used: boolean;
   balance: bigint;
   allowance: bigint;
+  /** The payer's next nonce of EIP-2612; 0 of a token that has none. */
+  nextApproval: bigint;
   tokenPaused: boolean;
   payerBlacklisted: boolean;
   recipientBlacklisted: boolean;
@@ -116,6 +125,7 @@ async function diagnose(
     bitmap,
     balance,
     allowance,
+    nextApproval,
     paused,
     payerBlacklisted,
     recipientBlacklisted,
@@ -131,6 +141,7 @@ async function diagnose(
       nonceBitmapOf(payment),
       balanceOf(asset, payer),
       allowanceOf(payment),
+      nextApprovalOf(payment),
       isPaused(asset),
       isBlacklisted(asset, payer),
       isBlacklisted(asset, recipient),
@@ -149,6 +160,7 @@ async function diagnose(
     used: bitmap?.word !== undefined && isBitSet(payment, bitmap.word),
     balance: amount(balance?.word),
     allowance: amount(allowance?.word),
+    nextApproval: amount(nextApproval?.word),
     tokenPaused: isTrue(paused?.word),
     payerBlacklisted: isTrue(payerBlacklisted?.word),
     recipientBlacklisted: isTrue(recipientBlacklisted?.word),
@@ -220,6 +232,8 @@ function explainByState(
   const asset = findAsset(network.assets, payment.asset);
   if (state.balance < needed) return refusals.balanceTooSmall(state.balance, needed, asset);
   if (state.allowance >= needed) return undefined;
+  const approval = approvalOf(payment);
+  if (typeof approval === "object") return approvalRefusals.refusedByToken(approval, state.nextApproval);
   return permit2Refusals.allowanceTooSmall({
     payer,
     asset: payment.asset,
