@@ -17,7 +17,7 @@ import {
 import { checkDatabase, openAsIs, warnOfPlainText } from "../../service/health/check-database.ts";
 import { inspectNetwork } from "../../service/health/inspect-network.ts";
 import { createOrganizations } from "../../service/organizations/create-organizations.ts";
-import { wrongPepper } from "../../service/organizations/pepper.ts";
+import { wrongPepper } from "../../service/organizations/key-issuing.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
 import { escapeControls } from "../../util/text.ts";
 import { defineCommand, flag, networkFileOption } from "../kit/command.ts";

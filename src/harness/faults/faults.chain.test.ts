@@ -5,8 +5,7 @@ import { harnessAccounts } from "../../published/accounts.ts";
 import { resolveFacilitatorContracts } from "../setup/addresses.ts";
 import { type Chains, startChains } from "../setup/chains.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
-import { createFaults } from "./create-faults.ts";
-import { createFaultProxy, type FaultProxy } from "./fault-proxy.ts";
+import { createFaultProxy, createFaults, type FaultProxy } from "./create-faults.ts";
 import { createFaultSetters, type Faults } from "./faults.ts";
 
 let chains: Chains;

@@ -7,7 +7,7 @@ import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { type KnownTokens, unitsOfPayment } from "../../protocol/token-units.ts";
-import type { ProxiedExchange } from "../faults/fault-proxy.ts";
+import type { ProxiedExchange } from "../faults/create-faults.ts";
 
 /** A check of a request, as it was made. `at`: milliseconds since the epoch. */
 const journalCheck = z.object({

@@ -13,8 +13,7 @@ import type { Organizations } from "../organizations/organizations.ts";
 import { defaultTimeouts, noSchemas, serverTimeouts, type Timeouts } from "./connections/listen.ts";
 import { type ConnectionLimits, connections, refuseWhileClosing } from "./connections/open-connections.ts";
 import { answerUnroutable, errorHandler, refuseUnknownPaths } from "./plugins/error-handler.ts";
-import { limitPressure, type PressureLimits } from "./plugins/pressure.ts";
-import { limitRates, type RateLimits } from "./plugins/rate-limits.ts";
+import { limitPressure, limitRates, type PressureLimits, type RateLimits } from "./plugins/limits.ts";
 import { readBodies } from "./plugins/read-bodies.ts";
 import {
   authentication,

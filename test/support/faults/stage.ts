@@ -1,6 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { createFaults } from "../../../src/harness/faults/create-faults.ts";
-import { createFaultProxy } from "../../../src/harness/faults/fault-proxy.ts";
+import { createFaultProxy, createFaults } from "../../../src/harness/faults/create-faults.ts";
 import type { CallMatch } from "../../../src/harness/faults/fault-spec.ts";
 import {
   type ChainFaultSetter,

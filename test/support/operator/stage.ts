@@ -1,8 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createFaults } from "../../../src/harness/faults/create-faults.ts";
-import { createFaultProxy } from "../../../src/harness/faults/fault-proxy.ts";
+import { createFaultProxy, createFaults } from "../../../src/harness/faults/create-faults.ts";
 import { createFaultSetters, type Faults } from "../../../src/harness/faults/faults.ts";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { migrate, openDatabase } from "../../../src/ledger/database/open-database.ts";

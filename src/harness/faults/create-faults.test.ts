@@ -8,7 +8,7 @@ import {
 } from "../../../test/support/stub-node.ts";
 import { createKeepAlivePost, HttpFailure } from "../../util/http-client.ts";
 import type { ConnectionFault } from "./connection-faults.ts";
-import { createFaultProxy, type FaultProxy } from "./fault-proxy.ts";
+import { createFaultProxy, type FaultProxy } from "./create-faults.ts";
 import type { ConnectionFaultSpec } from "./fault-spec.ts";
 
 let node: StubNode;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createTokenBuckets } from "./rate-limits.ts";
+import { createTokenBuckets } from "./limits.ts";
 
 function bucketsAt(start: number, rate: { burst: number; perSecond: number }, maxNames = 100) {
   const clock = { time: start };
