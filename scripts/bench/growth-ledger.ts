@@ -5,8 +5,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { DatabaseSync } from "node:sqlite";
 import { type Kysely, sql } from "kysely";
 import type { Database } from "../../src/ledger/database/database.ts";
-import { migrate } from "../../src/ledger/database/migrate.ts";
-import { openDatabase } from "../../src/ledger/database/open-database.ts";
+import { migrate, openDatabase } from "../../src/ledger/database/open-database.ts";
 import type { SettlementFilter } from "../../src/ledger/ledger.ts";
 import type { LedgerTables } from "../../src/ledger/rows.ts";
 import {

@@ -1,10 +1,11 @@
 import type { NetworkConfig } from "../config/serve-config.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
+import { UndeterminedError } from "../util/errors.ts";
 import type { ChainReader } from "./chain-reader.ts";
 import type { EventLog, LogReader } from "./log-reader.ts";
 import type { Revert } from "./revert.ts";
 import type { Head } from "./rpc/calls.ts";
-import type { RpcStatus } from "./rpc/rpc-status.ts";
+import type { RpcStatus } from "./rpc/endpoint-state.ts";
 import type { ViewCall, ViewResult } from "./views.ts";
 
 /** What a transaction does, and the most gas that it may use. */
@@ -173,3 +174,39 @@ export type ChainView = ChainQueries & {
   /** Its label: its place in the configuration, counted from 1. */
   readonly endpoint: string;
 };
+
+/**
+ * How many RPC endpoints, where there are as many, must say the same before a payment is called failed, or sent again,
+ * before what was submitted directly is forwarded, and before a payer whose authorization seems unused signs another.
+ */
+export const failureEndpoints = 2;
+
+/**
+ * Asks the endpoints of a chain, one after the other, until the caller has heard enough. Those that give no answer are
+ * passed over: silence counts for nothing.
+ *
+ * @param except the label of one that is not asked, because it has answered already
+ * @throws UndeterminedError when nobody has answered: none of them, and none before
+ */
+export async function* eachEndpoint<T>(
+  chain: Pick<Chain, "endpoints">,
+  ask: (view: ChainView) => Promise<T>,
+  except?: string,
+): AsyncGenerator<T, void> {
+  let failure: UndeterminedError | undefined;
+  let hasAnswered = false;
+  for (const view of chain.endpoints()) {
+    if (view.endpoint === except) continue;
+    let answer: T;
+    try {
+      answer = await ask(view);
+    } catch (error) {
+      if (!(error instanceof UndeterminedError)) throw error;
+      failure = error;
+      continue;
+    }
+    hasAnswered = true;
+    yield answer;
+  }
+  if (!hasAnswered && except === undefined && failure !== undefined) throw failure;
+}

@@ -1,27 +1,17 @@
 import type { NetworkConfig } from "../config/serve-config.ts";
-import { type Address, type Hex, isBytes, isBytes32, quantity, readQuantity } from "../protocol/hex.ts";
-import { UndeterminedError } from "../util/errors.ts";
+import { type Address, type Hex, isBytes32, quantity, readQuantity } from "../protocol/hex.ts";
 import { membersOf } from "../util/json.ts";
-import type { Chain, ChainView, Transaction } from "./chain.ts";
-import { askViews, createChainReader, expectWord } from "./chain-reader.ts";
+import type { Chain, ChainView } from "./chain.ts";
+import { createChainReader } from "./chain-reader.ts";
 import { dataFeeCall, readDataFee, readTip, tipCall, usualCost } from "./fees.ts";
 import { createLogReader } from "./log-reader.ts";
 import { createReceiptReader, transactionCall } from "./receipt-reader.ts";
-import { decodeRevert, type Revert, readRevertData } from "./revert.ts";
 import { headCall, readHead } from "./rpc/calls.ts";
+import type { RpcObserver } from "./rpc/endpoint-state.ts";
 import type { FailoverPace } from "./rpc/failover.ts";
 import { createHttpRpc } from "./rpc/http-rpc.ts";
-import type { Rpc, RpcAnswer, RpcCall, RpcEndpoint } from "./rpc/rpc.ts";
-import type { RpcObserver } from "./rpc/rpc-status.ts";
-import {
-  balanceOf,
-  callViews,
-  codeOf,
-  encodeIsValidSignature,
-  isValidSignatureSelector,
-  readViews,
-  viewGas,
-} from "./views.ts";
+import type { Rpc, RpcEndpoint } from "./rpc/rpc.ts";
+import { createSimulations } from "./simulations.ts";
 
 export type ChainOptions = {
   network: NetworkConfig;
@@ -38,12 +28,6 @@ export type ChainOptions = {
   /** Called for every request to an endpoint, and for every change of an endpoint's health. */
   observer?: RpcObserver;
 };
-
-/** What a wallet answers to say yes: the selector that it was asked by (EIP-1271). */
-const walletYes = `${isValidSignatureSelector}${"0".repeat(56)}`;
-
-/** What the facilitator contract gives a token for a pull (PULL_GAS), and so a wallet at most for its check. */
-const walletGas = 250_000;
 
 /** A connection to a network's endpoints. */
 export function connect(options: Omit<ChainOptions, "operator" | "rpc">): Rpc {
@@ -68,10 +52,8 @@ export function connect(options: Omit<ChainOptions, "operator" | "rpc">): Rpc {
 export function createChain(options: ChainOptions): Chain {
   const { network, operator, rpc = connect(options) } = options;
   const reader = createChainReader(rpc, network.name);
-  const { ask, expect, undetermined } = reader;
+  const { ask, expect } = reader;
   const readLogs = createLogReader({ rpc, reader });
-
-  const gasMoneyCall: RpcCall = { method: "eth_getBalance", params: [operator, "latest"] };
 
   async function countTransactions(account: Address, block: "latest" | "pending"): Promise<number> {
     const [count] = await ask([{ method: "eth_getTransactionCount", params: [account, block] }]);
@@ -88,99 +70,12 @@ export function createChain(options: ChainOptions): Chain {
     return view;
   }
 
-  /** Why a simulated transaction reverted; undefined when it went through. */
-  function readSimulation(what: string, answer: RpcAnswer | undefined): Revert | undefined {
-    const revertData = answer?.error && readRevertData(answer.error);
-    if (revertData !== undefined) return decodeRevert(revertData);
-    expect(what, answer, (result) => (isBytes(result) ? result : undefined));
-    return undefined;
-  }
-
-  async function simulateFrom(
-    from: Address,
-    transaction: Transaction,
-    id?: Hex,
-  ): Promise<Revert | undefined> {
-    const [simulation] = await ask([{ ...callOf(from, transaction), about: id }]);
-    return readSimulation("simulating a transaction", simulation);
-  }
-
-  /** The words of what would not have its effect; nothing where it has none, as when all of its gas is used up. */
-  async function whyWithoutEffect(transaction: Transaction, id: Hex | undefined): Promise<Revert> {
-    const silence: Revert = { kind: "unknown", data: "0x" };
-    try {
-      return (await simulateFrom(operator, transaction, id)) ?? silence;
-    } catch (error) {
-      // That it has no effect is certain all the same.
-      if (error instanceof UndeterminedError) return silence;
-      throw error;
-    }
-  }
-
   return {
     network,
     operator,
     reader,
     readLogs,
-
-    async simulate(
-      transaction,
-      { payer, asset, withFunds, bounds = [], withPayerCode = withFunds, effect, id },
-    ) {
-      const ofPayer = withPayerCode ? [codeOf(payer), balanceOf(asset, payer), ...bounds] : [];
-      const views = [...ofPayer, ...(effect?.views ?? [])];
-      // What is not asked for has no place among the answers.
-      const [simulation, viewed, ...gasMoney] = [
-        effect === undefined ? { ...callOf(operator, transaction), about: id } : undefined,
-        views.length > 0 ? { ...callViews(views, viewGas), about: id } : undefined,
-        ...(withFunds ? [gasMoneyCall, tipCall] : []),
-      ];
-      const calls = [headCall, simulation, viewed, ...gasMoney].filter((call) => call !== undefined);
-      const answers = await ask(calls, { optional: tipCall });
-      const answerTo = (call: RpcCall | undefined) =>
-        call === undefined ? undefined : answers[calls.indexOf(call)];
-      const head = expect("the newest block", answerTo(headCall), readHead);
-      const { blockNumber, results } =
-        viewed === undefined
-          ? { blockNumber: head.number, results: [] }
-          : expect("the payer and the effect", answerTo(viewed), (result) => readViews(result, views.length));
-      const revert =
-        effect === undefined
-          ? readSimulation("simulating settle", answerTo(simulation))
-          : effect.isThere(results.slice(ofPayer.length))
-            ? undefined
-            : await whyWithoutEffect(transaction, id);
-      const [code, balance, ...bounded] = results.slice(0, ofPayer.length);
-      const payerCode = withPayerCode ? code?.codeHash : undefined;
-      // What is no token has no balance to read either.
-      if (!withFunds || revert !== undefined) return { head, funds: undefined, payerCode, revert };
-      return {
-        // The calls of a batch may see different blocks, and those behind a balancer different nodes.
-        head: blockNumber < head.number ? { ...head, number: blockNumber } : head,
-        funds: {
-          payer: bounded.reduce(
-            (least, bound) => {
-              const most = BigInt(expectWord(reader, "what the payer can pay of the asset", bound));
-              return most < least ? most : least;
-            },
-            BigInt(expectWord(reader, "balanceOf of the asset", balance)),
-          ),
-          operator: expect("the operator's balance", answerTo(gasMoneyCall), readQuantity),
-          tip: readTip(answerTo(tipCall), network),
-        },
-        payerCode,
-        revert,
-      };
-    },
-
-    simulateFrom,
-
-    async askWallet(payer, digest, signature, id) {
-      const data = encodeIsValidSignature(digest, signature);
-      const [wallet] = await askViews(reader, [{ target: payer, data }], walletGas, id);
-      if (wallet?.codeHash == null) return "no_code";
-      return wallet.word === walletYes ? "accepted" : "refused";
-    },
+    ...createSimulations(reader, { network, operator }),
 
     async head() {
       const [block] = await ask([headCall]);
@@ -232,27 +127,7 @@ export function createChain(options: ChainOptions): Chain {
       await rpc.send(calls, sendOptions);
     },
 
-    async knows(hashes) {
-      const calls = hashes.map(transactionCall);
-      const failures: unknown[] = [];
-      const asked = rpc.endpoints();
-      for (const endpoint of asked) {
-        try {
-          const answers = await createChainReader(endpoint, network.name).ask(calls);
-          for (const answer of answers) {
-            const isKnown = expect("a transaction", answer, (result) =>
-              result === null ? false : typeof result === "object" ? true : undefined,
-            );
-            if (isKnown) return true;
-          }
-        } catch (error) {
-          failures.push(error);
-        }
-      }
-      if (failures.length === asked.length) throw failures[0] ?? undetermined("it serves another chain");
-      return false;
-    },
-
+    knows: (hashes) => knows(rpc, network.name, hashes),
     receipts: createReceiptReader(reader),
 
     endpoints: () => rpc.endpoints().map(viewOf),
@@ -263,8 +138,27 @@ export function createChain(options: ChainOptions): Chain {
   };
 }
 
-function callOf(from: Address, { to, data, gas }: Transaction): RpcCall {
-  return { method: "eth_call", params: [{ from, to, data, gas: quantity(gas) }, "latest"] };
+/** Whether any endpoint knows one of the transactions. */
+async function knows(rpc: Rpc, network: string, hashes: readonly Hex[]): Promise<boolean> {
+  const calls = hashes.map(transactionCall);
+  const { expect, undetermined } = createChainReader(rpc, network);
+  const failures: unknown[] = [];
+  const asked = rpc.endpoints();
+  for (const endpoint of asked) {
+    try {
+      const answers = await createChainReader(endpoint, network).ask(calls);
+      for (const answer of answers) {
+        const isKnown = expect("a transaction", answer, (result) =>
+          result === null ? false : typeof result === "object" ? true : undefined,
+        );
+        if (isKnown) return true;
+      }
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length === asked.length) throw failures[0] ?? undetermined("it serves another chain");
+  return false;
 }
 
 function readSafeInteger(result: unknown): number | undefined {

@@ -3,7 +3,7 @@ import { type Hex, keccak256 } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { Chain } from "./chain.ts";
 import type { Head } from "./rpc/calls.ts";
-import type { ObservedCall } from "./rpc/rpc-status.ts";
+import type { ObservedCall } from "./rpc/endpoint-state.ts";
 
 /**
  * What makes the chains of one network publish on the channels `transaction` and `block` what they send, which

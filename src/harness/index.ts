@@ -5,8 +5,7 @@ export type { PaymentSummary } from "../observe/studio/payment-view.ts";
 export { ConfigurationError, KitError } from "../util/errors.ts";
 export type { HarnessBuyer, ShopConfig } from "./api/buyer.ts";
 export type { CapturedPayment, CapturedReplay } from "./api/captured-payment.ts";
-export { connectHarness } from "./api/connect-harness.ts";
-export { createHarness } from "./api/create-harness.ts";
+export { connectHarness, createHarness } from "./api/create-harness.ts";
 export type {
   AssetOptions,
   Harness,
@@ -32,10 +31,10 @@ export type {
   Faults,
 } from "./faults/faults.ts";
 export type { ForkOption } from "./fork/fork-options.ts";
-export type { Journal } from "./journal/journal-reader.ts";
 export type {
   JournalRequest,
   JournalRpcCall,
   JournalTransaction,
   PaymentJournal,
-} from "./journal/payment-journal.ts";
+} from "./journal/journal.ts";
+export type { Journal } from "./journal/journal-reader.ts";

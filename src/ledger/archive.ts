@@ -4,8 +4,8 @@ import type { Cursor } from "../protocol/settlement-query.ts";
 import type { Database } from "./database/database.ts";
 import { inTransaction, repeatable } from "./database/transactions.ts";
 import { dayOf } from "./gas-spending.ts";
-import { lockOperator } from "./locks.ts";
 import type { AttemptsTable, LedgerTables, SettlementsTable } from "./rows.ts";
+import { lockOperator } from "./tx-nonces.ts";
 
 /** The account and number of a transaction. */
 type TxNonce = { chain_id: number; operator: Address; tx_nonce: number };
@@ -68,32 +68,7 @@ export function createLedgerArchive(database: Database): LedgerArchive {
       };
     },
 
-    async findAttempts(txNonces) {
-      if (txNonces.length === 0) return [];
-      return (
-        db
-          .selectFrom("attempts")
-          .selectAll()
-          .where(({ eb, or, and }) =>
-            or(
-              txNonces.map(({ chain_id, operator, tx_nonce }) =>
-                and([
-                  eb("chain_id", "=", chain_id),
-                  eb("operator", "=", operator),
-                  eb("tx_nonce", "=", tx_nonce),
-                ]),
-              ),
-            ),
-          )
-          // In the words of the index.
-          .where("state", "in", ["mined", "superseded"])
-          .orderBy("chain_id")
-          .orderBy("operator")
-          .orderBy("tx_nonce")
-          .orderBy("hash")
-          .execute()
-      );
-    },
+    findAttempts: (txNonces) => findAttempts(db, txNonces),
 
     removeSettlements: (serialized) =>
       inTransaction(db, async (transaction) => {
@@ -168,6 +143,36 @@ export function createLedgerArchive(database: Database): LedgerArchive {
       while (removed > 0);
     },
   };
+}
+
+async function findAttempts(
+  db: Kysely<LedgerTables>,
+  txNonces: readonly TxNonce[],
+): Promise<AttemptsTable[]> {
+  if (txNonces.length === 0) return [];
+  return (
+    db
+      .selectFrom("attempts")
+      .selectAll()
+      .where(({ eb, or, and }) =>
+        or(
+          txNonces.map(({ chain_id, operator, tx_nonce }) =>
+            and([
+              eb("chain_id", "=", chain_id),
+              eb("operator", "=", operator),
+              eb("tx_nonce", "=", tx_nonce),
+            ]),
+          ),
+        ),
+      )
+      // In the words of the index.
+      .where("state", "in", ["mined", "superseded"])
+      .orderBy("chain_id")
+      .orderBy("operator")
+      .orderBy("tx_nonce")
+      .orderBy("hash")
+      .execute()
+  );
 }
 
 /** Payers that are removed in one statement: whoever claims for one of them waits for it. */

@@ -5,7 +5,6 @@ import { KitError } from "../util/errors.ts";
 import { allAtOnce, inTransaction, withCommit } from "./database/transactions.ts";
 import { keptMs, sweep } from "./idempotency.ts";
 import type { ClaimOutcome, ClaimRequest, Claims } from "./ledger.ts";
-import { lockingAccounts, lockOperator } from "./locks.ts";
 import {
   fromAttempt,
   fromSettlement,
@@ -15,7 +14,7 @@ import {
   toSafeInteger,
 } from "./rows.ts";
 import type { Attempt } from "./settlement.ts";
-import { attemptsOf, givingBack, takenTxNonce, taking } from "./tx-nonces.ts";
+import { attemptsOf, givingBack, lockingAccounts, lockOperator, takenTxNonce, taking } from "./tx-nonces.ts";
 
 /** Makes {@link Claims.claim}. */
 export function createClaim(db: Kysely<LedgerTables>, now: () => number): Claims["claim"] {

@@ -6,11 +6,10 @@ import { KitError, UndeterminedError } from "../util/errors.ts";
 import { allAtOnce, inTransaction, withCommit } from "./database/transactions.ts";
 import { type Charge, chargingGas } from "./gas-spending.ts";
 import type { Conclusion, Outcomes } from "./ledger.ts";
-import { lockingTxNonces } from "./locks.ts";
 import type { Recoveries } from "./recoveries.ts";
 import { type LedgerTables, lowerCase, toSafeInteger } from "./rows.ts";
 import type { ConcludedTransaction, MinedTransaction, SettlementState } from "./settlement.ts";
-import { closing } from "./tx-nonces.ts";
+import { closing, lockingTxNonces } from "./tx-nonces.ts";
 
 /** A transaction that is to be recorded, and what it decided. */
 type Concluding = { mined: MinedTransaction; conclusions: readonly Conclusion[] };

@@ -10,15 +10,14 @@ import { createGasSpending } from "./gas-spending.ts";
 import { createIdempotency, createUndelivered } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";
 import type { Claims, Leases, Ledger, Outcomes } from "./ledger.ts";
-import { createOperatorChanges } from "./operator-changes.ts";
 import { createList, createOpenAttempts, createOpenForwards, createRecentSettles } from "./queries.ts";
-import { createFailures, createForwards } from "./recover-failures.ts";
+import { createFailureLooks, createFailureQueue, createForwards } from "./recover-failures.ts";
 import type { Recoveries } from "./recoveries.ts";
 import { createFillTxNonce, createRedrive, createReopenForwards, createReopenSettles } from "./reopen.ts";
 import { createRetryQueue } from "./retry-queue.ts";
 import { type LedgerTables, lowerCase, toSafeInteger, toSettlement } from "./rows.ts";
 import type { Settlement } from "./settlement.ts";
-import { introduceSender, readNextTxNonce } from "./tx-nonces.ts";
+import { createOperatorChanges, introduceSender, readNextTxNonce } from "./tx-nonces.ts";
 
 export type LedgerOptions = {
   /** An open and migrated database. */
@@ -118,7 +117,8 @@ function createAllLeases(
 
 function createRecoveries(db: Kysely<LedgerTables>, now: () => number): Recoveries {
   return {
-    ...createFailures(db, now),
+    ...createFailureLooks(db, now),
+    ...createFailureQueue(db, now),
     ...createForwards(db, now),
     openForwards: createOpenForwards(db),
     concludedForwards: createConcludedForwards(db),

@@ -19,17 +19,25 @@ type Delivered = Lease & { kept: KeptAnswer | undefined };
 /** An authorization has one holder at a time. */
 const ofOneId = { most: 64, keyOf: ({ id }: Lease) => id } satisfies TogetherOptions<Lease>;
 
+/** Whose leases they are, and how long they last, in milliseconds. */
+type LeaseOptions = { instanceId: string; now: () => number; leaseMs: number };
+
 /** A lease belongs to a holder of an instance: holders of different instances may have the same name. */
 export function createLeases(
   db: Kysely<LedgerTables>,
   retryQueue: RetryQueue,
   undelivered: Undelivered,
-  { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
+  options: LeaseOptions,
 ): Pick<Leases, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
+  const { instanceId, now, leaseMs } = options;
   const acquire = together(acquireAll, ofOneId);
   const free = together(freeAll, ofOneId);
   // No caller waits for it: one after the other, there is more in each.
-  const deliver = together(deliverAll, { ...ofOneId, anyNumber: true, mostUnderWay: 1 });
+  const deliver = together((leases: readonly Delivered[]) => deliverAll(db, leases, options), {
+    ...ofOneId,
+    anyNumber: true,
+    mostUnderWay: 1,
+  });
 
   async function acquireAll(leases: readonly Lease[]): Promise<boolean[]> {
     const time = now();
@@ -60,48 +68,8 @@ export function createLeases(
     return leases.map(({ id }) => ids.has(id));
   }
 
-  /** Which rows are leases that these holders of this instance have. */
-  function areHeld(leases: readonly Lease[]) {
-    // Pairs as one text each: databases look the ids up, and compare few pairs.
-    const asked = padded(leases);
-    return sql<SqlBool>`leases.instance_id = ${instanceId}
-      and leases.id in (${sql.join(asked.map(({ id }) => id))})
-      and leases.id || leases.holder in (${sql.join(asked.map(({ id, holder }) => id + holder))})`;
-  }
-
-  async function deliverAll(leases: readonly Delivered[]): Promise<undefined[]> {
-    await inTransaction(db, async (transaction) => {
-      const time = now();
-      const isHeld = areHeld(leases);
-      await withCommit(transaction, [
-        // From here on no lease that has run out can be taken by another, who would then give the same success.
-        transaction.selectFrom("leases").select("leases.id").where(isHeld).forUpdate(),
-        transaction
-          .updateTable("settlements")
-          .set({ delivered_at: time })
-          // In any state: its block may have vanished since the success was written to the caller.
-          .where("id", "in", (held) => held.selectFrom("leases").select("leases.id").where(isHeld))
-          .where("delivered_at", "is", null),
-        // With it, so that no key gives a success again which was another request's.
-        ...leases.flatMap(({ id, holder, kept }) => {
-          if (kept === undefined) return [];
-          const own = sql<SqlBool>`leases.instance_id = ${instanceId} and leases.id = ${id} and leases.holder = ${holder}`;
-          return [
-            keeping(transaction, kept, { instanceId, time }).where(({ exists, selectFrom }) =>
-              exists(selectFrom("leases").select("leases.id").where(own)),
-            ),
-            // Where the lease was lost: the key would be held, and renewed, for as long as the process lives.
-            abandoning(transaction, kept, instanceId),
-          ];
-        }),
-        transaction.deleteFrom("leases").where(isHeld),
-      ]);
-    });
-    return leases.map(() => undefined);
-  }
-
   async function freeAll(leases: readonly Lease[]): Promise<undefined[]> {
-    const isHeld = areHeld(leases);
+    const isHeld = areHeld(leases, instanceId);
     await repeatable(() =>
       db
         .deleteFrom("leases")
@@ -152,47 +120,7 @@ export function createLeases(
       return { isOwn: row.instance_id === instanceId, expiresAt };
     },
 
-    async renewLeases() {
-      /** Leases that none is working on: those that are being given up or renewed already are left to whom does so. */
-      const unlocked = (column: "instance_id" | "expires_at", operator: "=" | "<=", value: string | number) =>
-        db
-          .selectFrom("leases as unlocked")
-          .select("unlocked.id")
-          .where(`unlocked.${column}`, operator, value)
-          .forUpdate()
-          .skipLocked();
-      // Each by itself, and no transaction: what became of a lost commit would be asked for longer than a lease lasts.
-      // All are urgent, the last as well: while it takes long, there is no other renewal.
-      await Promise.all([
-        repeatable(() =>
-          urgently(
-            db,
-            db
-              .updateTable("leases")
-              .set({ expires_at: now() + leaseMs })
-              .where("id", "in", unlocked("instance_id", "=", instanceId)),
-          ),
-        ),
-        repeatable(() =>
-          urgently(
-            db,
-            db
-              .updateTable("idempotency")
-              .set({ lease_expires_at: now() + leaseMs })
-              .where("instance_id", "=", instanceId)
-              .where("answer", "is", null),
-          ),
-        ),
-      ]);
-      await repeatable(() =>
-        urgently(
-          db,
-          db
-            .deleteFrom("leases")
-            .where("id", "in", unlocked("expires_at", "<=", now() - graceLeases * leaseMs)),
-        ),
-      );
-    },
+    renewLeases: () => renewAll(db, options),
 
     markDelivered(id, holder, kept) {
       const rights = [nameOfRight(id)];
@@ -202,6 +130,91 @@ export function createLeases(
       );
     },
   };
+}
+
+async function deliverAll(
+  db: Kysely<LedgerTables>,
+  leases: readonly Delivered[],
+  { instanceId, now }: LeaseOptions,
+): Promise<undefined[]> {
+  await inTransaction(db, async (transaction) => {
+    const time = now();
+    const isHeld = areHeld(leases, instanceId);
+    await withCommit(transaction, [
+      // From here on no lease that has run out can be taken by another, who would then give the same success.
+      transaction.selectFrom("leases").select("leases.id").where(isHeld).forUpdate(),
+      transaction
+        .updateTable("settlements")
+        .set({ delivered_at: time })
+        // In any state: its block may have vanished since the success was written to the caller.
+        .where("id", "in", (held) => held.selectFrom("leases").select("leases.id").where(isHeld))
+        .where("delivered_at", "is", null),
+      // With it, so that no key gives a success again which was another request's.
+      ...leases.flatMap(({ id, holder, kept }) => {
+        if (kept === undefined) return [];
+        const own = sql<SqlBool>`leases.instance_id = ${instanceId} and leases.id = ${id} and leases.holder = ${holder}`;
+        return [
+          keeping(transaction, kept, { instanceId, time }).where(({ exists, selectFrom }) =>
+            exists(selectFrom("leases").select("leases.id").where(own)),
+          ),
+          // Where the lease was lost: the key would be held, and renewed, for as long as the process lives.
+          abandoning(transaction, kept, instanceId),
+        ];
+      }),
+      transaction.deleteFrom("leases").where(isHeld),
+    ]);
+  });
+  return leases.map(() => undefined);
+}
+
+/** Which rows are leases that these holders of this instance have. */
+function areHeld(leases: readonly Lease[], instanceId: string) {
+  // Pairs as one text each: databases look the ids up, and compare few pairs.
+  const asked = padded(leases);
+  return sql<SqlBool>`leases.instance_id = ${instanceId}
+    and leases.id in (${sql.join(asked.map(({ id }) => id))})
+    and leases.id || leases.holder in (${sql.join(asked.map(({ id, holder }) => id + holder))})`;
+}
+
+/** Extends what this instance holds, and forgets what ran out long ago. */
+async function renewAll(db: Kysely<LedgerTables>, { instanceId, now, leaseMs }: LeaseOptions): Promise<void> {
+  /** Leases that none is working on: those that are being given up or renewed already are left to whom does so. */
+  const unlocked = (column: "instance_id" | "expires_at", operator: "=" | "<=", value: string | number) =>
+    db
+      .selectFrom("leases as unlocked")
+      .select("unlocked.id")
+      .where(`unlocked.${column}`, operator, value)
+      .forUpdate()
+      .skipLocked();
+  // Each by itself, and no transaction: what became of a lost commit would be asked for longer than a lease lasts.
+  // All are urgent, the last as well: while it takes long, there is no other renewal.
+  await Promise.all([
+    repeatable(() =>
+      urgently(
+        db,
+        db
+          .updateTable("leases")
+          .set({ expires_at: now() + leaseMs })
+          .where("id", "in", unlocked("instance_id", "=", instanceId)),
+      ),
+    ),
+    repeatable(() =>
+      urgently(
+        db,
+        db
+          .updateTable("idempotency")
+          .set({ lease_expires_at: now() + leaseMs })
+          .where("instance_id", "=", instanceId)
+          .where("answer", "is", null),
+      ),
+    ),
+  ]);
+  await repeatable(() =>
+    urgently(
+      db,
+      db.deleteFrom("leases").where("id", "in", unlocked("expires_at", "<=", now() - graceLeases * leaseMs)),
+    ),
+  );
 }
 
 /**

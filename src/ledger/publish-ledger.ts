@@ -9,47 +9,14 @@ type Step<Message, Key extends keyof Message> = Message extends unknown
   ? Omit<Message, "kind" | "at" | "serviceId" | Key>
   : never;
 
+type PublishedService = { serviceId: string; networks: readonly Pick<Network, "chainId" | "name">[] };
+
 /**
  * The same ledger, which publishes each step of a settlement and each stored transaction once it is durable, on the
  * channels `settlement` and `transaction`.
  */
-export function publishLedger(
-  ledger: Ledger,
-  { serviceId, networks }: { serviceId: string; networks: readonly Pick<Network, "chainId" | "name">[] },
-): Ledger {
-  const names = new Map(networks.map(({ chainId, name }) => [chainId, name]));
-
-  function publishStep(ids: readonly Hex[], step: () => Step<SettlementStep, "settlementId">): void {
-    for (const settlementId of ids) {
-      channels.settlement.publish(() => ({
-        ...{ kind: "settlement", at: Date.now(), serviceId, settlementId },
-        ...step(),
-      }));
-    }
-  }
-
-  function publishTransaction(
-    chainId: number,
-    transaction: Hex,
-    step: () => Step<TransactionStep, "network" | "transaction">,
-  ): void {
-    const network = names.get(chainId);
-    if (network === undefined) return;
-    channels.transaction.publish(() => ({
-      ...{ kind: "transaction", at: Date.now(), serviceId, network, transaction },
-      ...step(),
-    }));
-  }
-
-  function publishSigned(attempt: Attempt, settlementIds: () => readonly Hex[]): void {
-    const { chainId, hash, kind, operator, txNonce, maxFeePerGas, maxPriorityFeePerGas } = attempt;
-    publishTransaction(chainId, hash, () => ({
-      step: "signed",
-      ...{ purpose: kind, operator, txNonce, maxFeePerGas, maxPriorityFeePerGas },
-      settlementIds: settlementIds(),
-    }));
-  }
-
+export function publishLedger(ledger: Ledger, service: PublishedService): Ledger {
+  const { publishStep, publishTransaction, publishSigned } = createPublishing(service);
   const { claims, outcomes, leases, recoveries } = ledger;
   return {
     claims: {
@@ -158,4 +125,41 @@ export function publishLedger(
       },
     },
   };
+}
+
+function createPublishing({ serviceId, networks }: PublishedService) {
+  const names = new Map(networks.map(({ chainId, name }) => [chainId, name]));
+
+  function publishStep(ids: readonly Hex[], step: () => Step<SettlementStep, "settlementId">): void {
+    for (const settlementId of ids) {
+      channels.settlement.publish(() => ({
+        ...{ kind: "settlement", at: Date.now(), serviceId, settlementId },
+        ...step(),
+      }));
+    }
+  }
+
+  function publishTransaction(
+    chainId: number,
+    transaction: Hex,
+    step: () => Step<TransactionStep, "network" | "transaction">,
+  ): void {
+    const network = names.get(chainId);
+    if (network === undefined) return;
+    channels.transaction.publish(() => ({
+      ...{ kind: "transaction", at: Date.now(), serviceId, network, transaction },
+      ...step(),
+    }));
+  }
+
+  function publishSigned(attempt: Attempt, settlementIds: () => readonly Hex[]): void {
+    const { chainId, hash, kind, operator, txNonce, maxFeePerGas, maxPriorityFeePerGas } = attempt;
+    publishTransaction(chainId, hash, () => ({
+      step: "signed",
+      ...{ purpose: kind, operator, txNonce, maxFeePerGas, maxPriorityFeePerGas },
+      settlementIds: settlementIds(),
+    }));
+  }
+
+  return { publishStep, publishTransaction, publishSigned };
 }

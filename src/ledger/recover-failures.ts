@@ -2,7 +2,6 @@ import { type Kysely, sql, type Transaction } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
 import { KitError } from "../util/errors.ts";
 import { inSnapshot, inTransaction, repeatable } from "./database/transactions.ts";
-import { lockOperator } from "./locks.ts";
 import type { FailedSettlement, Recoveries, Recovery } from "./recoveries.ts";
 import {
   fromAttempt,
@@ -15,26 +14,16 @@ import {
   toSettlement,
 } from "./rows.ts";
 import type { Attempt } from "./settlement.ts";
-import { closeTxNonce, giveBackTxNonce, introduceSender, takeTxNonce } from "./tx-nonces.ts";
+import { closeTxNonce, giveBackTxNonce, introduceSender, lockOperator, takeTxNonce } from "./tx-nonces.ts";
 
 /** In the words of the partial index on failures, which a bound parameter would not match. */
 const failed = sql.lit("failed" as const);
 
-/** Makes the part of {@link Recoveries} that follows failures up and queues them. */
-export function createFailures(
+/** Makes the part of {@link Recoveries} that follows failures up. */
+export function createFailureLooks(
   db: Kysely<LedgerTables>,
   now: () => number,
-): Pick<
-  Recoveries,
-  | "findFailure"
-  | "takeDueFailures"
-  | "openFailures"
-  | "noteLook"
-  | "queueRecovery"
-  | "correctFailure"
-  | "dropRecovery"
-  | "postponeRecovery"
-> {
+): Pick<Recoveries, "findFailure" | "takeDueFailures" | "openFailures" | "noteLook"> {
   return {
     findFailure: (id) =>
       inSnapshot(db, async (transaction) => {
@@ -112,7 +101,15 @@ export function createFailures(
           .execute(),
       );
     },
+  };
+}
 
+/** Makes the part of {@link Recoveries} that queues failures, and ends them. */
+export function createFailureQueue(
+  db: Kysely<LedgerTables>,
+  now: () => number,
+): Pick<Recoveries, "queueRecovery" | "correctFailure" | "dropRecovery" | "postponeRecovery"> {
+  return {
     queueRecovery: (id, { transactionHash, logIndex, blockNumber }) =>
       inTransaction(db, async (transaction) => {
         const settlement = await transaction
@@ -210,11 +207,11 @@ export function createFailures(
           .execute();
       }),
   };
+}
 
-  /** What is sent is watched by its receipt: a look that began before must not call for another. */
-  function notSent(id: Hex) {
-    return sql<boolean>`not exists (select 1 from recoveries where id = ${id} and state = 'sent')`;
-  }
+/** What is sent is watched by its receipt: a look that began before must not call for another. */
+function notSent(id: Hex) {
+  return sql<boolean>`not exists (select 1 from recoveries where id = ${id} and state = 'sent')`;
 }
 
 async function withRecoveries(

@@ -3,11 +3,10 @@ import type { Address } from "../protocol/hex.ts";
 import { createConcludedForwards, createConcludedSettles } from "./conclude.ts";
 import { inTransaction } from "./database/transactions.ts";
 import type { Claims, Outcomes } from "./ledger.ts";
-import { lockOperator } from "./locks.ts";
 import type { Recoveries } from "./recoveries.ts";
 import { fromAttempt, type LedgerTables, lowerCase, toAttempt, toSettlement } from "./rows.ts";
 import type { Attempt } from "./settlement.ts";
-import { attemptsOf, closeTxNonce, takeTxNonce } from "./tx-nonces.ts";
+import { attemptsOf, closeTxNonce, lockOperator, takeTxNonce } from "./tx-nonces.ts";
 
 /** What the organization reads while a settlement is undecided again. */
 const vanished =

@@ -1,11 +1,12 @@
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { KitError } from "../util/errors.ts";
-import { repeatable } from "./database/transactions.ts";
+import { inTransaction, repeatable } from "./database/transactions.ts";
+import type { ClaimRequest, Claims } from "./ledger.ts";
 import { type AttemptsTable, type LedgerTables, lowerCase } from "./rows.ts";
 
 /*
- * The txNonces of operators and recoverers: which is next, how one is taken, given back and closed. `locks.ts` says
+ * The txNonces of operators and recoverers: which is next, how one is taken, given back and closed. The locks below say
  * what has to be locked first.
  */
 
@@ -138,4 +139,134 @@ export function closing(
     .where("operator", "=", lowerCase(operator))
     .where("tx_nonce", "=", txNonce)
     .where("state", "=", "open");
+}
+
+/*
+ * Rows that stand for a decision. A transaction that decides locks the row first; from then on every other one that
+ * does the same waits until this one has ended, and then sees what it has done. Locked in this order: first the
+ * operator, then the accounts, or the attempts of a txNonce.
+ */
+
+/** Locks all that is known of an operator's txNonces: which are open, and their settlements. */
+export async function lockOperator(
+  transaction: Transaction<LedgerTables>,
+  operator: { chainId: number; operator: Address },
+): Promise<void> {
+  await lockingOperator(transaction, operator).execute();
+}
+
+/** The statement of {@link lockOperator}. */
+export function lockingOperator(
+  transaction: Transaction<LedgerTables>,
+  operator: { chainId: number; operator: Address },
+) {
+  return selectingOperator(transaction, operator).forUpdate();
+}
+
+/**
+ * The statements that lock txNonces of an operator which are to be concluded. Other txNonces may be concluded, and new
+ * ones taken, meanwhile: an UPDATE that leaves the key alone, as the one which takes a txNonce, goes well with a KEY
+ * SHARE. What locks the operator waits.
+ */
+export function lockingTxNonces(
+  transaction: Transaction<LedgerTables>,
+  operator: { chainId: number; operator: Address },
+  txNonces: readonly number[],
+) {
+  return [
+    selectingOperator(transaction, operator).forKeyShare(),
+    attemptsOf(transaction, operator, txNonces).select("hash").forUpdate(),
+  ];
+}
+
+function selectingOperator(
+  transaction: Transaction<LedgerTables>,
+  { chainId, operator }: { chainId: number; operator: Address },
+) {
+  return transaction
+    .selectFrom("operator_nonces")
+    .select("operator")
+    .where("chain_id", "=", chainId)
+    .where("operator", "=", lowerCase(operator));
+}
+
+/** The statement that locks what the balances of the requests' payers back, which other operators may claim from too. */
+export function lockingAccounts(
+  transaction: Transaction<LedgerTables>,
+  requests: readonly ClaimRequest[],
+  time: number,
+) {
+  const accounts = new Map(
+    requests.map(({ chainId, asset, payer }) => {
+      const row = { chain_id: chainId, asset: lowerCase(asset), payer: lowerCase(payer), claimed_at: time };
+      return [`${row.asset} ${row.payer}`, row] as const;
+    }),
+  );
+  // In one order everywhere: two transactions must not wait for each other.
+  const inOrder = [...accounts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
+  return transaction
+    .insertInto("accounts")
+    .values(inOrder)
+    .onConflict((conflict) =>
+      conflict
+        .columns(["chain_id", "asset", "payer"])
+        .doUpdateSet({ claimed_at: (row) => row.ref("excluded.claimed_at") }),
+    );
+}
+
+/** Makes the part of {@link Claims} that people change by hand. */
+export function createOperatorChanges(
+  db: Kysely<LedgerTables>,
+  now: () => number,
+): Pick<Claims, "acceptTxNonce" | "operatorChanges"> {
+  const ofOperator = (chainId: number, operator: Address) =>
+    db
+      .selectFrom("operator_changes")
+      .where("chain_id", "=", chainId)
+      .where("operator", "=", lowerCase(operator));
+
+  return {
+    acceptTxNonce: ({ chainId, operator, txNonce }, actor) =>
+      inTransaction(db, async (transaction) => {
+        await lockOperator(transaction, { chainId, operator });
+        const row = await transaction
+          .selectFrom("operator_nonces")
+          .select("next_tx_nonce")
+          .where("chain_id", "=", chainId)
+          .where("operator", "=", lowerCase(operator))
+          .executeTakeFirst();
+        if (row === undefined || row.next_tx_nonce >= txNonce) return false;
+        await transaction
+          .updateTable("operator_nonces")
+          .set({ next_tx_nonce: txNonce })
+          .where("chain_id", "=", chainId)
+          .where("operator", "=", lowerCase(operator))
+          .execute();
+        await transaction
+          .insertInto("operator_changes")
+          .values({
+            chain_id: chainId,
+            operator: lowerCase(operator),
+            at: now(),
+            actor,
+            from_tx_nonce: row.next_tx_nonce,
+            to_tx_nonce: txNonce,
+          })
+          .execute();
+        return true;
+      }),
+
+    async operatorChanges(chainId, operator) {
+      const rows = await ofOperator(chainId, operator)
+        .select(["at", "actor", "from_tx_nonce", "to_tx_nonce"])
+        .orderBy("to_tx_nonce")
+        .execute();
+      return rows.map(({ at, actor, from_tx_nonce, to_tx_nonce }) => ({
+        at,
+        actor,
+        from: from_tx_nonce,
+        to: to_tx_nonce,
+      }));
+    },
+  };
 }

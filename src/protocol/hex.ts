@@ -41,7 +41,7 @@ export function quantity(value: bigint | number): Hex {
 
 let hash: (bytes: Uint8Array) => Uint8Array = keccak_256;
 
-/** Has keccak256 computed by another implementation from now on; see `fast-keccak.ts`. */
+/** Has keccak256 computed by another implementation from now on; see `chain/signing/recover-signer.ts`. */
 export function computeKeccakBy(implementation: (bytes: Uint8Array) => Uint8Array): void {
   hash = implementation;
 }

@@ -42,34 +42,6 @@ export function describeService(
   beside: ApiBeside = { paths: {}, schemas: {} },
 ): object {
   const { example } = beside;
-  const problems = (...statuses: string[]) =>
-    Object.fromEntries(
-      statuses.map((status) => [
-        status,
-        {
-          description: describeProblems(status),
-          headers: { ...alwaysSent, ...problemHeaders[status] },
-          content: { [problemMediaType]: { schema: reference("Problem") } },
-        },
-      ]),
-    );
-  const paymentBody = {
-    required: true,
-    content: {
-      "application/json": {
-        schema: reference("PaymentRequest"),
-        ...(example?.payment !== undefined && { example: example.payment }),
-      },
-    },
-  };
-  const answer = (schema: string, description: string) => ({
-    "200": {
-      description,
-      headers: alwaysSent,
-      content: { "application/json": { schema: reference(schema) } },
-    },
-  });
-
   return {
     openapi: "3.1.0",
     info: {
@@ -80,106 +52,7 @@ export function describeService(
     },
     servers: [{ url: "/" }],
     paths: {
-      ...pathsOf({
-        verify: {
-          summary: "Judge a payment",
-          ...withKey,
-          parameters: [
-            idempotencyKey(
-              { type: "string", pattern: shopsResourcePattern },
-              "Has a payment that was settled under the identifier it carries called valid",
-            ),
-          ],
-          requestBody: paymentBody,
-          responses: {
-            ...answer("VerifyAnswer", "The verdict"),
-            ...problems("400", "401", "403", "409", "413", "415", "429", "503"),
-          },
-        },
-        settle: {
-          summary: "Settle a payment, to the organization's recipient or straight to its payTo",
-          ...withKey,
-          parameters: [
-            idempotencyKey(
-              { type: "string" },
-              `With the same key and the same body, the same success again for 24 hours; with ${paymentIdentifierExtension}; resource="…", the identifier that the payment carries takes its place, for that resource alone`,
-            ),
-          ],
-          requestBody: paymentBody,
-          responses: {
-            ...withHeaders(answer("SettleAnswer", "The outcome"), { Location: location }),
-            ...problems("400", "401", "403", "409", "413", "415", "422", "429"),
-            ...withHeaders(problems("503"), { Location: location, "X-Settlement-State": settlementState }),
-          },
-        },
-        listSettlements: {
-          summary: "The organization's settlements, newest first",
-          ...withKey,
-          parameters: settlementParameters,
-          responses: {
-            ...answer("SettlementList", "A page of settlements"),
-            ...problems("400", "401", "429", "503"),
-          },
-        },
-        getSettlement: {
-          summary: "The state of a settlement",
-          ...withKey,
-          parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
-          responses: { ...answer("Settlement", "The settlement"), ...problems("401", "404", "429", "503") },
-        },
-        listResources: {
-          summary: "What the organization was paid for, newest first; where DISCOVERY is on",
-          ...withKey,
-          parameters: queryOf(discoveryListQuery),
-          responses: {
-            ...answer("DiscoveryList", "A page of resources"),
-            ...problems("400", "401", "404", "429", "503"),
-          },
-        },
-        searchResources: {
-          summary: "What the organization was paid for, by words; where DISCOVERY is on",
-          ...withKey,
-          parameters: queryOf(discoverySearchQuery),
-          responses: {
-            ...answer("DiscoverySearch", "A page of resources"),
-            ...problems("400", "401", "404", "429", "503"),
-          },
-        },
-        health: {
-          summary: "The same as /livez, under its name in the public protocol",
-          responses: answer("Liveness", "It does"),
-        },
-        livez: { summary: "Whether the process answers", responses: answer("Liveness", "It does") },
-        readyz: {
-          summary: "The health of the networks",
-          parameters: [
-            {
-              name: "network",
-              in: "query",
-              schema: { type: "array", items: { type: "string" } },
-              description: "Only this network; may be repeated, and then all of them must be ready",
-            },
-          ],
-          responses: {
-            ...answer(
-              "Readiness",
-              "Ready, or degraded: one network at least can be asked, and all that were named",
-            ),
-            "503": {
-              description: "No network can be asked, or one of those that were named cannot",
-              content: { "application/json": { schema: reference("Readiness") } },
-            },
-            ...problems("404"),
-          },
-        },
-        supported: {
-          summary: "The kinds of payment that are taken",
-          responses: {
-            ...answer("Supported", "Every configured network in both versions of the protocol"),
-            ...problems("429"),
-          },
-        },
-      }),
+      ...pathsOf(operationsOf(example?.payment)),
       ...beside.paths,
     },
     components: {
@@ -207,6 +80,144 @@ export function describeService(
         Problem: schemaOf(problemSchema),
         ...beside.schemas,
       },
+    },
+  };
+}
+
+/** The operations of the service; `payment` is an example of what verify and settle take. */
+function operationsOf(payment: object | undefined): Readonly<Record<RouteName, object>> {
+  const paymentBody = {
+    required: true,
+    content: {
+      "application/json": {
+        schema: reference("PaymentRequest"),
+        ...(payment !== undefined && { example: payment }),
+      },
+    },
+  };
+  return {
+    verify: {
+      summary: "Judge a payment",
+      ...withKey,
+      parameters: [
+        idempotencyKey(
+          { type: "string", pattern: shopsResourcePattern },
+          "Has a payment that was settled under the identifier it carries called valid",
+        ),
+      ],
+      requestBody: paymentBody,
+      responses: {
+        ...answer("VerifyAnswer", "The verdict"),
+        ...problems("400", "401", "403", "409", "413", "415", "429", "503"),
+      },
+    },
+    settle: {
+      summary: "Settle a payment, to the organization's recipient or straight to its payTo",
+      ...withKey,
+      parameters: [
+        idempotencyKey(
+          { type: "string" },
+          `With the same key and the same body, the same success again for 24 hours; with ${paymentIdentifierExtension}; resource="…", the identifier that the payment carries takes its place, for that resource alone`,
+        ),
+      ],
+      requestBody: paymentBody,
+      responses: {
+        ...withHeaders(answer("SettleAnswer", "The outcome"), { Location: location }),
+        ...problems("400", "401", "403", "409", "413", "415", "422", "429"),
+        ...withHeaders(problems("503"), { Location: location, "X-Settlement-State": settlementState }),
+      },
+    },
+    listSettlements: {
+      summary: "The organization's settlements, newest first",
+      ...withKey,
+      parameters: settlementParameters,
+      responses: {
+        ...answer("SettlementList", "A page of settlements"),
+        ...problems("400", "401", "429", "503"),
+      },
+    },
+    getSettlement: {
+      summary: "The state of a settlement",
+      ...withKey,
+      parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
+      responses: { ...answer("Settlement", "The settlement"), ...problems("401", "404", "429", "503") },
+    },
+    listResources: {
+      summary: "What the organization was paid for, newest first; where DISCOVERY is on",
+      ...withKey,
+      parameters: queryOf(discoveryListQuery),
+      responses: {
+        ...answer("DiscoveryList", "A page of resources"),
+        ...problems("400", "401", "404", "429", "503"),
+      },
+    },
+    searchResources: {
+      summary: "What the organization was paid for, by words; where DISCOVERY is on",
+      ...withKey,
+      parameters: queryOf(discoverySearchQuery),
+      responses: {
+        ...answer("DiscoverySearch", "A page of resources"),
+        ...problems("400", "401", "404", "429", "503"),
+      },
+    },
+    health: {
+      summary: "The same as /livez, under its name in the public protocol",
+      responses: answer("Liveness", "It does"),
+    },
+    livez: { summary: "Whether the process answers", responses: answer("Liveness", "It does") },
+    readyz: {
+      summary: "The health of the networks",
+      parameters: [
+        {
+          name: "network",
+          in: "query",
+          schema: { type: "array", items: { type: "string" } },
+          description: "Only this network; may be repeated, and then all of them must be ready",
+        },
+      ],
+      responses: {
+        ...answer(
+          "Readiness",
+          "Ready, or degraded: one network at least can be asked, and all that were named",
+        ),
+        "503": {
+          description: "No network can be asked, or one of those that were named cannot",
+          content: { "application/json": { schema: reference("Readiness") } },
+        },
+        ...problems("404"),
+      },
+    },
+    supported: {
+      summary: "The kinds of payment that are taken",
+      responses: {
+        ...answer("Supported", "Every configured network in both versions of the protocol"),
+        ...problems("429"),
+      },
+    },
+  };
+}
+
+/** The answers with a problem, by their status. */
+function problems(...statuses: string[]) {
+  return Object.fromEntries(
+    statuses.map((status) => [
+      status,
+      {
+        description: describeProblems(status),
+        headers: { ...alwaysSent, ...problemHeaders[status] },
+        content: { [problemMediaType]: { schema: reference("Problem") } },
+      },
+    ]),
+  );
+}
+
+/** The answer with a verdict or a resource. */
+function answer(schema: string, description: string) {
+  return {
+    "200": {
+      description,
+      headers: alwaysSent,
+      content: { "application/json": { schema: reference(schema) } },
     },
   };
 }

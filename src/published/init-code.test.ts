@@ -1,9 +1,13 @@
 import { encodeDeployData, encodeFunctionData } from "viem";
 import { expect, it } from "vitest";
-import { mock1271WalletAbi, mock1271WalletBytecode } from "../contracts/mock1271Wallet.ts";
-import { mockFickleWalletAbi, mockFickleWalletBytecode } from "../contracts/mockFickleWallet.ts";
 import { mockUsdcAbi } from "../contracts/mockUsdc.ts";
 import { mockUsdcProxyAbi, mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
+import {
+  mock1271WalletAbi,
+  mock1271WalletBytecode,
+  mockFickleWalletAbi,
+  mockFickleWalletBytecode,
+} from "../contracts/mockWallets.ts";
 import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./accounts.ts";
 import { fickleWalletInitCode, mockUsdcInitCode } from "./init-code.ts";
 import { walletInitCode } from "./undeployed-wallet.ts";

@@ -1,5 +1,5 @@
-import { mockFickleWalletBytecode } from "../contracts/mockFickleWallet.ts";
 import { mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
+import { mockFickleWalletBytecode } from "../contracts/mockWallets.ts";
 import {
   type Address,
   addressWord,

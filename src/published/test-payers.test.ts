@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { concat, getAddress, getCreate2Address, keccak256, pad, stringToHex } from "viem";
 import { privateKeyToAddress } from "viem/accounts";
 import { describe, expect, it } from "vitest";
-import { mock1271WalletBytecode } from "../contracts/mock1271Wallet.ts";
+import { mock1271WalletBytecode } from "../contracts/mockWallets.ts";
 import { invalidReasons } from "../protocol/catalogue.ts";
 import { create2Deployer } from "../protocol/create2.ts";
 import { type TestPayer, testPayers } from "./test-payers.ts";

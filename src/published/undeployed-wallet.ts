@@ -1,4 +1,4 @@
-import { mock1271WalletBytecode } from "../contracts/mock1271Wallet.ts";
+import { mock1271WalletBytecode } from "../contracts/mockWallets.ts";
 import { create2Deployer } from "../protocol/create2.ts";
 import { type Address, addressWord, type Hex } from "../protocol/hex.ts";
 import { wrapErc6492 } from "../protocol/signed-payment.ts";

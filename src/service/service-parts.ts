@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Chain } from "../chain/chain.ts";
 import { connect, createChain } from "../chain/create-chain.ts";
@@ -8,18 +9,19 @@ import type { Signer } from "../chain/signing/signer.ts";
 import type { NetworkConfig } from "../config/serve-config.ts";
 import { createLedger } from "../ledger/create-ledger.ts";
 import type { Database } from "../ledger/database/database.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Leases, Ledger } from "../ledger/ledger.ts";
 import { publishLedger } from "../ledger/publish-ledger.ts";
 import { recoveryStates } from "../ledger/recoveries.ts";
 import type { Settling } from "../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../methods/on-chain/ways-to-pay.ts";
 import { channels } from "../observe/channels/channels.ts";
+import type { ServiceLog } from "../observe/log/logger.ts";
 import { noMetrics } from "../observe/metrics/metrics.ts";
 import type { MetricSources, OperatorFunds } from "../observe/metrics/sources.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import { withTimeout } from "../util/with-timeout.ts";
+import { withTimeout } from "../util/waiting.ts";
 import type { Lanes } from "./facilitator/context.ts";
-import type { ClockTolerance } from "./health/check-endpoint.ts";
+import type { ClockTolerance } from "./health/inspect-network.ts";
 import type { AppOptions } from "./http/app.ts";
 
 export type ServiceOptions = {
@@ -180,5 +182,50 @@ export function createMetricSources(options: {
       const answers = await Promise.allSettled(asked);
       return answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
     },
+  };
+}
+
+/** The pause before a renewal that failed is tried again, in milliseconds. */
+const renewAgainMs = 200;
+
+/**
+ * Renews the leases of this instance from now on, six times in the life of one, and writes again what could not be written.
+ *
+ * @returns ends it, when what is being renewed is
+ */
+export function renewLeasesRegularly(
+  leases: Pick<Leases, "renewLeases" | "retryWrites">,
+  { leaseMs, log }: { leaseMs: number; log: ServiceLog },
+): () => Promise<void> {
+  let renewing: Promise<void> | undefined;
+  let ended = false;
+
+  /** Tried again at once where it fails, which may have taken half a lease: other instances take what is not renewed. */
+  async function renew(): Promise<void> {
+    for (;;) {
+      try {
+        return await leases.renewLeases();
+      } catch (error) {
+        log.error({ err: error }, "leases could not be renewed");
+      }
+      if (ended) return;
+      await sleep(renewAgainMs);
+    }
+  }
+
+  const renewal = setInterval(() => {
+    // One that takes long, since the database does, is not made to take longer by the next.
+    renewing ??= renew().finally(() => {
+      renewing = undefined;
+    });
+    // Beside it: where this takes longer than a lease, another instance would give the successes that are to be recorded.
+    void leases.retryWrites();
+  }, leaseMs / 6);
+  renewal.unref();
+
+  return async () => {
+    clearInterval(renewal);
+    ended = true;
+    await renewing;
   };
 }

@@ -1,30 +1,27 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import type { Chain } from "../chain/chain.ts";
+import { loadFastKeccak } from "../chain/signing/recover-signer.ts";
 import type { Signer } from "../chain/signing/signer.ts";
 import { settleWaitDefaultsMs } from "../config/serve-config.ts";
 import { waysToPay } from "../methods/on-chain/ways-to-pay.ts";
 import { noMetrics } from "../observe/metrics/metrics.ts";
 import type { NetworkHealth } from "../protocol/answers.ts";
-import { loadFastKeccak } from "../protocol/fast-keccak.ts";
 import { addToBuiltIn, type NetworkName } from "../protocol/networks.ts";
 import { createPending } from "../util/concurrency.ts";
 import { ConfigurationError } from "../util/errors.ts";
 import { type Catalog, createCatalog } from "./discovery/catalog.ts";
 import type { Lane, Lanes } from "./facilitator/context.ts";
 import { createFacilitator, type Facilitator } from "./facilitator/facilitator.ts";
-import { usualClockTolerance } from "./health/check-endpoint.ts";
 import { checkSigner } from "./health/check-operators.ts";
-import { type Inspection, inspectNetwork } from "./health/inspect-network.ts";
+import { type Inspection, inspectNetwork, usualClockTolerance } from "./health/inspect-network.ts";
 import { createHealthCheck, createSupervision, type Supervision } from "./health/service-health.ts";
 import { createApp } from "./http/app.ts";
 import { listen } from "./http/connections/listen.ts";
-import { renewLeasesRegularly } from "./lease-renewal.ts";
 import { createNetworkStarts, type StartOptions } from "./network-starts.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
-import type { Organizations } from "./organizations/organizations.ts";
-import { wrongPepper } from "./organizations/pepper.ts";
-import { reserve } from "./organizations/recipient.ts";
+import { wrongPepper } from "./organizations/key-issuing.ts";
+import { type Organizations, reserve } from "./organizations/organizations.ts";
 import { createRecoverer } from "./relayer/recoverer.ts";
 import { createRecovery, type RecoveryLoop } from "./relayer/recovery.ts";
 import { createRelayer } from "./relayer/relayer.ts";
@@ -32,6 +29,7 @@ import { createOutcomes, type Outcomes } from "./relayer/slot.ts";
 import {
   createMetricSources,
   openParts,
+  renewLeasesRegularly,
   type ServiceOptions,
   type ServiceParts,
   usualLeaseMs,

@@ -1,3 +1,7 @@
+import { once } from "node:events";
+import type { Server as HttpServer } from "node:http";
+import type { Server } from "node:net";
+
 const { Agent, createServer, get, request, STATUS_CODES } = process.getBuiltinModule("node:http");
 
 /**
@@ -8,3 +12,30 @@ const { Agent, createServer, get, request, STATUS_CODES } = process.getBuiltinMo
  * about the harness's own requests.
  */
 export const http = { Agent, createServer, get, request, STATUS_CODES };
+
+/**
+ * Has a server listen on this machine alone.
+ *
+ * @param options.host an address of 127.0.0.0/8
+ * @param options.port any free one by default
+ * @returns the port
+ */
+export async function listenOnLoopback(
+  server: Server,
+  { host = "127.0.0.1", port = 0 }: { host?: string; port?: number } = {},
+): Promise<number> {
+  server.listen(port, host);
+  await once(server, "listening");
+  const address = server.address();
+  if (typeof address !== "object" || address === null) throw new Error("the server listens on no port");
+  return address.port;
+}
+
+/** Ends a server together with its connections, requests under way included. Can be called again. */
+export async function closeAtOnce(server: HttpServer): Promise<void> {
+  if (!server.listening) return;
+  const closed = once(server, "close");
+  server.close();
+  server.closeAllConnections();
+  await closed;
+}

@@ -1,4 +1,5 @@
 import { createRequire } from "node:module";
+import { KitError } from "./errors.ts";
 import { membersOf } from "./json.ts";
 
 const { npm_lifecycle_event: npmEvent = "", npm_lifecycle_script: npmScript = "" } = process.env;
@@ -23,4 +24,17 @@ export const self = isScriptOfCheckout ? "npm run -s x402-kit --" : "npx x402-ki
 export function kitVersion(): string {
   const manifest: unknown = createRequire(import.meta.url)("../../package.json");
   return String(membersOf(manifest).version ?? "unknown");
+}
+
+/**
+ * Says which Node is needed, before something is missing from an older one.
+ *
+ * @throws {KitError} below Node 22.18
+ */
+export function requireNode(version = process.versions.node): void {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  if (major > 22 || (major === 22 && minor >= 18)) return;
+  throw new KitError(`x402-facilitator-kit needs Node 22.18 or newer, and this is ${version}`, {
+    hints: ["The npm package `node` brings one for npm scripts: npm install --save-dev node@24"],
+  });
 }

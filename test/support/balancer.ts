@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { buffer } from "node:stream/consumers";
-import { closeAtOnce, listenOnLoopback } from "../../src/util/loopback.ts";
+import { closeAtOnce, listenOnLoopback } from "../../src/util/node-http.ts";
 
 export type Balancer = { origin: string; close(): Promise<void> };
 

@@ -3,7 +3,7 @@ import { UptoEvmScheme } from "@x402/evm/upto/client";
 import { ExactEvmSchemeV1 } from "@x402/evm/v1";
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client, x402HTTPClient } from "@x402/fetch";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import type { HarnessChain } from "../../src/harness/setup/chain.ts";
+import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
 import type { Hex } from "../../src/protocol/hex.ts";
 
 /** What signs for the public clients: a viem account, or anything like it. */

@@ -1,5 +1,5 @@
 import { createServer, request } from "node:http";
-import { closeAtOnce, listenOnLoopback } from "../../src/util/loopback.ts";
+import { closeAtOnce, listenOnLoopback } from "../../src/util/node-http.ts";
 
 /** A proxy in front of a node, on loopback, that writes down the methods of every HTTP request. */
 export type CountingProxy = {

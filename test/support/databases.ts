@@ -3,8 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, inject } from "vitest";
 import type { Database } from "../../src/ledger/database/database.ts";
-import { migrate } from "../../src/ledger/database/migrate.ts";
-import { openDatabase } from "../../src/ledger/database/open-database.ts";
+import { migrate, openDatabase } from "../../src/ledger/database/open-database.ts";
 import { type PostgresServer, startPostgres, usePostgres } from "./postgres.ts";
 
 /** A kind of database that all code must support. */

@@ -11,11 +11,13 @@ import {
   walletActions,
 } from "viem";
 import type { NetworkConfig } from "../../src/config/serve-config.ts";
-import { mock1271WalletBytecode } from "../../src/contracts/mock1271Wallet.ts";
-import { mock7702DelegateDeployedBytecode } from "../../src/contracts/mock7702Delegate.ts";
-import { mockGasBurningWalletDeployedBytecode } from "../../src/contracts/mockGasBurningWallet.ts";
 import { mockUsdcAbi, mockUsdcBytecode } from "../../src/contracts/mockUsdc.ts";
 import { mockUsdcProxyBytecode } from "../../src/contracts/mockUsdcProxy.ts";
+import {
+  mock1271WalletBytecode,
+  mock7702DelegateDeployedBytecode,
+  mockGasBurningWalletDeployedBytecode,
+} from "../../src/contracts/mockWallets.ts";
 import { usdcSignaturesDeployedBytecode } from "../../src/contracts/usdcSignatures.ts";
 import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../../src/contracts/x402Facilitator.ts";
 import { signAuthorization } from "../../src/methods/exact-eip3009/authorization.ts";

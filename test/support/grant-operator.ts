@@ -1,6 +1,6 @@
 import { encodeFunctionData } from "viem";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
-import type { HarnessChain } from "../../src/harness/setup/chain.ts";
+import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
 import { type Address, keccak256Text } from "../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
 

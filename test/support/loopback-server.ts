@@ -1,5 +1,5 @@
 import { createServer, type RequestListener } from "node:http";
-import { closeAtOnce, listenOnLoopback as listen } from "../../src/util/loopback.ts";
+import { closeAtOnce, listenOnLoopback as listen } from "../../src/util/node-http.ts";
 
 /** A server on this machine alone, at any free port. */
 export type LoopbackServer = { origin: string; close(): Promise<void> };

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { HarnessChain } from "../../src/harness/setup/chain.ts";
+import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
 
 /** Mines again and again while something is awaited. */
 export async function whileMining<T>(chain: HarnessChain, awaited: Promise<T>): Promise<T> {

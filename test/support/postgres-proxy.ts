@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
-import { listenOnLoopback } from "../../src/util/loopback.ts";
+import { listenOnLoopback } from "../../src/util/node-http.ts";
 import { createMessageReader, sqlOf } from "./postgres-wire.ts";
 
 /** A statement on its way from a client to the server. */

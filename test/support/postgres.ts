@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import { listenOnLoopback } from "../../src/util/loopback.ts";
+import { listenOnLoopback } from "../../src/util/node-http.ts";
 import { startWatchdog } from "../../src/util/watchdog.ts";
 import {
   findPostgresPrograms,

@@ -1,5 +1,5 @@
-import type { HarnessChain } from "../../src/harness/setup/chain.ts";
 import type { Chains } from "../../src/harness/setup/chains.ts";
+import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
 import type { NetworkName } from "../../src/protocol/networks.ts";
 
 /** A chain that a test has started. */

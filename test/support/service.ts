@@ -1,6 +1,5 @@
-import type { RunningHarness } from "../../src/harness/run/running-harness.ts";
+import type { RunningHarness, StartOptions } from "../../src/harness/run/running-harness.ts";
 import { startHarness } from "../../src/harness/run/start-harness.ts";
-import type { StartOptions } from "../../src/harness/run/start-options.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";
 import type { AuthorizationTerms } from "../../src/methods/exact-eip3009/authorization.ts";
 import { buildPaymentRequest } from "../../src/methods/exact-eip3009/payload.ts";

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { closeAtOnce, listenOnLoopback } from "../../src/util/loopback.ts";
+import { closeAtOnce, listenOnLoopback } from "../../src/util/node-http.ts";
 
 /** A JSON-RPC call as it arrived. */
 export type ReceivedCall = { id: number; method: string; params: unknown[] };

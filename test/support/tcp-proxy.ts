@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
-import { listenOnLoopback } from "../../src/util/loopback.ts";
+import { listenOnLoopback } from "../../src/util/node-http.ts";
 
 /** A request that passes through the proxy. */
 export type ProxiedRequest = {

@@ -1,4 +1,4 @@
-import type { HarnessChain } from "../../src/harness/setup/chain.ts";
+import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
 import { transferTopic } from "../../src/methods/exact-eip3009/on-chain/events.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 

@@ -1,5 +1,5 @@
 import { type Payer, signPayment } from "../../src/harness/control/pay.ts";
-import type { HarnessChain } from "../../src/harness/setup/chain.ts";
+import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import type { X402Version } from "../../src/protocol/requests.ts";
 import { settlementId } from "../../src/protocol/signed-payment.ts";

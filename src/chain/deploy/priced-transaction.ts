@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { type Address, type Hex, readQuantity } from "../../protocol/hex.ts";
+import { formatCoins, plural } from "../../protocol/token-units.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import type { Receipt } from "../chain.ts";
 import {
@@ -18,7 +19,6 @@ import { describeError } from "../rpc/json-rpc.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
 import type { Signer } from "../signing/signer.ts";
 import { expectAnswer, type OnChain } from "./endpoints.ts";
-import { formatCoins, plural } from "./units.ts";
 
 export type ContractCall = { to: Address; data: Hex };
 

@@ -1,6 +1,11 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { createEndpointState, EndpointFailure, type EndpointState } from "./endpoint-state.ts";
-import type { EndpointError, EndpointHealth } from "./rpc-status.ts";
+import {
+  createEndpointState,
+  type EndpointError,
+  EndpointFailure,
+  type EndpointHealth,
+  type EndpointState,
+} from "./endpoint-state.ts";
 
 let time: number;
 let changes: [EndpointHealth, EndpointHealth][];

@@ -1,15 +1,17 @@
-import { createKeepAlivePost, HttpFailure } from "../../util/http-client.ts";
+import { createKeepAlivePost, HttpFailure, type Post } from "../../util/http-client.ts";
 import { chainIdCall, type Head, headCall, readChainId, readHead } from "./calls.ts";
-import { createEndpointState, EndpointFailure, type EndpointState } from "./endpoint-state.ts";
-import { BatchRefused, describeError, readBatch, writeBatch } from "./json-rpc.ts";
-import type { EndpointAnswer, Question, RpcCall } from "./rpc.ts";
 import {
+  createEndpointState,
   type EndpointError,
+  EndpointFailure,
+  type EndpointState,
   type EndpointStatus,
   noErrors,
   type Purpose,
   type RpcObserver,
-} from "./rpc-status.ts";
+} from "./endpoint-state.ts";
+import { BatchRefused, describeError, readBatch, writeBatch } from "./json-rpc.ts";
+import type { EndpointAnswer, Question, RpcCall } from "./rpc.ts";
 
 /** What the calls of one batch were answered with. */
 export type Answers = ReadonlyMap<RpcCall, EndpointAnswer>;
@@ -105,48 +107,16 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   let closed = false;
   const closure = new EndpointFailure("connection", "closed");
 
-  /**
-   * Asks in one HTTP request, or in several where the endpoint finds one too large (HTTP 413): the calls of a batch
-   * belong to different callers, and the size of one is no failure of the others. A single call that is too large by
-   * itself is answered with an error of its own.
-   */
-  async function exchange(
-    purpose: Purpose,
-    calls: readonly RpcCall[],
-    questions: readonly Question[],
-    timeoutMs: number | undefined,
-    check?: (answers: Answers) => EndpointFailure | undefined,
-  ): Promise<Answers | EndpointFailure> {
-    const answers = await exchangeOnce(purpose, calls, questions, timeoutMs, check);
-    if (!(answers instanceof EndpointFailure) || answers.kind !== "too_large") return answers;
-    const [only, ...others] = calls;
-    if (only !== undefined && others.length === 0) {
-      const error = { code: tooLargeCode, message: answers.message, data: undefined };
-      return new Map([[only, { error, endpoint: label }]]);
-    }
-    const half = Math.ceil(calls.length / 2);
-    const exchangePart = (part: readonly RpcCall[]) => {
-      const asked = questions.map((question) => question.filter((call) => part.includes(call)));
-      return exchange(purpose, part, asked, timeoutMs, check);
-    };
-    const first = await exchangePart(calls.slice(0, half));
-    if (first instanceof EndpointFailure) return first;
-    const second = await exchangePart(calls.slice(half));
-    return second instanceof EndpointFailure ? second : new Map([...first, ...second]);
-  }
-
   /** One HTTP request. Gives a failure when not every call was answered in time, or `check` finds one. */
   async function exchangeOnce(
-    purpose: Purpose,
     calls: readonly RpcCall[],
     questions: readonly Question[],
-    timeoutMs: number | undefined,
-    check?: (answers: Answers) => EndpointFailure | undefined,
+    { purpose, timeoutMs, check }: ExchangeOptions,
   ): Promise<Answers | EndpointFailure> {
     if (closed) return closure;
     const sentAt = now();
     requests[purpose]++;
-    const answers = await request(calls, timeoutMs);
+    const answers = await request(post, calls, { label, redact, timeoutMs });
     const durationMs = now() - sentAt;
     const failure = answers instanceof EndpointFailure ? answers : check?.(answers);
     if (answers !== failure) latencyMs = smooth(latencyMs, durationMs);
@@ -162,27 +132,6 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     return failure;
   }
 
-  async function request(
-    calls: readonly RpcCall[],
-    timeoutMs: number | undefined,
-  ): Promise<Answers | EndpointFailure> {
-    try {
-      const { body, firstId } = writeBatch(calls);
-      const answers = readBatch(await post(body, timeoutMs), firstId, calls, label);
-      for (const { error } of answers.values()) {
-        if (error !== undefined) error.message = redact(error.message);
-      }
-      return findRateLimit(answers) ?? answers;
-    } catch (error) {
-      const { kind, retryAfterMs } = classify(error);
-      return new EndpointFailure(
-        kind,
-        redact(error instanceof Error ? error.message : String(error)),
-        retryAfterMs,
-      );
-    }
-  }
-
   /** The calls of all questions, each once, behind those that the answers are checked with. */
   function callsOf(questions: readonly Question[]): readonly RpcCall[] {
     // The checks come first: where a batch must be split, they are answered before anything else.
@@ -195,23 +144,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     chainId = readChainId(answers.get(chainIdCall)?.result) ?? chainId;
     const newest = readHead(answers.get(headCall)?.result);
     if (newest !== undefined) head = { ...newest, seenAt: Date.now() };
-    if (expected === undefined) return undefined;
-    if (chainId === undefined) {
-      return answers.has(chainIdCall)
-        ? new EndpointFailure("malformed", "does not say which chain it serves")
-        : undefined;
-    }
-    if (chainId !== expected.chainId) {
-      return new EndpointFailure("wrong_chain", `serves chain ${chainId}, not ${expected.chainId}`);
-    }
-    // A node between two blocks may not know its newest one: nothing is known against its other answers then.
-    if (newest === undefined) return undefined;
-    const behind = (floor ?? newest.number) - newest.number;
-    if (behind > expected.maxLagBlocks) {
-      return new EndpointFailure("lagging", `is ${behind} blocks behind, at ${newest.number}`);
-    }
-    expected.highest.saw(newest.number);
-    return undefined;
+    return expected && judge(answers, { chainId, newest, floor, expected });
   }
 
   const endpoint: Endpoint = {
@@ -233,9 +166,10 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
       const sentAt = now();
       // Blocks that others show while this request is under way are not held against it.
       const floor = expected?.highest.number();
-      const answers = await exchange(purpose, callsOf(questions), questions, timeoutMs, (got) =>
-        check(got, floor),
-      );
+      const answers = await exchange(exchangeOnce, label, callsOf(questions), questions, {
+        ...{ purpose, timeoutMs },
+        check: (got) => check(got, floor),
+      });
       if (!(answers instanceof EndpointFailure)) state.passed(sentAt);
       return answers;
     },
@@ -243,7 +177,8 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     async send(batches, timeoutMs) {
       let tooLarge: EndpointFailure | undefined;
       for (const batch of batches) {
-        const answers = await exchange("send", batch, [batch], timeoutMs);
+        const options: ExchangeOptions = { purpose: "send", timeoutMs };
+        const answers = await exchange(exchangeOnce, label, batch, [batch], options);
         if (answers instanceof EndpointFailure) return answers;
         // Another endpoint may take what is too large for this one; the rest has arrived here.
         const refused = [...answers.values()].find(({ error }) => error?.code === tooLargeCode);
@@ -270,6 +205,101 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     },
   };
   return endpoint;
+}
+
+type ExchangeOptions = {
+  purpose: Purpose;
+  timeoutMs: number | undefined;
+  /** What is wrong with answers to everything that was asked. */
+  check?: (answers: Answers) => EndpointFailure | undefined;
+};
+
+type ExchangeOnce = (
+  calls: readonly RpcCall[],
+  questions: readonly Question[],
+  options: ExchangeOptions,
+) => Promise<Answers | EndpointFailure>;
+
+/**
+ * Asks in one HTTP request, or in several where the endpoint finds one too large (HTTP 413): the calls of a batch
+ * belong to different callers, and the size of one is no failure of the others. A single call that is too large by
+ * itself is answered with an error of its own.
+ */
+async function exchange(
+  exchangeOnce: ExchangeOnce,
+  label: string,
+  calls: readonly RpcCall[],
+  questions: readonly Question[],
+  options: ExchangeOptions,
+): Promise<Answers | EndpointFailure> {
+  const answers = await exchangeOnce(calls, questions, options);
+  if (!(answers instanceof EndpointFailure) || answers.kind !== "too_large") return answers;
+  const [only, ...others] = calls;
+  if (only !== undefined && others.length === 0) {
+    const error = { code: tooLargeCode, message: answers.message, data: undefined };
+    return new Map([[only, { error, endpoint: label }]]);
+  }
+  const half = Math.ceil(calls.length / 2);
+  const exchangePart = (part: readonly RpcCall[]) => {
+    const asked = questions.map((question) => question.filter((call) => part.includes(call)));
+    return exchange(exchangeOnce, label, part, asked, options);
+  };
+  const first = await exchangePart(calls.slice(0, half));
+  if (first instanceof EndpointFailure) return first;
+  const second = await exchangePart(calls.slice(half));
+  return second instanceof EndpointFailure ? second : new Map([...first, ...second]);
+}
+
+async function request(
+  post: Post,
+  calls: readonly RpcCall[],
+  about: { label: string; redact: (text: string) => string; timeoutMs: number | undefined },
+): Promise<Answers | EndpointFailure> {
+  const { label, redact, timeoutMs } = about;
+  try {
+    const { body, firstId } = writeBatch(calls);
+    const answers = readBatch(await post(body, timeoutMs), firstId, calls, label);
+    for (const { error } of answers.values()) {
+      if (error !== undefined) error.message = redact(error.message);
+    }
+    return findRateLimit(answers) ?? answers;
+  } catch (error) {
+    const { kind, retryAfterMs } = classify(error);
+    return new EndpointFailure(
+      kind,
+      redact(error instanceof Error ? error.message : String(error)),
+      retryAfterMs,
+    );
+  }
+}
+
+/** What is wrong with the chain that answers show. */
+function judge(
+  answers: Answers,
+  about: {
+    chainId: number | undefined;
+    newest: Head | undefined;
+    floor: bigint | undefined;
+    expected: NonNullable<EndpointOptions["expected"]>;
+  },
+): EndpointFailure | undefined {
+  const { chainId, newest, floor, expected } = about;
+  if (chainId === undefined) {
+    return answers.has(chainIdCall)
+      ? new EndpointFailure("malformed", "does not say which chain it serves")
+      : undefined;
+  }
+  if (chainId !== expected.chainId) {
+    return new EndpointFailure("wrong_chain", `serves chain ${chainId}, not ${expected.chainId}`);
+  }
+  // A node between two blocks may not know its newest one: nothing is known against its other answers then.
+  if (newest === undefined) return undefined;
+  const behind = (floor ?? newest.number) - newest.number;
+  if (behind > expected.maxLagBlocks) {
+    return new EndpointFailure("lagging", `is ${behind} blocks behind, at ${newest.number}`);
+  }
+  expected.highest.saw(newest.number);
+  return undefined;
 }
 
 function smooth(before: number | undefined, newest: number): number {

@@ -13,9 +13,9 @@ import {
 } from "../../../test/support/stub-node.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { headCall, readHead } from "./calls.ts";
+import type { HealthChange, RpcExchange } from "./endpoint-state.ts";
 import { createHttpRpc, type HttpRpcOptions } from "./http-rpc.ts";
 import type { Rpc, RpcCall } from "./rpc.ts";
-import type { HealthChange, RpcExchange } from "./rpc-status.ts";
 
 /** A node of a chain that the test moves on by hand. */
 type Node = StubNode & { chain: { chainId: number; head: bigint }; recover(): void };

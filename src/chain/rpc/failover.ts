@@ -2,10 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { UndeterminedError } from "../../util/errors.ts";
 import { chainIdCall, headCall } from "./calls.ts";
 import { type Answers, createEndpoint, type Endpoint, type HighestHead, isUsable } from "./endpoint.ts";
-import { EndpointFailure } from "./endpoint-state.ts";
+import { EndpointFailure, type RpcObserver, type RpcStatus } from "./endpoint-state.ts";
 import { createRedactor } from "./json-rpc.ts";
 import type { Question, RpcCall } from "./rpc.ts";
-import type { RpcObserver, RpcStatus } from "./rpc-status.ts";
 
 /** When an endpoint is passed over for another. For a network's only endpoint `longestPauseMs` alone counts. */
 export type FailoverPace = {
@@ -119,37 +118,11 @@ export function createFailover(options: FailoverOptions): Failover {
   );
   const prober = several ? createProber({ endpoints, pace, timeoutMs: passOverMs, now }) : undefined;
 
-  /** Which endpoints to ask, one after the other. The last ones are hardly worth a try, but better than giving up. */
-  function route(): readonly Endpoint[] {
-    if (!several) return endpoints;
-    const ranked = endpoints.filter(({ rank }) => rank !== undefined);
-    return ranked.sort((a, b) => (a.rank ?? 0) - (b.rank ?? 0));
-  }
-
-  /** The route for calls that were refused before: once may be chance, then it is another endpoint's turn. */
-  function routeAfter(refused: number): readonly Endpoint[] {
-    const usual = route();
-    if (refused < 2) return usual;
-    const skipped = (refused - 1) % usual.length;
-    return [...usual.slice(skipped), ...usual.slice(0, skipped)];
-  }
-
-  /** Waits, at least `leastMs`, until an endpoint may be read from; a failure, at once, when that takes too long. */
-  async function waitFor({ retryAfterMs }: Endpoint, leastMs = 0): Promise<EndpointFailure | undefined> {
-    if (retryAfterMs > longestWaitMs) {
-      const seconds = Math.ceil(retryAfterMs / 1_000);
-      return new EndpointFailure("rate_limited", `wants to be left alone for another ${seconds} s`);
-    }
-    const ms = Math.max(retryAfterMs, leastMs);
-    // It rejects when everything is closed, which the next request will notice.
-    if (ms > 0) await delay(ms, undefined, { signal: closing.signal }).catch(() => {});
-    return undefined;
-  }
-
   async function readFromOnly(only: Endpoint, questions: readonly Question[]): Promise<Answers> {
     for (let attempt = 1; ; attempt++) {
       const answers =
-        (await waitFor(only, attempt === 1 ? 0 : retryDelayMs)) ?? (await only.read("read", questions));
+        (await waitFor(only, closing.signal, attempt === 1 ? 0 : retryDelayMs)) ??
+        (await only.read("read", questions));
       if (!(answers instanceof EndpointFailure)) return answers;
       // A node that was given its time gets no second helping.
       const isLast = attempt === 2 || answers.kind === "timeout" || only.retryAfterMs > longestWaitMs;
@@ -158,33 +131,22 @@ export function createFailover(options: FailoverOptions): Failover {
   }
 
   async function readFromAny(questions: readonly Question[], refused: number): Promise<Answers> {
-    const failures: [Endpoint, EndpointFailure][] = [];
-    const turns = routeAfter(refused);
+    const failures: Failed[] = [];
+    const turns = turnedBy(refused, routeOf(endpoints));
     for (const [turn, endpoint] of turns.entries()) {
       const limitMs = turn < turns.length - 1 ? passOverMs : timeoutMs;
-      const answers = (await waitFor(endpoint)) ?? (await endpoint.read("read", questions, limitMs));
+      const answers =
+        (await waitFor(endpoint, closing.signal)) ?? (await endpoint.read("read", questions, limitMs));
       if (!(answers instanceof EndpointFailure)) return answers;
       failures.push([endpoint, answers]);
     }
     throw undetermined(failures);
   }
 
-  function undetermined(failures: readonly (readonly [Endpoint, EndpointFailure])[]): UndeterminedError {
-    const describe = ({ label }: Endpoint, what = "") =>
-      `RPC endpoint ${label} of ${endpoints.length} of ${network}: ${what}`;
-    const notTried = endpoints.filter(
-      (endpoint) => endpoint.rank === undefined && !failures.some(([tried]) => tried === endpoint),
-    );
-    const hints = [
-      ...failures.map(([endpoint, { message }]) => describe(endpoint, message)),
-      ...notTried.map((endpoint) => describe(endpoint, endpoint.state.detail)),
-    ];
-    const cause = new Error(failures.at(-1)?.[1].message ?? "every endpoint serves another chain");
-    return new UndeterminedError(`${network} could not be reached; try again`, { cause, hints });
-  }
+  const undetermined = (failures: readonly Failed[]) => undeterminedBy(failures, { network, endpoints });
 
   function status(): RpcStatus {
-    const [first] = route();
+    const [first] = routeOf(endpoints);
     return { endpoints: endpoints.map((each) => ({ ...each.status(), inUse: each === first })) };
   }
 
@@ -204,12 +166,12 @@ export function createFailover(options: FailoverOptions): Failover {
       const isLeftAlone = endpoint.rank === undefined || (!isUsable(endpoint) && askAgainAt > now());
       const answers = isLeftAlone
         ? new EndpointFailure("connection", endpoint.state.detail ?? "is left alone")
-        : ((await waitFor(endpoint)) ?? (await endpoint.read("read", questions, passOverMs)));
+        : ((await waitFor(endpoint, closing.signal)) ?? (await endpoint.read("read", questions, passOverMs)));
       if (answers instanceof EndpointFailure) throw undetermined([[endpoint, answers]]);
       return answers;
     },
 
-    all: () => [...new Set([...route(), ...endpoints])],
+    all: () => [...new Set([...routeOf(endpoints), ...endpoints])],
 
     /*
      * One endpoint at first, and the next only when it gave no answer: every endpoint that sees a payment before
@@ -220,13 +182,13 @@ export function createFailover(options: FailoverOptions): Failover {
      */
     async send(batches, { everywhere }) {
       prober?.wake();
-      const turns = route();
+      const turns = routeOf(endpoints);
       const well = turns.filter(isUsable);
       if (everywhere && well.length > 1) {
         const sent = await Promise.all(well.map((endpoint) => endpoint.send(batches, passOverMs)));
         if (sent.includes(undefined)) return;
       }
-      const failures: [Endpoint, EndpointFailure][] = [];
+      const failures: Failed[] = [];
       for (const [turn, endpoint] of turns.entries()) {
         const failure = await endpoint.send(batches, turn < turns.length - 1 ? passOverMs : timeoutMs);
         if (failure === undefined) return;
@@ -248,6 +210,56 @@ export function createFailover(options: FailoverOptions): Failover {
       for (const endpoint of endpoints) endpoint.close();
     },
   };
+}
+
+/** An endpoint that was asked, and what came of it. */
+type Failed = readonly [Endpoint, EndpointFailure];
+
+/** Which endpoints to ask, one after the other. The last ones are hardly worth a try, but better than giving up. */
+function routeOf(endpoints: readonly Endpoint[]): readonly Endpoint[] {
+  if (endpoints.length <= 1) return endpoints;
+  const ranked = endpoints.filter(({ rank }) => rank !== undefined);
+  return ranked.sort((a, b) => (a.rank ?? 0) - (b.rank ?? 0));
+}
+
+/** The route for calls that were refused before: once may be chance, then it is another endpoint's turn. */
+function turnedBy(refused: number, usual: readonly Endpoint[]): readonly Endpoint[] {
+  if (refused < 2) return usual;
+  const skipped = (refused - 1) % usual.length;
+  return [...usual.slice(skipped), ...usual.slice(0, skipped)];
+}
+
+/** Waits, at least `leastMs`, until an endpoint may be read from; a failure, at once, when that takes too long. */
+async function waitFor(
+  { retryAfterMs }: Endpoint,
+  closing: AbortSignal,
+  leastMs = 0,
+): Promise<EndpointFailure | undefined> {
+  if (retryAfterMs > longestWaitMs) {
+    const seconds = Math.ceil(retryAfterMs / 1_000);
+    return new EndpointFailure("rate_limited", `wants to be left alone for another ${seconds} s`);
+  }
+  const ms = Math.max(retryAfterMs, leastMs);
+  // It rejects when everything is closed, which the next request will notice.
+  if (ms > 0) await delay(ms, undefined, { signal: closing }).catch(() => {});
+  return undefined;
+}
+
+function undeterminedBy(
+  failures: readonly Failed[],
+  { network, endpoints }: { network: string; endpoints: readonly Endpoint[] },
+): UndeterminedError {
+  const describe = ({ label }: Endpoint, what = "") =>
+    `RPC endpoint ${label} of ${endpoints.length} of ${network}: ${what}`;
+  const notTried = endpoints.filter(
+    (endpoint) => endpoint.rank === undefined && !failures.some(([tried]) => tried === endpoint),
+  );
+  const hints = [
+    ...failures.map(([endpoint, { message }]) => describe(endpoint, message)),
+    ...notTried.map((endpoint) => describe(endpoint, endpoint.state.detail)),
+  ];
+  const cause = new Error(failures.at(-1)?.[1].message ?? "every endpoint serves another chain");
+  return new UndeterminedError(`${network} could not be reached; try again`, { cause, hints });
 }
 
 /**

@@ -328,14 +328,14 @@ test("an answer without end is cut", async () => {
 test("what waited longer than a request may take is not sent any more", async () => {
   node.behave(async (_, response) => {
     node.behave(() => {});
-    await new Promise((resolve) => setTimeout(resolve, 80));
+    await new Promise((resolve) => setTimeout(resolve, 320));
     sendJson(response, {}, 503);
   });
-  const rpc = createRpc({ maxInFlight: 1, timeoutMs: 120 });
+  const rpc = createRpc({ maxInFlight: 1, timeoutMs: 480 });
   const first = failureOf(rpc.ask([call("a")]));
   await expect.poll(() => node.batches.length).toBe(1);
   const second = failureOf(rpc.ask([call("b")]));
-  expect((await first).cause).toEqual(new Error("no answer within 120 ms"));
+  expect((await first).cause).toEqual(new Error("no answer within 480 ms"));
   expect((await second).cause).toEqual(new Error("not sent: earlier requests got no answer"));
   expect(node.batches).toHaveLength(2);
 });

@@ -1,9 +1,187 @@
-import { KitError } from "../../util/errors.ts";
-import { type Batching, createBatching } from "./batching.ts";
-import { type Endpoint, extraCalls } from "./endpoint.ts";
+import { KitError, UndeterminedError } from "../../util/errors.ts";
+import { type Answers, type Endpoint, extraCalls } from "./endpoint.ts";
+import type { RpcObserver } from "./endpoint-state.ts";
 import { createFailover, type FailoverPace, usualPace } from "./failover.ts";
-import type { Rpc } from "./rpc.ts";
-import type { RpcObserver } from "./rpc-status.ts";
+import { sizeOfCall } from "./json-rpc.ts";
+import type { EndpointAnswer, Question, Rpc, RpcCall } from "./rpc.ts";
+
+/** What several callers ask at the same time, in as few HTTP requests as it fits in. */
+export type Batching = {
+  /** @throws UndeterminedError when there was no answer, or none that can be understood. */
+  ask(calls: Question, refused: number): Promise<readonly EndpointAnswer[]>;
+  /** The calls in as few batches as they fit in, in their order. */
+  split(calls: Question): readonly Question[];
+  /** @throws UndeterminedError when it was closed. */
+  requireOpen(): void;
+  /** Ends what waits, undetermined. */
+  close(): void;
+};
+
+export type BatchingOptions = {
+  network: string;
+  /** Milliseconds for one HTTP request, answer included. */
+  timeoutMs: number;
+  /** Calls in one HTTP request. */
+  maxBatch: number;
+  /** Bytes of calls in one HTTP request, unless a single question has more. */
+  maxBatchBytes: number;
+  /** HTTP requests at a time. */
+  maxInFlight: number;
+  /** Makes one HTTP request; `refused` is the largest of the questions'. */
+  read(questions: readonly Question[], refused: number): Promise<Answers>;
+};
+
+/**
+ * While so many requests are under way, a further one waits for so many milliseconds, for the end of one of them, or for
+ * a full batch: an HTTP request takes as much CPU as the rest of a verify does, and carries a hundred.
+ */
+const fewInFlight = 2;
+const patienceMs = 5;
+
+type Waiting = {
+  calls: Question;
+  refused: number;
+  askedAt: number;
+  resolve(answers: readonly EndpointAnswer[]): void;
+  reject(error: unknown): void;
+};
+
+export function createBatching(options: BatchingOptions): Batching {
+  const { network, timeoutMs, maxBatch, maxBatchBytes, maxInFlight, read } = options;
+  let waiting: Waiting[] = [];
+  let inFlight = 0;
+  let scheduled = false;
+  let patience: NodeJS.Timeout | undefined;
+  let closed = false;
+
+  function queue(calls: Question, refused: number): Promise<readonly EndpointAnswer[]> {
+    const { promise, resolve, reject } = Promise.withResolvers<readonly EndpointAnswer[]>();
+    if (closed) reject(notSent(network, "the connection was closed"));
+    else waiting.push({ calls, refused, askedAt: performance.now(), resolve, reject });
+    schedule();
+    return promise;
+  }
+
+  function schedule(): void {
+    if (scheduled) return;
+    scheduled = true;
+    // After the sockets that are readable now have been read: requests that arrived together leave together.
+    setImmediate(() => {
+      scheduled = false;
+      dispatch();
+    });
+  }
+
+  /** Whether what is waiting leaves now; where only its time has not come yet, it does later. */
+  function mayLeave(): boolean {
+    const [oldest] = waiting;
+    if (oldest === undefined || inFlight >= maxInFlight) return false;
+    if (inFlight < fewInFlight || waiting.length >= maxBatch) return true;
+    const leftMs = oldest.askedAt + patienceMs - performance.now();
+    if (leftMs <= 0) return true;
+    patience ??= setTimeout(() => {
+      patience = undefined;
+      dispatch();
+    }, Math.ceil(leftMs));
+    return false;
+  }
+
+  function dispatch(): void {
+    while (mayLeave()) {
+      const batch = takeBatch();
+      if (batch.length === 0) continue;
+      inFlight++;
+      void answer(batch).finally(() => {
+        inFlight--;
+        dispatch();
+      });
+    }
+  }
+
+  /** The longest-waiting questions that fit in one batch, at least one; a question is never split. */
+  function takeBatch(): Waiting[] {
+    const tooOld = performance.now() - timeoutMs;
+    const batch: Waiting[] = [];
+    const distinct = new Set<RpcCall>();
+    let taken = 0;
+    let left = maxBatchBytes;
+    for (const question of waiting) {
+      const added = question.calls.filter((call) => !distinct.has(call));
+      const size = added.reduce((sum, call) => sum + sizeOfCall(call), 0);
+      if (batch.length > 0 && (distinct.size + added.length > maxBatch || size > left)) break;
+      left -= size;
+      taken++;
+      if (question.askedAt < tooOld) {
+        question.reject(notSent(network, "earlier requests got no answer"));
+        continue;
+      }
+      for (const call of question.calls) distinct.add(call);
+      batch.push(question);
+    }
+    waiting = waiting.slice(taken);
+    return batch;
+  }
+
+  async function answer(questions: readonly Waiting[]): Promise<void> {
+    try {
+      const refused = Math.max(...questions.map((question) => question.refused));
+      const answers = await read(
+        questions.map(({ calls }) => calls),
+        refused,
+      );
+      for (const { calls, resolve } of questions) resolve(calls.flatMap((call) => answers.get(call) ?? []));
+    } catch (error) {
+      for (const { reject } of questions) reject(error);
+    }
+  }
+
+  return {
+    async ask(calls, refused) {
+      const parts = split(calls, options);
+      if (parts.length <= 1) return queue(calls, refused);
+      return (await Promise.all(parts.map((part) => queue(part, refused)))).flat();
+    },
+
+    split: (calls) => split(calls, options),
+
+    requireOpen() {
+      if (closed) throw notSent(network, "the connection was closed");
+    },
+
+    close() {
+      closed = true;
+      clearTimeout(patience);
+      for (const { reject } of waiting.splice(0)) reject(notSent(network, "the connection was closed"));
+    },
+  };
+}
+
+function split(
+  calls: Question,
+  { maxBatch, maxBatchBytes }: Pick<BatchingOptions, "maxBatch" | "maxBatchBytes">,
+): readonly Question[] {
+  const batches: RpcCall[][] = [];
+  let left = 0;
+  for (const call of calls) {
+    const size = sizeOfCall(call);
+    const batch = batches.at(-1);
+    if (batch === undefined || batch.length === maxBatch || size > left) {
+      batches.push([call]);
+      left = maxBatchBytes - size;
+    } else {
+      batch.push(call);
+      left -= size;
+    }
+  }
+  return batches;
+}
+
+function notSent(network: string, why: string): UndeterminedError {
+  return new UndeterminedError(`${network} could not be reached; try again`, {
+    cause: new Error(`not sent: ${why}`),
+    hints: [`The RPC endpoints of ${network}: ${why}`],
+  });
+}
 
 export type HttpRpcOptions = {
   /** Names the chain in errors; the URLs never appear there. */

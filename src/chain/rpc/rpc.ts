@@ -1,5 +1,5 @@
 import type { Hex } from "../../protocol/hex.ts";
-import type { RpcStatus } from "./rpc-status.ts";
+import type { RpcStatus } from "./endpoint-state.ts";
 
 /** One JSON-RPC call. The same object asked by several callers at once goes out once. */
 export type RpcCall = {

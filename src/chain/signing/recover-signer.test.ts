@@ -1,9 +1,23 @@
+import { keccak_256 } from "@noble/hashes/sha3";
 import fc from "fast-check";
 import secp256k1 from "secp256k1";
 import { privateKeyToAccount } from "viem/accounts";
-import { describe, expect, test } from "vitest";
-import { type Hex, keccak256Text, toHex } from "../../protocol/hex.ts";
-import { loadRecovery, normaliseSignature, type RecoverPublicKey, recoverSigner } from "./recover-signer.ts";
+import { afterEach, describe, expect, test } from "vitest";
+import {
+  computeKeccakBy,
+  type Hex,
+  keccak256,
+  keccak256Text,
+  keccakBytes,
+  toHex,
+} from "../../protocol/hex.ts";
+import {
+  loadFastKeccak,
+  loadRecovery,
+  normaliseSignature,
+  type RecoverPublicKey,
+  recoverSigner,
+} from "./recover-signer.ts";
 
 const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 const word = (value: bigint) => value.toString(16).padStart(64, "0");
@@ -153,4 +167,21 @@ test("both ways of recovering agree about any signature", () => {
     { numRuns: 200 },
   );
   expect(keys).toBeGreaterThan(20);
+});
+
+afterEach(() => computeKeccakBy(keccak_256));
+
+test("the fast hash is used, and equals the other for any bytes", async () => {
+  await loadFastKeccak();
+  const first = keccakBytes(new Uint8Array(3));
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 2_000 }), (bytes) => {
+      expect(keccakBytes(bytes)).toEqual(keccak_256(bytes));
+      expect(keccak256(toHex(bytes))).toBe(toHex(keccak_256(bytes)));
+    }),
+  );
+  expect(first).toEqual(keccak_256(new Uint8Array(3)));
+  expect(keccakBytes).not.toBe(keccak_256);
+  expect(keccak256("0x")).toBe("0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470");
+  expect(keccak256Text("transfer(address,uint256)").slice(0, 10)).toBe("0xa9059cbb");
 });

@@ -4,9 +4,9 @@ import { type ArchivedRow, openArchive, writeArchive } from "../../ledger/archiv
 import {
   type MigrationSummary,
   migrate as migrateDatabase,
+  openDatabase,
   pendingMigrations,
-} from "../../ledger/database/migrate.ts";
-import { openDatabase } from "../../ledger/database/open-database.ts";
+} from "../../ledger/database/open-database.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { Cursor } from "../../protocol/settlement-query.ts";
 import { openAsIs } from "../../service/health/check-database.ts";

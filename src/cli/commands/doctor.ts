@@ -1,6 +1,5 @@
 import { privateKeyToAddress } from "viem/accounts";
 import { openEndpoints } from "../../chain/deploy/endpoints.ts";
-import { plural } from "../../chain/deploy/units.ts";
 import { createSigners } from "../../chain/signing/create-signers.ts";
 import { readEnvironment } from "../../config/environment.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
@@ -8,6 +7,7 @@ import type { Environment } from "../../config/variable-reader.ts";
 import { variablesOf } from "../../config/variables.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Database } from "../../ledger/database/database.ts";
+import { plural } from "../../protocol/token-units.ts";
 import type { Check, CheckStatus } from "../../service/health/check.ts";
 import {
   checkConfiguration,
@@ -17,7 +17,7 @@ import {
 import { checkDatabase, openAsIs, warnOfPlainText } from "../../service/health/check-database.ts";
 import { inspectNetwork } from "../../service/health/inspect-network.ts";
 import { createOrganizations } from "../../service/organizations/create-organizations.ts";
-import { wrongPepper } from "../../service/organizations/pepper.ts";
+import { wrongPepper } from "../../service/organizations/key-issuing.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
 import { escapeControls } from "../../util/text.ts";
 import { defineCommand, flag, networkFileOption } from "../kit/command.ts";

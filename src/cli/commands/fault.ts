@@ -1,6 +1,6 @@
 import { InvalidValue, readNetwork, readOneOf } from "../../config/values.ts";
 import { createControlClient } from "../../harness/control/control-client.ts";
-import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
+import { findHarness, requireRunning } from "../../harness/control/description.ts";
 import { describeField, type FaultReport } from "../../harness/faults/fault-board.ts";
 import {
   examples,

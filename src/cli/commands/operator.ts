@@ -1,6 +1,6 @@
 import { createChain } from "../../chain/create-chain.ts";
 import { chooseEndpoint } from "../../chain/deploy/endpoints.ts";
-import { chainVariables, readRecoverEnvironment } from "../../config/command-environments.ts";
+import { chainVariables, readRecoverEnvironment } from "../../config/environment.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { createConfigurationReader, type Environment } from "../../config/variable-reader.ts";
 import { rpcVariableOf } from "../../config/variables.ts";

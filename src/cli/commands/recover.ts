@@ -3,7 +3,7 @@ import { askViews, expectWord } from "../../chain/chain-reader.ts";
 import { createChain } from "../../chain/create-chain.ts";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import { balanceOf as balanceView, viewGas } from "../../chain/views.ts";
-import { chainVariables, readRecoverEnvironment } from "../../config/command-environments.ts";
+import { chainVariables, readRecoverEnvironment } from "../../config/environment.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { readBytes32, readList, readMoment } from "../../config/values.ts";
 import { variablesOf } from "../../config/variables.ts";

@@ -7,9 +7,8 @@ import {
   readWholeNumber,
 } from "../../config/values.ts";
 import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
-import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
-import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
-import { sampleAmount } from "../../harness/control/sample-payments.ts";
+import { findHarness, requireRunning } from "../../harness/control/description.ts";
+import { type PaymentSpec, pay as payOnHarness, sampleAmount } from "../../harness/control/pay.ts";
 import { settleAnswerSchema } from "../../protocol/answers.ts";
 import { type NetworkName, transferMethods } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";

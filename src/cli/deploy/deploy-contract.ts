@@ -7,7 +7,7 @@ import {
   prepareDeployment,
 } from "../../chain/deploy/deployment.ts";
 import { readBalance } from "../../chain/deploy/priced-transaction.ts";
-import type { DeployEnvironment } from "../../config/command-environments.ts";
+import type { DeployEnvironment } from "../../config/environment.ts";
 import { contractVariables } from "../../config/variables.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { ConfigurationError } from "../../util/errors.ts";

@@ -11,11 +11,11 @@ import {
   readBalance,
   sendTransaction,
 } from "../../chain/deploy/priced-transaction.ts";
-import { formatCoins } from "../../chain/deploy/units.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
 import { contractVariables } from "../../config/variables.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
+import { formatCoins } from "../../protocol/token-units.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import type { Outcome } from "../kit/command.ts";
 import { costRows, operatorsAsJson, rows } from "./report.ts";

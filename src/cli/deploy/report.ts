@@ -1,10 +1,10 @@
 import type { ContractState, OperatorPlan } from "../../chain/deploy/contract-state.ts";
 import { type Deployment, type DeploymentArguments, siblingsOf } from "../../chain/deploy/deployment.ts";
 import type { PricedTransaction } from "../../chain/deploy/priced-transaction.ts";
-import { formatCoins, formatCount, formatGwei, formatSeconds } from "../../chain/deploy/units.ts";
 import { contractVariables } from "../../config/variables.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
+import { formatCoins, formatCount, formatGwei, formatSeconds } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 
 /** What is sent, by whom, and what it costs. */

@@ -10,8 +10,10 @@ import type { Database } from "../../ledger/database/database.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { openReady } from "../../service/health/check-database.ts";
 import { createOrganizationAdministration } from "../../service/organizations/create-organizations.ts";
-import type { OrganizationAdministration } from "../../service/organizations/organizations.ts";
-import type { ReservedAddresses } from "../../service/organizations/recipient.ts";
+import type {
+  OrganizationAdministration,
+  ReservedAddresses,
+} from "../../service/organizations/organizations.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 
 /** What a command reads of the environment that opens the database: where it is, and what `read` takes besides. */

@@ -7,11 +7,11 @@ import type { Database } from "../../ledger/database/database.ts";
 import type { Metrics } from "../../observe/metrics/metrics.ts";
 import { createMetrics } from "../../observe/metrics/metrics.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
+import { createMetricsApp } from "../../service/http/app.ts";
 import { connectionCapacity } from "../../service/http/connections/open-connections.ts";
-import { createMetricsApp } from "../../service/http/internal-app.ts";
 import { createService, type Service } from "../../service/service.ts";
 import { KitError } from "../../util/errors.ts";
-import { closeWithTimeout } from "../../util/with-timeout.ts";
+import { closeWithTimeout } from "../../util/waiting.ts";
 
 export type ServeOptions = {
   config: ServeConfig;

@@ -3,7 +3,7 @@ import { examplePayment } from "../../../test/support/example-payment.ts";
 import { publish } from "../../../test/support/publish.ts";
 import { createTimeline } from "../../observe/timeline/timeline.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import type { TimeBudget } from "../../util/time-budget.ts";
+import type { TimeBudget } from "../../util/waiting.ts";
 import type { PaymentLine } from "../kit/payment-line.ts";
 import { followPayments } from "./follow-payments.ts";
 

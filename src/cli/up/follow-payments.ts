@@ -4,7 +4,7 @@ import { summaryOf } from "../../observe/timeline/summary.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import { errorsSection } from "../../protocol/catalogue-texts.ts";
 import { self } from "../../util/self-command.ts";
-import { createTimeBudget, type TimeBudget } from "../../util/time-budget.ts";
+import { createTimeBudget, type TimeBudget } from "../../util/waiting.ts";
 import { type Ended, endedOf, isGood, lineOf, type PaymentLine } from "../kit/payment-line.ts";
 
 /**

@@ -1,7 +1,6 @@
 import { contractVariables, rpcVariableOf } from "../../config/variables.ts";
 import { curlOf, type HarnessDescription, networksOf } from "../../harness/control/description.ts";
-import { signPayment } from "../../harness/control/pay.ts";
-import { type SamplePayment, sampleAmount } from "../../harness/control/sample-payments.ts";
+import { type SamplePayment, sampleAmount, signPayment } from "../../harness/control/pay.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
 import { unitsOf } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";

@@ -1,7 +1,7 @@
 import { readOrganizationFile } from "../../config/organization-file.ts";
 import { assignRpcPorts } from "../../config/rpc-ports.ts";
 import { isLoopbackHost } from "../../config/values.ts";
-import { payOnEveryNetwork } from "../../harness/control/sample-payments.ts";
+import { payOnEveryNetwork } from "../../harness/control/pay.ts";
 import type { RunningHarness } from "../../harness/run/running-harness.ts";
 import { startHarness } from "../../harness/run/start-harness.ts";
 import { openStateFile } from "../../harness/run/state-file.ts";

@@ -23,10 +23,10 @@ import {
 import type { JsonResponse } from "../../util/http-client.ts";
 import type { HarnessControl } from "../control/control-client.ts";
 import { requireAccount } from "../control/controlled-harness.ts";
-import { type HarnessDescription, payToOf } from "../control/description.ts";
-import { requireRunning } from "../control/find-harness.ts";
+import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
 import { paymentSpec, postPayment, signPayment } from "../control/pay.ts";
 import { createFaultSetters } from "../faults/faults.ts";
+import type { PaymentJournal } from "../journal/journal.ts";
 import { createJournal } from "../journal/journal-reader.ts";
 import { createHarnessBuyer, describeShop } from "./buyer.ts";
 import type { Harness, HarnessCaller, HarnessNetwork, ServiceAnswer, SettleOptions } from "./harness-api.ts";
@@ -75,20 +75,6 @@ export function assembleHarness<N extends NetworkName>(
     }
   };
 
-  const isForked = Object.values(description.networks).some(({ fork }) => fork !== undefined);
-
-  /** The answer to a request; where it is 503 because a fork lacked something, an error that says what. */
-  async function explained(post: () => Promise<JsonResponse>): Promise<JsonResponse> {
-    if (!isForked) return post();
-    const before = await control.forkFailures();
-    const answer = await post();
-    if (answer.status !== 503) return answer;
-    const after = await control.forkFailures();
-    const failed = after.find(({ count }, index) => count !== before[index]?.count)?.latest;
-    if (failed === undefined) return answer;
-    throw new KitError(failed.message, { hints: failed.hints });
-  }
-
   // What runs at the same time on a chain would come in another order each time.
   const turns = new Map<NetworkName, InTurn>(
     description.seed === undefined ? [] : names.map((name) => [name, createTurns()]),
@@ -98,75 +84,25 @@ export function assembleHarness<N extends NetworkName>(
   const forgetAllImpersonated = () =>
     Promise.all(assembled.map(({ forgetImpersonated }) => forgetImpersonated()));
 
-  /** The calls of the service, by an API key. */
-  function speakFor(apiKey: string): Omit<HarnessCaller<N>, "apiKey"> {
-    const { facilitator } = description;
-    const service = { facilitator, organization: { apiKey } };
-    const caller: Omit<HarnessCaller<N>, "apiKey"> = {
-      async verify(request) {
-        requireOpen();
-        requireArgument("request", request, jsonObject);
-        const answer = await explained(() => postPayment(service, "verify", request));
-        return readAnswer(answer, verifyAnswerSchema);
-      },
-      async settle(request, options = {}) {
-        requireOpen();
-        requireArgument("request", request, jsonObject);
-        requireGiven(options, settleOptions);
-        const { idempotencyKey } = options;
-        const headers = idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey };
-        const answer = await explained(() => postPayment(service, "settle", request, headers));
-        return readAnswer(answer, settleAnswerSchema);
-      },
-      async pay(given) {
-        requireOpen();
-        requireGiven(given, { ...paymentSpec, ...settleOptions });
-        const { idempotencyKey, ...asked } = given;
-        const running = requireRunning(description, asked.network);
-        const spec = { payTo: payToOf(description, [asked.network, running], apiKey), ...asked };
-        const nonce = await control.nextAuthorizationNonce();
-        return inTurn(spec.network, async () => {
-          const { request, settleRequest, payment } = await signPayment(description, spec, nonce);
-          const verify = await caller.verify(request);
-          const settle = await caller.settle(
-            settleRequest,
-            idempotencyKey === undefined ? {} : { idempotencyKey },
-          );
-          const { chainId, client } = harness.networks[spec.network];
-          return {
-            request,
-            settleRequest,
-            verify,
-            settle,
-            receipt: await findReceipt(client, settle.body.transaction),
-            settlementId: settlementId(chainId, payment.nonceSpace, payment.payer, payment.nonce),
-          };
-        });
-      },
-      shopConfig(network, price, options = {}) {
-        requireArgument("price", price, aUint256);
-        return describeShop(description, { network, price, apiKey, options });
-      },
-    };
-    return caller;
-  }
+  const networks = Object.fromEntries(assembled.map(({ network }) => [network.name, network])) as {
+    readonly [K in N]: HarnessNetwork<K>;
+  };
+  const assembly: Assembly<N> = { description, control, requireOpen, inTurn, networks };
 
   const harness: Omit<Harness<N>, "close" | typeof Symbol.asyncDispose> = {
     facilitator: description.facilitator,
     organization: description.organization,
-    networks: Object.fromEntries(assembled.map(({ network }) => [network.name, network])) as {
-      readonly [K in N]: HarnessNetwork<K>;
-    },
+    networks,
 
     async sign(spec) {
       requireOpen();
       return (await signPayment(description, spec, await control.nextAuthorizationNonce())).request;
     },
-    ...speakFor(description.organization.apiKey),
+    ...speakFor(description.organization.apiKey, assembly),
     as(idOrApiKey) {
       requireArgument("idOrApiKey", idOrApiKey, aText);
       const apiKey = findApiKey(description, idOrApiKey);
-      return { apiKey, ...speakFor(apiKey) };
+      return { apiKey, ...speakFor(apiKey, assembly) };
     },
     faults: createFaultSetters({
       ...control.faults,
@@ -183,23 +119,7 @@ export function assembleHarness<N extends NetworkName>(
     async nextPayment(options = {}) {
       requireOpen();
       requireGiven(options, { timeoutMs: wholeNumber(0, 3_600_000) });
-      const { timeoutMs = 10_000 } = options;
-      const before = new Set(await control.journal.payments());
-      const giveUpAt = performance.now() + timeoutMs;
-      for (;;) {
-        const id = (await control.journal.payments()).find((one) => !before.has(one));
-        const found = id === undefined ? undefined : await control.journal.payment(id);
-        // It is named when its first request comes, and of use once that has ended.
-        if (found !== undefined && found.requests.length > 0) return found;
-        if (performance.now() > giveUpAt) {
-          throw new KitError(`No payment came within ${timeoutMs} ms`, {
-            hints: [
-              "Does the shop use the facilitator of this harness? harness.shopConfig() has what it needs.",
-            ],
-          });
-        }
-        await sleep(nextPaymentPollMs);
-      }
+      return awaitPayment(control, options.timeoutMs ?? 10_000);
     },
     buyer(payer) {
       requireArgument("payer", payer, oneOf(Object.keys(testPayers)));
@@ -231,6 +151,109 @@ export function assembleHarness<N extends NetworkName>(
     return closed;
   };
   return { ...harness, close, [Symbol.asyncDispose]: close };
+}
+
+/** What the parts of an assembled harness have in common. */
+type Assembly<N extends NetworkName> = Omit<AssembleOptions, "close"> & {
+  /** @throws {KitError} after `close` */
+  requireOpen(): void;
+  /** What runs at the same time on a chain with a seed would come in another order each time. */
+  inTurn<T>(network: NetworkName, work: () => Promise<T>): Promise<T>;
+  networks: { readonly [K in N]: HarnessNetwork<K> };
+};
+
+/** The calls of the service, by an API key. */
+function speakFor<N extends NetworkName>(
+  apiKey: string,
+  { description, control, requireOpen, inTurn, networks }: Assembly<N>,
+): Omit<HarnessCaller<N>, "apiKey"> {
+  const { facilitator } = description;
+  const service = { facilitator, organization: { apiKey } };
+  const caller: Omit<HarnessCaller<N>, "apiKey"> = {
+    async verify(request) {
+      requireOpen();
+      requireArgument("request", request, jsonObject);
+      const answer = await explained({ description, control }, () => postPayment(service, "verify", request));
+      return readAnswer(answer, verifyAnswerSchema);
+    },
+    async settle(request, options = {}) {
+      requireOpen();
+      requireArgument("request", request, jsonObject);
+      requireGiven(options, settleOptions);
+      const { idempotencyKey } = options;
+      const headers = idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey };
+      const answer = await explained({ description, control }, () =>
+        postPayment(service, "settle", request, headers),
+      );
+      return readAnswer(answer, settleAnswerSchema);
+    },
+    async pay(given) {
+      requireOpen();
+      requireGiven(given, { ...paymentSpec, ...settleOptions });
+      const { idempotencyKey, ...asked } = given;
+      const running = requireRunning(description, asked.network);
+      const spec = { payTo: payToOf(description, [asked.network, running], apiKey), ...asked };
+      const nonce = await control.nextAuthorizationNonce();
+      return inTurn(spec.network, async () => {
+        const { request, settleRequest, payment } = await signPayment(description, spec, nonce);
+        const verify = await caller.verify(request);
+        const settle = await caller.settle(
+          settleRequest,
+          idempotencyKey === undefined ? {} : { idempotencyKey },
+        );
+        const { chainId, client } = networks[spec.network];
+        return {
+          request,
+          settleRequest,
+          verify,
+          settle,
+          receipt: await findReceipt(client, settle.body.transaction),
+          settlementId: settlementId(chainId, payment.nonceSpace, payment.payer, payment.nonce),
+        };
+      });
+    },
+    shopConfig(network, price, options = {}) {
+      requireArgument("price", price, aUint256);
+      return describeShop(description, { network, price, apiKey, options });
+    },
+  };
+  return caller;
+}
+
+/** The answer to a request; where it is 503 because a fork lacked something, an error that says what. */
+async function explained(
+  { description, control }: Pick<AssembleOptions, "description" | "control">,
+  post: () => Promise<JsonResponse>,
+): Promise<JsonResponse> {
+  if (Object.values(description.networks).every(({ fork }) => fork === undefined)) return post();
+  const before = await control.forkFailures();
+  const answer = await post();
+  if (answer.status !== 503) return answer;
+  const after = await control.forkFailures();
+  const failed = after.find(({ count }, index) => count !== before[index]?.count)?.latest;
+  if (failed === undefined) return answer;
+  throw new KitError(failed.message, { hints: failed.hints });
+}
+
+/** The first payment that comes from now on, when its first request has ended. */
+async function awaitPayment(
+  { journal }: Pick<HarnessControl, "journal">,
+  timeoutMs: number,
+): Promise<PaymentJournal> {
+  const before = new Set(await journal.payments());
+  const giveUpAt = performance.now() + timeoutMs;
+  for (;;) {
+    const id = (await journal.payments()).find((one) => !before.has(one));
+    const found = id === undefined ? undefined : await journal.payment(id);
+    // It is named when its first request comes, and of use once that has ended.
+    if (found !== undefined && found.requests.length > 0) return found;
+    if (performance.now() > giveUpAt) {
+      throw new KitError(`No payment came within ${timeoutMs} ms`, {
+        hints: ["Does the shop use the facilitator of this harness? harness.shopConfig() has what it needs."],
+      });
+    }
+    await sleep(nextPaymentPollMs);
+  }
 }
 
 /** The API key of an organization, or what is given where it is none's id. */

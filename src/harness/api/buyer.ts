@@ -12,8 +12,7 @@ import { signAs, signPermitAs } from "../../published/sign-as.ts";
 import type { TestPayerName } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { requireGiven, type Wanted } from "../../util/given.ts";
-import { type HarnessDescription, payToOf } from "../control/description.ts";
-import { requireRunning } from "../control/find-harness.ts";
+import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
 import { type PaymentSpec, paymentSpec, uptoByPermit2, usualMethod } from "../control/pay.ts";
 
 /** Buys at shops as one of the test payers. */

@@ -8,7 +8,7 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import { jsonObject, requireArgument } from "../../util/given.ts";
-import type { JournalRequest } from "../journal/payment-journal.ts";
+import type { JournalRequest } from "../journal/journal.ts";
 import type { CapturedSlice } from "../setup/captured-slice.ts";
 import type { Harness, PaymentRequestBody, ServiceAnswer } from "./harness-api.ts";
 

@@ -14,8 +14,8 @@ import type { TestPayerName } from "../../published/test-payers.ts";
 import type { PaymentSpec } from "../control/pay.ts";
 import type { Faults } from "../faults/faults.ts";
 import type { ForkOption } from "../fork/fork-options.ts";
+import type { PaymentJournal } from "../journal/journal.ts";
 import type { Journal } from "../journal/journal-reader.ts";
-import type { PaymentJournal } from "../journal/payment-journal.ts";
 import type { HarnessBuyer, ShopConfig, ShopOptions } from "./buyer.ts";
 import type { HarnessClient } from "./viem-client.ts";
 

@@ -27,9 +27,9 @@ import {
   type Wanted,
   wholeNumber,
 } from "../../util/given.ts";
+import { requireNode } from "../../util/self-command.ts";
 import { type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
-import { requireNode } from "../nodes/require-node.ts";
-import type { StartOptions } from "../run/start-options.ts";
+import type { StartOptions } from "../run/running-harness.ts";
 import { collision, resolveFacilitatorContracts } from "../setup/addresses.ts";
 import { findChainProblems } from "../setup/chains.ts";
 import { type CaptureSource, readCaptureOption } from "./captured-payment.ts";

@@ -10,7 +10,7 @@ import { pay } from "../control/pay.ts";
 import type { RunningHarness } from "../run/running-harness.ts";
 import { startHarness } from "../run/start-harness.ts";
 import type { FacilitatorContracts } from "../setup/addresses.ts";
-import type { HarnessChain } from "../setup/chain.ts";
+import type { HarnessChain } from "../setup/prepare-chain.ts";
 
 export type RecordForkOptions = {
   network: NetworkName;

@@ -4,14 +4,26 @@ import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import type { KnownPayment } from "../../methods/on-chain/nonces.ts";
 import { askPayerState, type PayerState } from "../../methods/on-chain/payer-state.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
-import { findPaymentUse, type ReadableChain } from "../../observe/capture/chain-questions.ts";
+import type { Capture } from "../../observe/capture/capture-format.ts";
+import { capturePayment } from "../../observe/capture/capture-payment.ts";
+import {
+  createUseFinder,
+  findPaymentUse,
+  type ReadableChain,
+  transactionOf,
+} from "../../observe/capture/chain-questions.ts";
+import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
+import type { PaymentRecord } from "../../observe/timeline/record.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { type PayToPolicy, payToPolicies } from "../../protocol/signed-payment.ts";
+import { nameOfTestPayer } from "../../published/test-payers.ts";
+import { KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
 import { statesKept } from "../nodes/launch-anvil.ts";
+import type { FacilitatorContracts } from "../setup/addresses.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
-import { askHarness } from "./find-harness.ts";
+import { askHarness } from "./description.ts";
 
 /** A local chain as people's questions about a payment are asked of it; undefined where it does not run here. */
 export function readableChainOf(
@@ -137,4 +149,40 @@ const supportedSchema = z.object({
 export async function askPayTo(origin: string): Promise<PayToPolicy | undefined> {
   const { kinds = [] } = supportedSchema.safeParse(await read(`${origin}/supported`)).data ?? {};
   return kinds.find(({ extra }) => extra !== undefined)?.extra?.payTo;
+}
+
+/** What the local chains say of payments. */
+export function createPaymentChain(chains: ControlledHarness["chains"]): PaymentChain {
+  return {
+    transaction: (record) =>
+      transactionOf(record, readableChainOf(chains, record.request?.knownNetwork.name ?? null)),
+    authorizationUse: createUseFinder(({ knownNetwork }) => readableChainOf(chains, knownNetwork.name)),
+  };
+}
+
+/**
+ * A payment of a harness, with the state of the local chain that decided it. Without the signature where the payer is no
+ * test payer: local chains have the ids and tokens of real ones, so a wallet's signature moves its money there too.
+ */
+export async function captureOf(
+  record: PaymentRecord,
+  chains: ControlledHarness["chains"],
+  {
+    contracts,
+    payTo,
+    keepSignature,
+  }: {
+    contracts: FacilitatorContracts;
+    payTo: PayToPolicy | undefined;
+    /** Whether the signature is kept whoever the payer is. */
+    keepSignature: boolean;
+  },
+): Promise<Capture> {
+  const { request } = record;
+  const chain = request && readableChainOf(chains, request.knownNetwork.name);
+  if (request === undefined || chain === undefined)
+    throw new KitError("The payment has no chain that runs here");
+  const isTestPayer = nameOfTestPayer(request.payment.payer) !== undefined;
+  const signature = keepSignature || isTestPayer ? "kept" : "cut";
+  return capturePayment(record, request, { contracts, payTo, chain, signature });
 }

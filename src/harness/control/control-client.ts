@@ -6,9 +6,9 @@ import { bytes32 } from "../../protocol/primitives.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
 import { type FaultBoard, readFaultReport } from "../faults/fault-board.ts";
+import { otherRequestSchema, paymentJournalSchema } from "../journal/journal.ts";
 import { type JournalReader, readerOf } from "../journal/journal-reader.ts";
-import { otherRequestSchema, paymentJournalSchema } from "../journal/payment-journal.ts";
-import type { HarnessChain } from "../setup/chain.ts";
+import type { HarnessChain } from "../setup/prepare-chain.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 import { notRunning } from "./description.ts";
 

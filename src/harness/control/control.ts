@@ -15,7 +15,7 @@ import { KitError } from "../../util/errors.ts";
 import type { JsonResponse } from "../../util/http-client.ts";
 import { asText } from "../../util/text.ts";
 import { describeFaults } from "../faults/fault-board.ts";
-import type { HarnessChain } from "../setup/chain.ts";
+import type { HarnessChain } from "../setup/prepare-chain.ts";
 import { controlOf, runningChain } from "./control-client.ts";
 import { type ControlledHarness, requireAccount } from "./controlled-harness.ts";
 import { type HarnessDescription, networksOf } from "./description.ts";

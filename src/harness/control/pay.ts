@@ -16,6 +16,7 @@ import {
   signApproval,
   signPermit,
 } from "../../methods/permit2/sign-permit.ts";
+import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
 import { type Address, type Hex, isBytes32 } from "../../protocol/hex.ts";
 import { type NetworkName, type TransferMethod, transferMethods } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
@@ -41,8 +42,7 @@ import {
 import { type JsonResponse, requestJson } from "../../util/http-client.ts";
 import { askNode } from "./ask-chain.ts";
 import { requireAccount } from "./controlled-harness.ts";
-import type { HarnessDescription } from "./description.ts";
-import { requireRunning } from "./find-harness.ts";
+import { type HarnessDescription, networksOf, type RunningNetwork, requireRunning } from "./description.ts";
 
 /** Who pays: a test payer by its name, a private key, or whatever signs typed data, such as a viem account. */
 export type Payer = TestPayerName | Hex | PayerSigner;
@@ -313,3 +313,42 @@ const noPayer = () =>
       hints: ["A private key is 0x and 64 hexadecimal digits. A viem account works too."],
     },
   );
+
+/** What a sample payment of USDC moves: 0.01. */
+export const sampleAmount = 10_000n;
+
+/** A hundredth of a token. */
+function hundredthOf({ decimals }: RunningNetwork["asset"]): bigint {
+  return 10n ** BigInt(Math.max(decimals - 2, 0));
+}
+
+/** One sample payment that went through. */
+export type SamplePayment = { network: NetworkName; transaction: string; tookMs: number };
+
+/**
+ * Pays once on every running network, at the same time.
+ *
+ * @throws KitError when one does not settle: then something is broken.
+ */
+export function payOnEveryNetwork(harness: HarnessDescription): Promise<SamplePayment[]> {
+  const running = networksOf(harness);
+  return Promise.all(
+    running.map(async (network) => {
+      const { verify, settle, tookMs } = await pay(harness, {
+        network,
+        payer: "funded",
+        amount: hundredthOf(requireRunning(harness, network).asset),
+        x402Version: 1,
+        validForSeconds: 600,
+      });
+      const verdict = verifyAnswerSchema.safeParse(verify.body);
+      const outcome = settleAnswerSchema.safeParse(settle.body);
+      if (verdict.data?.isValid !== true || outcome.data?.success !== true) {
+        throw new KitError(`The sample payment on ${network} did not go through`, {
+          hints: [`verify: ${JSON.stringify(verify.body)}`, `settle: ${JSON.stringify(settle.body)}`],
+        });
+      }
+      return { network, transaction: outcome.data.transaction, tookMs };
+    }),
+  );
+}

@@ -1,8 +1,7 @@
 import type { LocalCall, LocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { readQuantity } from "../../protocol/hex.ts";
 import { membersOf } from "../../util/json.ts";
-import type { Hit } from "./connection-faults.ts";
-import { type Answer, type Call, type Message, readAnswers } from "./json-rpc-message.ts";
+import { type Answer, type Call, type Hit, type Message, readAnswers } from "./connection-faults.ts";
 
 /**
  * Has the calls of a request answered by the node, with what the hits of single calls make of them. The first fault

@@ -4,7 +4,7 @@ import { type Address, type Hex, isBytes32, readQuantity } from "../../protocol/
 import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
-import type { HarnessChain } from "../setup/chain.ts";
+import type { HarnessChain } from "../setup/prepare-chain.ts";
 import type { ChainFaultSpec } from "./fault-spec.ts";
 
 type Undo = () => Promise<void>;

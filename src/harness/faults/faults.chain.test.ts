@@ -3,10 +3,9 @@ import { createLocalRpc, type LocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { quantity } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { resolveFacilitatorContracts } from "../setup/addresses.ts";
-import type { HarnessChain } from "../setup/chain.ts";
 import { type Chains, startChains } from "../setup/chains.ts";
-import { createFaults } from "./create-faults.ts";
-import { createFaultProxy, type FaultProxy } from "./fault-proxy.ts";
+import type { HarnessChain } from "../setup/prepare-chain.ts";
+import { createFaultProxy, createFaults, type FaultProxy } from "./create-faults.ts";
 import { createFaultSetters, type Faults } from "./faults.ts";
 
 let chains: Chains;

@@ -1,14 +1,18 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
 import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
 import {
   type AuthorizationSlots,
   createAuthorizationSlots,
 } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
-import { type Address, readQuantity } from "../../protocol/hex.ts";
+import { type Address, type Hex, isBytes, readQuantity } from "../../protocol/hex.ts";
+import { foreign } from "../../service/http/local-server.ts";
 import { KitError } from "../../util/errors.ts";
-import { membersOf } from "../../util/json.ts";
+import { createKeepAlivePost } from "../../util/http-client.ts";
+import { isObject, membersOf } from "../../util/json.ts";
+import { closeAtOnce, http, listenOnLoopback } from "../../util/node-http.ts";
 import type { ForkFailures } from "../nodes/nodes.ts";
 import type { ForkSource } from "./fork-options.ts";
-import { type LoopbackServer, startLoopbackServer } from "./loopback-server.ts";
 
 export type ForkServerOptions = Pick<ForkSource, "network" | "kind" | "blockNumber"> & {
   /** The accounts that the harness puts in place itself; on the fork nothing of theirs is left. */
@@ -147,4 +151,99 @@ export function createBlankAccounts(addresses: readonly Address[]): (call: RpcCa
 /** The same text for calls that ask the same: nodes and clients spell addresses and numbers in either case. */
 export function callKey({ method, params }: RpcCall): string {
   return `${method} ${JSON.stringify(params).replace(/"0x[0-9a-fA-F]*"/g, (hex) => hex.toLowerCase())}`;
+}
+
+/** An HTTP server on this machine alone, at any free port. */
+export type LoopbackServer = {
+  readonly url: string;
+  close(): Promise<void>;
+};
+
+/**
+ * Starts a server for JSON that is posted to it: gives the body of each answer. What throws breaks the connection. Web
+ * pages get 403: its callers are the programs of this machine.
+ */
+export async function startLoopbackServer(
+  answer: (body: string) => Promise<string>,
+): Promise<LoopbackServer> {
+  const respond = async (request: IncomingMessage, response: ServerResponse) => {
+    const { origin } = request.headers;
+    if (origin !== undefined || foreign(request.headers, { host: "127.0.0.1" }) !== undefined) {
+      response.writeHead(403).end();
+      return;
+    }
+    try {
+      const body = await answer(await text(request));
+      response.writeHead(200, { "content-type": "application/json" }).end(body);
+    } catch {
+      response.destroy();
+    }
+  };
+  const server = http.createServer(respond);
+  return {
+    url: `http://127.0.0.1:${await listenOnLoopback(server)}`,
+    close: () => closeAtOnce(server),
+  };
+}
+
+/** Longer than a node takes for anything. */
+const timeoutMs = 300_000;
+
+/** Stands in front of a node, and shows the calldata of everything that comes through before the node sees it. */
+export async function startCalldataGate(
+  nodeUrl: string,
+  note: (calldata: Hex) => void,
+): Promise<LoopbackServer> {
+  const post = createKeepAlivePost(new URL(nodeUrl), { timeoutMs, maxResponseBytes: 256 * 1024 * 1024 });
+  const server = await startLoopbackServer(async (body) => {
+    for (const calldata of await calldataIn(body)) note(calldata);
+    return post(body);
+  });
+  return {
+    url: server.url,
+    async close() {
+      post.close();
+      await server.close();
+    },
+  };
+}
+
+async function calldataIn(body: string): Promise<readonly Hex[]> {
+  const calls: unknown[] = [JSON.parse(body)].flat();
+  return (await Promise.all(calls.map(calldataOf))).flat();
+}
+
+/** What a call gives to contracts: in the fields of a transaction, of any method that takes one, or in raw bytes. */
+async function calldataOf(call: unknown): Promise<readonly Hex[]> {
+  const { method, params } = membersOf(call);
+  if (!Array.isArray(params)) return [];
+  const [first]: unknown[] = params;
+  if (typeof method === "string" && method.startsWith("eth_sendRawTransaction")) {
+    return isBytes(first) ? readRawTransaction(first) : [];
+  }
+  const found: Hex[] = [];
+  collect(first, found, 0);
+  return found;
+}
+
+/** `eth_simulateV1` nests its calls: in an array, in an object, in an array, in the parameter. */
+const deepest = 6;
+
+function collect(value: unknown, found: Hex[], depth: number): void {
+  if (!isObject(value) || depth > deepest) return;
+  for (const [key, inner] of Object.entries(value)) {
+    if ((key === "data" || key === "input") && isBytes(inner)) found.push(inner);
+    else collect(inner, found, depth + 1);
+  }
+}
+
+async function readRawTransaction(bytes: Hex): Promise<readonly Hex[]> {
+  const { parseTransaction } = await import("viem");
+  try {
+    const { data } = parseTransaction(bytes);
+    return data === undefined ? [] : [data];
+  } catch {
+    // The node says what is wrong with it.
+    return [];
+  }
 }

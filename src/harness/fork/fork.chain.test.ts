@@ -9,8 +9,7 @@ import type { Address } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
 import { type TestPayer, type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
-import { connectHarness } from "../api/connect-harness.ts";
-import { createHarness } from "../api/create-harness.ts";
+import { connectHarness, createHarness } from "../api/create-harness.ts";
 import type { Harness } from "../api/harness-api.ts";
 import { payerBalances } from "../setup/test-accounts.ts";
 

@@ -1,13 +1,15 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { createRedactor, readBatch, writeBatch } from "../../chain/rpc/json-rpc.ts";
 import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
 import { type Hex, isBytes, isBytes32, readQuantity } from "../../protocol/hex.ts";
 import { builtInNetworks, type Network } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
+import { createKeepAlivePost, HttpFailure } from "../../util/http-client.ts";
 import { membersOf } from "../../util/json.ts";
 import { self } from "../../util/self-command.ts";
 import type { ForkSource, OpenForkOptions, RemoteForkSpec } from "./fork-options.ts";
 import { callKey, startForkServer } from "./fork-server.ts";
 import type { RecordedAnswer } from "./recording.ts";
-import { createRemoteRpc } from "./remote-rpc.ts";
 
 /**
  * Opens a fork of a network that is asked over its RPC.
@@ -155,4 +157,153 @@ export async function inspectRemote(
     });
   }
   return { number: found, hash };
+}
+
+/** A public or paid node of the forked network, which may be slow and may limit requests. */
+export type RemoteRpc = {
+  /**
+   * The answer to one call; an error that the node gives is an answer. What failed in a way that may pass is
+   * repeated up to so many times, with growing pauses.
+   *
+   * @throws {KitError} when there is none after some patience; its texts hold nothing of the URL
+   */
+  ask(call: RpcCall, repetitions?: number): Promise<RpcAnswer>;
+  /** Ends what is under way. */
+  close(): void;
+};
+
+/** Public nodes take seconds for old state. */
+const timeoutMs = 30_000;
+
+/** Calls under way at once: more of them, and public nodes refuse. */
+const atOnce = 16;
+
+/** What passes by itself: too many requests, and trouble of the servers in front of a node. */
+const passingStatuses: readonly (number | undefined)[] = [408, 425, 429, 500, 502, 503, 504];
+
+/** The longest pause before a call is repeated. */
+const longestPauseMs = 10_000;
+
+/** How long a node that gave no answer in all patience is asked only once per call. */
+const impatientMs = 30_000;
+
+/**
+ * Asks a node whose URL may hold a key: nothing of the URL gets into an error.
+ *
+ * @param name what messages call the network: `base`
+ */
+export function createRemoteRpc(name: string, url: URL): RemoteRpc {
+  const post = createKeepAlivePost(url, { timeoutMs, maxResponseBytes: 64 * 1024 * 1024 });
+  const redact = createRedactor([url]);
+  const closing = new AbortController();
+  const limit = createLimit(atOnce);
+  let gaveUpAt = Number.NEGATIVE_INFINITY;
+
+  async function attempt(call: RpcCall): Promise<RpcAnswer> {
+    const { body, firstId } = writeBatch([call]);
+    // As a single call: some nodes take no batches.
+    const text = await post(body.slice(1, -1));
+    const answer = readBatch(`[${text}]`, firstId, [call]).get(call);
+    if (answer?.error === undefined) return answer ?? { result: null };
+    const { code, message, data } = answer.error;
+    return { error: { code, message: redact(message), data } };
+  }
+
+  async function ask(call: RpcCall, wanted = 4): Promise<RpcAnswer> {
+    const repetitions = performance.now() - gaveUpAt < impatientMs ? 0 : wanted;
+    for (let failures = 0; ; failures++) {
+      try {
+        const answer = await limit(() => attempt(call));
+        gaveUpAt = Number.NEGATIVE_INFINITY;
+        if (answer.error === undefined || failures >= repetitions || !mayPass(answer.error.code))
+          return answer;
+        await pause(failures, undefined);
+      } catch (error) {
+        if (closing.signal.aborted) throw error;
+        const most = isTimeout(error) ? Math.min(repetitions, 1) : repetitions;
+        if (failures >= most || !isPassing(error)) {
+          gaveUpAt = performance.now();
+          throw explain(name, error);
+        }
+        await pause(failures, error instanceof HttpFailure ? error.retryAfterMs : undefined);
+      }
+    }
+  }
+
+  const pause = (failures: number, asked = 0) => {
+    const ms = Math.max(asked, 250 * 2 ** failures);
+    return sleep(Math.min(ms, longestPauseMs), undefined, { signal: closing.signal });
+  };
+
+  return {
+    ask,
+    close() {
+      closing.abort();
+      post.close();
+    },
+  };
+}
+
+/**
+ * -32000 to -32099 are a node's own: most often it has not seen the block yet, since another one behind the same URL
+ * named it, or it is asked too much. No better sign tells passing errors from lasting ones.
+ */
+function mayPass(code: number | undefined): boolean {
+  return code !== undefined && code <= -32_000 && code >= -32_099;
+}
+
+const isTimeout = (error: unknown) => error instanceof HttpFailure && error.kind === "timeout";
+
+function isPassing(error: unknown): boolean {
+  if (!(error instanceof HttpFailure)) return false;
+  return error.kind === "status" ? passingStatuses.includes(error.status) : error.kind !== "too_large";
+}
+
+function explain(name: string, cause: unknown): KitError {
+  const who = `The RPC URL that ${name} is forked from`;
+  if (!(cause instanceof HttpFailure)) {
+    return new KitError(`${who} does not answer with JSON-RPC`, {
+      cause,
+      hints: ["Take the URL of a node's JSON-RPC, not that of an explorer or of a provider's page."],
+    });
+  }
+  if (cause.status === 401 || cause.status === 403) {
+    return new KitError(`${who} refuses access (HTTP ${cause.status})`, {
+      cause,
+      hints: [`Its key is missing or wrong, or is not allowed to use ${name}.`],
+    });
+  }
+  if (cause.status === 429) {
+    return new KitError(`${who} gets too many requests (HTTP 429)`, {
+      cause,
+      hints: [
+        "Wait, or take a URL with a key of your own, which may ask more.",
+        `A recording asks the network once: ${self} fork record --help`,
+      ],
+    });
+  }
+  return new KitError(`${who} gives no answer`, {
+    cause,
+    hints: [
+      "Check the URL and this machine's network.",
+      `Without a network use a recording (${self} fork record --help), or no fork.`,
+    ],
+  });
+}
+
+/** Bounds how many run at once; the others wait for their turn. */
+function createLimit(most: number): <T>(task: () => Promise<T>) => Promise<T> {
+  let running = 0;
+  const waiting: (() => void)[] = [];
+  return async (task) => {
+    if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve));
+    else running++;
+    try {
+      return await task();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) running--;
+      else next();
+    }
+  };
 }

@@ -5,15 +5,15 @@ import { formatAmount } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
 import { aText, requireArgument } from "../../util/given.ts";
 import { escapeControls } from "../../util/text.ts";
-import type { JournalStore } from "./journal.ts";
 import type {
   JournalRequest,
   JournalRpcCall,
+  JournalStore,
   JournalTransaction,
   OpenRequest,
   OtherRequest,
   PaymentJournal,
-} from "./payment-journal.ts";
+} from "./journal.ts";
 
 /** Reads a journal, of this process or of another. */
 export type JournalReader = {

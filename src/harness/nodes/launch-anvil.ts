@@ -72,50 +72,10 @@ const startContext = new AsyncLocalStorage<object>();
  * @throws {KitError} when it does not come to listen; no process is left then
  */
 export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil> {
-  const { name, chainId, watchdog, signal, genesisTime, genesisBlock } = options;
-  const { startTimeoutMs = 30_000, host = "127.0.0.1" } = options;
+  const { name, watchdog, signal, startTimeoutMs = usualStartTimeoutMs } = options;
   signal?.throwIfAborted();
   const binary = options.binary === undefined ? anvilBinary() : executable(options.binary);
-  const { createAnvil } = await importViemAnvil();
-
-  const anvil = createAnvil({
-    anvilBinary: binary,
-    host,
-    // 0: the system gives a free port at the moment of binding, so no two starts can be given the same one.
-    port: 0,
-    chainId,
-    // Deriving the ten development accounts would take a third of the start-up time.
-    accounts: 0,
-    // Nothing is mined by itself until everything is in place. See heartbeat.ts for why not `--mixed-mining`.
-    noMining: true,
-    ...(genesisTime !== undefined && { timestamp: genesisTime }),
-    gasLimit,
-    blockBaseFeePerGas: initialBaseFee,
-    // Without a number a killed node leaves its states, gigabytes in the end, in the user's home.
-    pruneHistory: statesKept,
-    startTimeout: startTimeoutMs + 1_000,
-    execArgs: ([file, args, execOptions]) => [
-      file,
-      [
-        ...args,
-        ...flags,
-        ...(genesisTime === undefined ? [] : ["--max-transactions", "1"]),
-        ...(genesisBlock === undefined ? [] : ["--number", String(genesisBlock)]),
-        ...forkFlags(options.fork),
-      ],
-      // `detached`: Ctrl-C in a terminal reaches the whole process group, and the nodes are still needed while the
-      // service finishes. `buffer: false`: otherwise all output is kept, and the node killed at 100 MB.
-      {
-        ...execOptions,
-        argv0: nodeName,
-        buffer: false,
-        cleanup: false,
-        detached: process.platform !== "win32",
-        windowsHide: true,
-      },
-    ],
-  });
-
+  const anvil = await describeAnvil(binary, options);
   let output = "";
   const { promise: listening, resolve: listens } = Promise.withResolvers<number>();
   const stopReading = anvil.on("message", (message) => {
@@ -194,6 +154,53 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
     unsubscribe("child_process", onProcess);
     stopReading();
   }
+}
+
+const usualStartTimeoutMs = 30_000;
+
+/** An anvil that is not started yet. */
+async function describeAnvil(binary: string, options: LaunchOptions) {
+  const { chainId, genesisTime, genesisBlock, fork } = options;
+  const { startTimeoutMs = usualStartTimeoutMs, host = "127.0.0.1" } = options;
+  const { createAnvil } = await importViemAnvil();
+
+  return createAnvil({
+    anvilBinary: binary,
+    host,
+    // 0: the system gives a free port at the moment of binding, so no two starts can be given the same one.
+    port: 0,
+    chainId,
+    // Deriving the ten development accounts would take a third of the start-up time.
+    accounts: 0,
+    // Nothing is mined by itself until everything is in place. See heartbeat.ts for why not `--mixed-mining`.
+    noMining: true,
+    ...(genesisTime !== undefined && { timestamp: genesisTime }),
+    gasLimit,
+    blockBaseFeePerGas: initialBaseFee,
+    // Without a number a killed node leaves its states, gigabytes in the end, in the user's home.
+    pruneHistory: statesKept,
+    startTimeout: startTimeoutMs + 1_000,
+    execArgs: ([file, args, execOptions]) => [
+      file,
+      [
+        ...args,
+        ...flags,
+        ...(genesisTime === undefined ? [] : ["--max-transactions", "1"]),
+        ...(genesisBlock === undefined ? [] : ["--number", String(genesisBlock)]),
+        ...forkFlags(fork),
+      ],
+      // `detached`: Ctrl-C in a terminal reaches the whole process group, and the nodes are still needed while the
+      // service finishes. `buffer: false`: otherwise all output is kept, and the node killed at 100 MB.
+      {
+        ...execOptions,
+        argv0: nodeName,
+        buffer: false,
+        cleanup: false,
+        detached: process.platform !== "win32",
+        windowsHide: true,
+      },
+    ],
+  });
 }
 
 /** The node asks a server of this process, which retries and remembers, so that the node need not. */

@@ -4,7 +4,7 @@ import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts
 import { KitError } from "../../util/errors.ts";
 import { requireGiven, texts } from "../../util/given.ts";
 import { openHttp } from "../../util/http-client.ts";
-import { connectHarness } from "../api/connect-harness.ts";
+import { connectHarness } from "../api/create-harness.ts";
 import type { Harness } from "../api/harness-api.ts";
 
 const grantSchema = z.union([
@@ -73,4 +73,13 @@ async function readLine(response: IncomingMessage): Promise<string> {
   response.on("error", (cause) => reject(new KitError("The harness pool ended", { cause })));
   response.on("end", () => reject(new KitError("The harness pool ended")));
   return promise;
+}
+
+/** The name under which the global setup gives the workers the URL of the lease server. */
+export const providedKey = "x402-facilitator-kit";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    "x402-facilitator-kit": PoolAddress;
+  }
 }

@@ -6,11 +6,10 @@ import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts
 import { foreign } from "../../service/http/local-server.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { anything, requireGiven, type WantedOptions, wholeNumber } from "../../util/given.ts";
-import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
-import { http } from "../../util/node-http.ts";
+import { closeAtOnce, http, listenOnLoopback } from "../../util/node-http.ts";
+import { requireNode } from "../../util/self-command.ts";
 import type { HarnessOptions } from "../api/harness-api.ts";
 import { harnessOptions as ofOneHarness, readHarnessOptions } from "../api/read-harness-options.ts";
-import { requireNode } from "../nodes/require-node.ts";
 import type { RunningHarness } from "../run/running-harness.ts";
 import { startHarness } from "../run/start-harness.ts";
 import { createHarnessPool, type HarnessPool } from "./harness-pool.ts";

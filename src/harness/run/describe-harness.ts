@@ -4,8 +4,8 @@ import { usualPayTo } from "../../protocol/signed-payment.ts";
 import { localOrganization } from "../../published/test-keys.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import type { HarnessDescription } from "../control/description.ts";
-import type { HarnessChain } from "../setup/chain.ts";
-import type { StartOptions } from "./start-options.ts";
+import type { HarnessChain } from "../setup/prepare-chain.ts";
+import type { StartOptions } from "./running-harness.ts";
 
 /** What a harness that listens at `origin` is made of. */
 export function describeHarness(

@@ -30,9 +30,7 @@ export function createPaymentExplainer(
   let loaded: Promise<PaymentChain> | undefined;
 
   function asked(): Promise<PaymentChain> {
-    loaded ??= import("../control/payment-chain.ts").then(({ createPaymentChain }) =>
-      createPaymentChain(chains),
-    );
+    loaded ??= import("../control/ask-chain.ts").then(({ createPaymentChain }) => createPaymentChain(chains));
     return loaded;
   }
 

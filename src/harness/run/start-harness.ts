@@ -1,7 +1,6 @@
 import { requireFree } from "../../service/http/local-server.ts";
 import { startChains } from "../setup/chains.ts";
-import type { RunningHarness } from "./running-harness.ts";
-import type { StartOptions } from "./start-options.ts";
+import type { RunningHarness, StartOptions } from "./running-harness.ts";
 
 /** When chains with a clock of their own begin: 2026-01-01T00:00:00Z. */
 const genesisTime = 1_767_225_600;
@@ -35,8 +34,9 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
 
 /** What of the service needs no chains: while the nodes come up there is time for it. */
 async function prepareService(options: StartOptions) {
-  const [{ serveHarness, prepareDatabases }, studio] = await Promise.all([
+  const [{ serveHarness }, { prepareDatabases }, studio] = await Promise.all([
     import("./serve-harness.ts"),
+    import("./harness-core.ts"),
     options.studio ? import("../../observe/studio/serve-studio.ts") : undefined,
   ]);
   return { serveHarness, studio, openDatabase: prepareDatabases(options) };

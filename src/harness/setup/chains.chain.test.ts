@@ -25,8 +25,8 @@ import { signAs } from "../../published/sign-as.ts";
 import { type TestPayer, type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 import { resolveFacilitatorContracts } from "./addresses.ts";
-import type { HarnessChain } from "./chain.ts";
 import { type Chains, type StartChainsOptions, startChains } from "./chains.ts";
+import type { HarnessChain } from "./prepare-chain.ts";
 
 const facilitatorContracts = resolveFacilitatorContracts();
 const million = 1_000_000_000_000n;

@@ -14,7 +14,7 @@ import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { endOrphans } from "../nodes/orphans.ts";
 import type { FacilitatorContracts } from "./addresses.ts";
 import { beginningOf, type CapturedSlice } from "./captured-slice.ts";
-import type { HarnessChain, SavedChain } from "./chain.ts";
+import type { HarnessChain, SavedChain } from "./prepare-chain.ts";
 import { startFork } from "./start-fork.ts";
 
 export type StartChainsOptions = {
@@ -91,10 +91,10 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
     await Promise.all([...nodes.map((node) => node.stop()), ...gates.map((gate) => gate.close())]);
     await watchdog.close();
   };
-  let preparation: Promise<typeof import("./chain.ts")> | undefined;
+  let preparation: Promise<typeof import("./prepare-chain.ts")> | undefined;
   const prepare = () => {
     // The contracts' code.
-    preparation ??= import("./chain.ts");
+    preparation ??= import("./prepare-chain.ts");
     return preparation;
   };
   let isBusy = false;

@@ -1,9 +1,11 @@
 import type { LocalCall, LocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { selector } from "../../chain/views.ts";
-import { mockExactPermit2ProxyDeployedBytecode } from "../../contracts/mockExactPermit2Proxy.ts";
-import { mockMulticall3DeployedBytecode } from "../../contracts/mockMulticall3.ts";
-import { mockPermit2DeployedBytecode } from "../../contracts/mockPermit2.ts";
-import { mockUptoPermit2ProxyDeployedBytecode } from "../../contracts/mockUptoPermit2Proxy.ts";
+import {
+  mockExactPermit2ProxyDeployedBytecode,
+  mockMulticall3DeployedBytecode,
+  mockPermit2DeployedBytecode,
+  mockUptoPermit2ProxyDeployedBytecode,
+} from "../../contracts/mockPermit2.ts";
 import { authorizationSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../../methods/permit2/permit.ts";
 import { type Address, addressWord, type Hex, uintWord } from "../../protocol/hex.ts";

@@ -5,9 +5,9 @@ import type { Asset, Network } from "../../protocol/networks.ts";
 import { usdcImplementationAddress, usdcSignaturesAddress } from "../../published/accounts.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
-import { startCalldataGate } from "../fork/calldata-gate.ts";
-import type { ForkSource, ForkSpec } from "../fork/fork-options.ts";
-import { openFork } from "../fork/open-fork.ts";
+import type { ForkSource, ForkSpec, OpenForkOptions } from "../fork/fork-options.ts";
+import { startCalldataGate } from "../fork/fork-server.ts";
+import { openRemoteFork } from "../fork/remote-fork.ts";
 import type { LaunchOptions } from "../nodes/launch-anvil.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { placedAccounts } from "./test-accounts.ts";
@@ -105,4 +105,17 @@ async function openGate(node: LocalNode, source: ForkSource) {
   if (mappingSlot === undefined || source.kind === "remote") return undefined;
   const slots = source.expectAuthorizations(address, mappingSlot);
   return startCalldataGate(node.rpcUrl, slots.note);
+}
+
+/**
+ * Opens what a chain is forked from, and looks whether it is the network that it should be.
+ *
+ * @throws {KitError} when the RPC does not answer, refuses, is of another chain or lacks the block; when the recording
+ * cannot be read or is of something else
+ */
+export async function openFork(options: OpenForkOptions): Promise<ForkSource> {
+  const { spec } = options;
+  if (spec.kind === "remote") return openRemoteFork(options, spec);
+  const { openRecordedFork } = await import("../fork/recording.ts");
+  return openRecordedFork(options, spec);
 }

@@ -1,7 +1,9 @@
 import type { LocalCall } from "../../chain/rpc/local-rpc.ts";
 import { selector } from "../../chain/views.ts";
-import { mock7702DelegateDeployedBytecode } from "../../contracts/mock7702Delegate.ts";
-import { mockGasBurningWalletDeployedBytecode } from "../../contracts/mockGasBurningWallet.ts";
+import {
+  mock7702DelegateDeployedBytecode,
+  mockGasBurningWalletDeployedBytecode,
+} from "../../contracts/mockWallets.ts";
 import { type Address, addressWord, type Hex, uintWord } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { delegateAddress, harnessAccounts, revertingDelegateAddress } from "../../published/accounts.ts";

@@ -1,7 +1,7 @@
 import type { TestProject } from "vitest/node";
 import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
+import { providedKey } from "../pool/lease.ts";
 import { type PoolOptions, preparePool } from "../pool/start-pool.ts";
-import { providedKey } from "./provided.ts";
 
 export type { PoolOptions as GlobalSetupOptions } from "../pool/start-pool.ts";
 

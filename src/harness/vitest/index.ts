@@ -2,8 +2,7 @@ import { test as base, inject, type TestAPI } from "vitest";
 import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import type { Harness } from "../api/harness-api.ts";
-import { leaseFrom } from "../pool/lease.ts";
-import { providedKey } from "./provided.ts";
+import { leaseFrom, providedKey } from "../pool/lease.ts";
 
 /** What a test gets that asks for it: a harness of its own, as new. */
 export type HarnessFixtures<N extends NetworkName = BuiltInNetworkName> = { harness: Harness<N> };

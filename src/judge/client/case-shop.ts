@@ -6,8 +6,7 @@ import { type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
 import { type HttpAnswer, sendHttp } from "../../util/http-client.ts";
-import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
-import { http } from "../../util/node-http.ts";
+import { closeAtOnce, http, listenOnLoopback } from "../../util/node-http.ts";
 import { startFacilitatorLine } from "../scene/facilitator-line.ts";
 import {
   type CasePayer,
@@ -74,11 +73,11 @@ const beforeResetMs = 50;
 
 /** Opens the shop of a case. It settles on chain, and remembers every payment that it has received. */
 export function createCaseShop(options: CaseShopOptions): CaseShop {
-  const { tested, scene, versions, resource, goods, payer, header, slowMs } = options;
+  const { tested, scene, header, slowMs } = options;
   const startedAt = performance.now();
   const offersMade: Offer[] = [];
   const exchanges: Exchange[] = [];
-  const received = new Map<Hex, { payment: ReceivedPayment; times: number; settling?: Promise<Settled> }>();
+  const received = new Map<Hex, Received>();
   const work = new Set<Promise<unknown>>();
   const failures: unknown[] = [];
   const track = <T>(promise: Promise<T>): Promise<T> => {
@@ -88,8 +87,92 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
     work.add(tracked);
     return promise;
   };
+  const settling = createShopSettling(options, offersMade, received);
+  const settle = (payment: ReceivedPayment) => track(settling.settle(payment));
 
+  return {
+    exchanges,
+    async idle() {
+      while (work.size > 0) await Promise.all(work);
+      // An error of this shop must not count against the client.
+      if (failures.length > 0) throw failures[0];
+    },
+    handle: (request, response, path) => track(handle(request, response, path)),
+  };
+
+  async function handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
+    request.resume();
+    const exchange: Exchange = {
+      atMs: Math.round(performance.now() - startedAt),
+      request: `${request.method} /${path}`,
+      payment: undefined,
+      answer: "no answer",
+    };
+    exchanges.push(exchange);
+    const visit = createVisit(response, { path, exchange, offersMade, options, track });
+    if (header !== undefined && request.headers[header.name.toLowerCase()] !== header.value) {
+      return visit.send(401, {}, `the header ${header.name} is missing`);
+    }
+    const payment = readPayment(request.headers);
+    if (payment === "unreadable") return visit.ask({ error: "invalid_payload" });
+    if (payment === undefined) return tested.unpaid?.(visit) ?? visit.ask();
+
+    const { nonce } = payment.authorization;
+    const others = [...received].filter(([known]) => known !== nonce).map(([, other]) => other);
+    const entry = received.get(nonce) ?? { payment, times: 0 };
+    const repeats = entry.times++;
+    received.set(nonce, entry);
+    const number = [...received.keys()].indexOf(nonce) + 1;
+    const { value, to, from } = payment.authorization;
+    const { network, asset } = offerOf(payment, offersMade) ?? scene.offer;
+    exchange.payment = {
+      number,
+      ...{ amount: value, to },
+      network: payment.network,
+      settlementId: settlementId(network.chainId, asset.address, from, nonce),
+    };
+    // Anyone who has a signed payment can settle it. So a second payment makes the shop settle the first one too.
+    if (repeats === 0) await Promise.all(others.map((other) => settle(other.payment)));
+    const paid: PaidVisit = {
+      ...visit,
+      payment,
+      repeats,
+      othersBefore: others.length,
+      isFirst: repeats + others.length === 0,
+      settle: () => settle(payment),
+      async settleAndLoseAnswer() {
+        await using line = await startFacilitatorLine(scene.facilitatorUrl);
+        line.rule = async (passed) => {
+          await passed.forwardAndLose();
+          return "reset";
+        };
+        await postSettle(line.url, scene.apiKey, settling.settleBody(payment) ?? "").catch(() => {});
+      },
+      async sell() {
+        const settled = await settle(payment);
+        await (settled.success ? visit.serve(settled) : visit.ask({ error: settled.reason }));
+      },
+    };
+    await (tested.paid?.(paid, { slowMs }) ?? paid.sell());
+  }
+}
+
+/** How a shop settles the payments that it has received. */
+type ShopSettling = {
   /** The body of a settle call; undefined when the payment fits none of the offers. */
+  settleBody(payment: ReceivedPayment): string | undefined;
+  /** Settles it once: repeated calls give the same outcome, while it is decided. */
+  settle(payment: ReceivedPayment): Promise<Settled>;
+};
+
+/** A payment that came, and how often. */
+type Received = { payment: ReceivedPayment; times: number; settling?: Promise<Settled> };
+
+function createShopSettling(
+  { scene, resource }: Pick<CaseShopOptions, "scene" | "resource">,
+  offersMade: readonly Offer[],
+  received: ReadonlyMap<Hex, Received>,
+): ShopSettling {
   function settleBody(payment: ReceivedPayment): string | undefined {
     const offer = offerOf(payment, offersMade);
     if (offer === undefined) return undefined;
@@ -134,127 +217,77 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
       },
     );
     if (known !== undefined) known.settling = settling;
-    return track(settling);
+    return settling;
   }
 
-  return {
-    exchanges,
-    async idle() {
-      while (work.size > 0) await Promise.all(work);
-      // An error of this shop must not count against the client.
-      if (failures.length > 0) throw failures[0];
-    },
-    handle: (request, response, path) => track(handle(request, response, path)),
+  return { settleBody, settle };
+}
+
+type VisitOptions = {
+  path: string;
+  exchange: Exchange;
+  /** What was asked for so far. */
+  offersMade: Offer[];
+  options: CaseShopOptions;
+  track(work: Promise<unknown>): void;
+};
+
+/** The reactions to one request; `track` has the case wait for what is done later, and `exchange` is told the answer. */
+function createVisit(
+  response: ServerResponse,
+  { path, exchange, offersMade, options, track }: VisitOptions,
+): Visit {
+  const { tested, scene, versions, resource, goods, payer } = options;
+  const send: Visit["send"] = async (status, headers = {}, body = "") => {
+    exchange.answer = String(status);
+    response.writeHead(status, { "content-length": Buffer.byteLength(body), ...headers }).end(body);
+    await finished(response).catch(() => {});
   };
-
-  async function handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
-    request.resume();
-    const exchange: Exchange = {
-      atMs: Math.round(performance.now() - startedAt),
-      request: `${request.method} /${path}`,
-      payment: undefined,
-      answer: "no answer",
-    };
-    exchanges.push(exchange);
-    const visit = createVisit(response, path, exchange);
-    if (header !== undefined && request.headers[header.name.toLowerCase()] !== header.value) {
-      return visit.send(401, {}, `the header ${header.name} is missing`);
-    }
-    const payment = readPayment(request.headers);
-    if (payment === "unreadable") return visit.ask({ error: "invalid_payload" });
-    if (payment === undefined) return tested.unpaid?.(visit) ?? visit.ask();
-
-    const { nonce } = payment.authorization;
-    const others = [...received].filter(([known]) => known !== nonce).map(([, other]) => other);
-    const entry = received.get(nonce) ?? { payment, times: 0 };
-    const repeats = entry.times++;
-    received.set(nonce, entry);
-    const number = [...received.keys()].indexOf(nonce) + 1;
-    const { value, to, from } = payment.authorization;
-    const { network, asset } = offerOf(payment, offersMade) ?? scene.offer;
-    exchange.payment = {
-      number,
-      ...{ amount: value, to },
-      network: payment.network,
-      settlementId: settlementId(network.chainId, asset.address, from, nonce),
-    };
-    // Anyone who has a signed payment can settle it. So a second payment makes the shop settle the first one too.
-    if (repeats === 0) await Promise.all(others.map((other) => settle(other.payment)));
-    const paid: PaidVisit = {
-      ...visit,
-      payment,
-      repeats,
-      othersBefore: others.length,
-      isFirst: repeats + others.length === 0,
-      settle: () => settle(payment),
-      async settleAndLoseAnswer() {
-        await using line = await startFacilitatorLine(scene.facilitatorUrl);
-        line.rule = async (passed) => {
-          await passed.forwardAndLose();
-          return "reset";
-        };
-        await postSettle(line.url, scene.apiKey, settleBody(payment) ?? "").catch(() => {});
-      },
-      async sell() {
-        const settled = await settle(payment);
-        await (settled.success ? visit.serve(settled) : visit.ask({ error: settled.reason }));
-      },
-    };
-    await (tested.paid?.(paid, { slowMs }) ?? paid.sell());
-  }
-
-  function createVisit(response: ServerResponse, path: string, exchange: Exchange): Visit {
-    const send: Visit["send"] = async (status, headers = {}, body = "") => {
-      exchange.answer = String(status);
-      response.writeHead(status, { "content-length": Buffer.byteLength(body), ...headers }).end(body);
-      await finished(response).catch(() => {});
-    };
-    return {
-      scene,
-      payer,
-      path,
-      send,
-      later: (delayMs, todo) => void track(sleep(delayMs).then(todo)),
-      async ask({ error = "a payment is required", offers, headers = {} } = {}) {
-        const asked = offers ?? (await tested.offers?.(scene)) ?? [scene.offer];
-        offersMade.push(...asked);
-        const challenge = challengeOf(asked, versions, resource, error);
-        const types = { "content-type": "application/json" };
-        await send(402, { ...types, ...challenge.headers, ...headers }, JSON.stringify(challenge.body));
-        exchange.answer = `402 asks ${asked.map(({ amount }) => amount).join(" or ")} (${error})`;
-      },
-      async serve(settled, { receipt, reset } = {}) {
-        exchange.answer = reset === undefined ? "200 goods" : `reset ${reset}`;
-        if (reset === "instead of an answer") {
-          response.socket?.resetAndDestroy();
-          return;
-        }
-        const body = JSON.stringify({ goods });
-        const named = exchange.payment;
-        const written =
-          receipt ??
-          encodeHeader({
-            success: true,
-            transaction: settled.transaction,
-            network: named?.network ?? "",
-            payer: payer.address,
-          });
-        response.writeHead(200, {
-          "content-type": "application/json",
-          "content-length": Buffer.byteLength(body),
-          "X-PAYMENT-RESPONSE": written,
-          "PAYMENT-RESPONSE": written,
+  return {
+    scene,
+    payer,
+    path,
+    send,
+    later: (delayMs, todo) => void track(sleep(delayMs).then(todo)),
+    async ask({ error = "a payment is required", offers, headers = {} } = {}) {
+      const asked = offers ?? (await tested.offers?.(scene)) ?? [scene.offer];
+      offersMade.push(...asked);
+      const challenge = challengeOf(asked, versions, resource, error);
+      const types = { "content-type": "application/json" };
+      await send(402, { ...types, ...challenge.headers, ...headers }, JSON.stringify(challenge.body));
+      exchange.answer = `402 asks ${asked.map(({ amount }) => amount).join(" or ")} (${error})`;
+    },
+    async serve(settled, { receipt, reset } = {}) {
+      exchange.answer = reset === undefined ? "200 goods" : `reset ${reset}`;
+      if (reset === "instead of an answer") {
+        response.socket?.resetAndDestroy();
+        return;
+      }
+      const body = JSON.stringify({ goods });
+      const named = exchange.payment;
+      const written =
+        receipt ??
+        encodeHeader({
+          success: true,
+          transaction: settled.transaction,
+          network: named?.network ?? "",
+          payer: payer.address,
         });
-        if (reset === undefined) {
-          response.end(body);
-          await finished(response).catch(() => {});
-          if (!response.writableFinished) exchange.answer = "200 goods, but the client was gone";
-          return;
-        }
-        await breakOff(response, body, reset);
-      },
-    };
-  }
+      response.writeHead(200, {
+        "content-type": "application/json",
+        "content-length": Buffer.byteLength(body),
+        "X-PAYMENT-RESPONSE": written,
+        "PAYMENT-RESPONSE": written,
+      });
+      if (reset === undefined) {
+        response.end(body);
+        await finished(response).catch(() => {});
+        if (!response.writableFinished) exchange.answer = "200 goods, but the client was gone";
+        return;
+      }
+      await breakOff(response, body, reset);
+    },
+  };
 }
 
 async function breakOff(response: ServerResponse, body: string, place: ResetPlace): Promise<void> {

@@ -2,8 +2,8 @@ import { type Difference, differenceLine } from "../../fixtures/engine/answer.ts
 import { type JunitCase, renderJunitXml } from "../../util/junit.ts";
 import { renderTable, wrapText } from "../../util/table.ts";
 import { escapeControls } from "../../util/text.ts";
+import type { Level } from "./compare.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
-import type { Level } from "./level.ts";
 import type { ConformanceResult, Obstacle } from "./run-conformance.ts";
 
 /** The number of scenarios by result. */

@@ -10,8 +10,11 @@ import {
   type ScenarioEnvironment,
 } from "../../fixtures/engine/scenario-environment.ts";
 import { askNode } from "../../harness/control/ask-chain.ts";
-import type { HarnessDescription, RunningNetwork } from "../../harness/control/description.ts";
-import { askHarness } from "../../harness/control/find-harness.ts";
+import {
+  askHarness,
+  type HarnessDescription,
+  type RunningNetwork,
+} from "../../harness/control/description.ts";
 import { askNextApproval } from "../../methods/on-chain/payer-state.ts";
 import { type GasSponsoring, gasSponsorings } from "../../protocol/checks.ts";
 import { create2Deployer } from "../../protocol/create2.ts";

@@ -14,9 +14,8 @@ import { inParallel } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import { self } from "../../util/self-command.ts";
-import { type Comparison, compareExactly } from "./compare.ts";
+import { type Classified, type Comparison, classifyDifference, compareExactly } from "./compare.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
-import { type Classified, classifyDifference } from "./level.ts";
 import { adaptRequest, sendRequest } from "./send-request.ts";
 
 /** A fault that is in effect. */

@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import { KitError } from "../../util/errors.ts";
 import { createHttpRelay, relayTargetOf } from "../../util/http-relay.ts";
 import { joinHeaders } from "../../util/json.ts";
-import { listenOnLoopback } from "../../util/loopback.ts";
+import { listenOnLoopback } from "../../util/node-http.ts";
 
 /** An answer of the facilitator, or one that replaces it. */
 export type LineAnswer = { status: number; headers: Record<string, string>; body: string };

@@ -2,8 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../util/errors.ts";
-import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
-import { http } from "../../util/node-http.ts";
+import { closeAtOnce, http, listenOnLoopback } from "../../util/node-http.ts";
 import { startWatchdog } from "../../util/watchdog.ts";
 
 /** The limit for a command's output, in characters. */

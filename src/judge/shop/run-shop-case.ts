@@ -1,9 +1,158 @@
-import type { NetworkRegistry } from "../../protocol/networks.ts";
+import { z } from "zod";
+import {
+  type Authorization,
+  type AuthorizationTerms,
+  signAuthorization,
+} from "../../methods/exact-eip3009/authorization.ts";
+import { authorizationJson } from "../../methods/exact-eip3009/payload.ts";
+import { type PaymentTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
+import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
+import { address, uint256String } from "../../protocol/primitives.ts";
+import type { X402Version } from "../../protocol/requests.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
+import { createPayerSigner } from "../../published/sign-as.ts";
+import { sendHttp } from "../../util/http-client.ts";
+import { parseJson } from "../../util/json.ts";
 import type { FacilitatorLine } from "../scene/facilitator-line.ts";
-import { type CasePayer, describePayment, payerOf, readPayment } from "../scene/offers.ts";
+import {
+  type CasePayer,
+  decodeHeader,
+  describePayment,
+  encodeHeader,
+  payerOf,
+  readPayment,
+} from "../scene/offers.ts";
 import type { Scene, TokenTransfer } from "../scene/scene.ts";
-import { type Answer, type Deviation, payFor, send, type Terms } from "./shop-payment.ts";
+
+/** The terms of one of a shop's offers. */
+export type Terms = {
+  x402Version: X402Version;
+  network: Network;
+  asset: { address: `0x${string}`; name: string; version: string };
+  payTo: `0x${string}`;
+  amount: bigint;
+  maxTimeoutSeconds: number;
+  /** The requirements as the shop wrote them; version 2 sends them back. */
+  written: Record<string, unknown>;
+  /** The `resource` member, as the shop wrote it. */
+  resource: unknown;
+};
+
+const extra = z.looseObject({ name: z.string(), version: z.string() });
+const common = { scheme: z.literal("exact"), network: z.string(), asset: address, payTo: address, extra };
+const seconds = z.number().default(60);
+const offerV1 = z.looseObject({ ...common, maxAmountRequired: uint256String, maxTimeoutSeconds: seconds });
+const offerV2 = z.looseObject({ ...common, amount: uint256String, maxTimeoutSeconds: seconds });
+const challenge = z.looseObject({
+  accepts: z.array(z.record(z.string(), z.unknown())),
+  resource: z.unknown().optional(),
+});
+
+/** The offers of a 402 of either version: version 2 has them in a header, version 1 in the body. */
+export function readTerms({ headers, body }: Answer, known: NetworkRegistry): Terms[] {
+  const v2 = challenge.safeParse(decodeHeader(headers.get("payment-required") ?? "")).data;
+  const v1 = challenge.safeParse(parseJson(body)).data;
+  return [
+    ...(v2?.accepts ?? []).flatMap((written) => readOffer(known, 2, written, v2?.resource)),
+    ...(v1?.accepts ?? []).flatMap((written) => readOffer(known, 1, written, undefined)),
+  ];
+}
+
+function readOffer(
+  known: NetworkRegistry,
+  x402Version: X402Version,
+  written: Record<string, unknown>,
+  resource: unknown,
+): Terms[] {
+  const v2 = x402Version === 2 ? offerV2.safeParse(written).data : undefined;
+  const v1 = x402Version === 1 ? offerV1.safeParse(written).data : undefined;
+  const offer = v1 ?? v2;
+  const network = offer === undefined ? undefined : known.find(offer.network, x402Version);
+  if (offer === undefined || network === undefined) return [];
+  const { asset, payTo, maxTimeoutSeconds } = offer;
+  const amount = v1?.maxAmountRequired ?? v2?.amount ?? 0n;
+  const token = { address: asset, name: offer.extra.name, version: offer.extra.version };
+  return [{ x402Version, network, asset: token, payTo, amount, maxTimeoutSeconds, written, resource }];
+}
+
+/** How a payment deviates from the shop's terms. */
+export type Deviation = {
+  /** Changes of the signed authorization. */
+  authorization?: Partial<Pick<AuthorizationTerms, "to" | "value"> & PaymentTimes>;
+  /** Signed for another token or chain. */
+  domain?: Partial<Pick<AuthorizationTerms, "asset" | "chainId">>;
+  /** Changes of the payment's unsigned part. */
+  accepted?: Record<string, unknown>;
+  signature?: Hex;
+  resource?: unknown;
+  /** What the buyer's client calls the payment (`payment-identifier`), in version 2. */
+  identifier?: string;
+};
+
+/** The header of a payment for a shop's terms, or for terms that deviate from them. */
+export async function payFor(
+  terms: Terms,
+  payer: CasePayer,
+  now: bigint,
+  deviation: Deviation = {},
+): Promise<Record<string, string>> {
+  const { network, asset, payTo: to, amount: value, maxTimeoutSeconds } = terms;
+  const signed = await signAuthorization(createPayerSigner(payer.privateKey), {
+    ...{ asset, chainId: network.chainId, to, value },
+    ...timesFrom(now, { until: maxTimeoutSeconds }),
+    ...deviation.domain,
+    ...deviation.authorization,
+  });
+  return headerOf(
+    terms,
+    { ...signed, ...(deviation.signature && { signature: deviation.signature }) },
+    deviation,
+  );
+}
+
+function headerOf(
+  { x402Version, written, resource }: Terms,
+  { authorization, signature }: { authorization: Authorization; signature: Hex },
+  deviation: Deviation,
+): Record<string, string> {
+  const payload = { signature, authorization: authorizationJson(authorization) };
+  if (x402Version === 1) {
+    const { scheme, network } = { ...written, ...deviation.accepted };
+    return { "X-PAYMENT": encodeHeader({ x402Version, scheme, network, payload }) };
+  }
+  const accepted = { ...written, ...deviation.accepted };
+  const sold = deviation.resource ?? resource;
+  const { identifier: id } = deviation;
+  const extensions = id && { [paymentIdentifierExtension]: { info: { required: false, id } } };
+  return {
+    "PAYMENT-SIGNATURE": encodeHeader({ x402Version, resource: sold, accepted, payload, extensions }),
+  };
+}
+
+/** The answer of a shop. */
+export type Answer = { status: number; headers: Headers; body: string };
+
+export type SendOptions = {
+  headers?: Record<string, string>;
+  timeoutMs: number;
+  /** Breaks the connection this long after the request was sent, without waiting for an answer. */
+  breakOffAfterMs?: number;
+};
+
+/** Sends a GET request on a new connection. Undefined when no answer came. */
+export async function send(url: string, options: SendOptions): Promise<Answer | undefined> {
+  const { headers = {}, timeoutMs, breakOffAfterMs } = options;
+  const breakOff = new AbortController();
+  if (breakOffAfterMs !== undefined) setTimeout(() => breakOff.abort(), breakOffAfterMs);
+  try {
+    const answer = await sendHttp(url, { headers, timeoutMs, agent: false, signal: breakOff.signal });
+    return { status: answer.status, headers: new Headers(answer.headers), body: answer.text };
+  } catch {
+    return undefined;
+  }
+}
 
 /** A misbehaving buyer or facilitator, and the good reaction of a shop. */
 export type ShopCase = {

@@ -5,9 +5,7 @@ import { membersOf } from "../../util/json.ts";
 import type { LineAnswer } from "../scene/facilitator-line.ts";
 import { decodeHeader, encodeHeader, stranger } from "../scene/offers.ts";
 import { otherThan } from "../scene/scene.ts";
-import type { ShopBuyer, ShopCase } from "./run-shop-case.ts";
-import type { Answer, Deviation } from "./shop-payment.ts";
-import { readTerms } from "./shop-payment.ts";
+import { type Answer, type Deviation, readTerms, type ShopBuyer, type ShopCase } from "./run-shop-case.ts";
 
 const refuses = "Answers 402, and takes nothing.";
 const servesOnce = "Serves once for what it has been paid once.";

@@ -1,6 +1,8 @@
-import { ConfigurationError } from "../../util/errors.ts";
+import type { Kysely } from "kysely";
+import { ConfigurationError, KitError } from "../../util/errors.ts";
+import { self } from "../../util/self-command.ts";
 import type { Database } from "./database.ts";
-import { migrate } from "./migrate.ts";
+import type { Migration } from "./migrations/initial-migration.ts";
 import { openPostgres } from "./postgres/open-postgres.ts";
 import { openSqlite } from "./sqlite/open-sqlite.ts";
 
@@ -38,5 +40,139 @@ export async function openMigrated(url: string): Promise<Database> {
   } catch (error) {
     await database.destroy();
     throw error;
+  }
+}
+
+/** A migration as it is shown to the operator. */
+export type MigrationSummary = Pick<Migration, "name" | "summary">;
+
+/** The tables in which it stands what has been applied. They have the names and columns that Kysely gives them. */
+type MigrationTables = {
+  kysely_migration: { name: string; timestamp: string };
+  kysely_migration_lock: { id: string; is_locked: number };
+};
+
+const lockRow = "migration_lock";
+
+/**
+ * Brings the database to the newest schema, in one transaction; gives what it applied. Safe to run from several
+ * processes at once, and again.
+ *
+ * @throws KitError when a migration fails, or the database was migrated by a newer version of this software.
+ */
+export async function migrate(database: Database): Promise<readonly MigrationSummary[]> {
+  if ((await pendingMigrations(database)).length === 0) return [];
+  const known = await loadMigrations();
+  try {
+    await createLog(database.$extendTables<MigrationTables>());
+    // Not by `inTransaction`, whose time limits are for settling: an index over millions of rows may take its time.
+    return await database.transaction().execute(async (transaction) => {
+      const log = transaction.$extendTables<MigrationTables>();
+      // A process that comes later waits here until this transaction ends, and then finds nothing to do.
+      await log
+        .updateTable("kysely_migration_lock")
+        .set({ is_locked: 0 })
+        .where("id", "=", lockRow)
+        .execute();
+      const applied = await selectApplied(log);
+      const pending = known.filter(({ name }) => !applied.includes(name));
+      for (const { name, up } of pending) {
+        await up(transaction).catch((cause: unknown) => {
+          throw new KitError(`The migration ${name} failed; nothing was changed`, { cause });
+        });
+        const timestamp = new Date().toISOString();
+        await log.insertInto("kysely_migration").values({ name, timestamp }).execute();
+      }
+      return pending.map(summarize);
+    });
+  } catch (error) {
+    if (error instanceof KitError) throw error;
+    throw new KitError("The database could not be migrated", { cause: error });
+  }
+}
+
+/**
+ * What {@link migrate} would apply; changes nothing.
+ *
+ * @throws KitError when the database was migrated by a newer version of this software.
+ */
+export async function pendingMigrations(database: Database): Promise<readonly MigrationSummary[]> {
+  const known = await loadMigrations();
+  const log = database.$extendTables<MigrationTables>();
+  const applied = (await hasLog(log)) ? await selectApplied(log) : [];
+  refuseNewerDatabase(known, applied);
+  return known.filter(({ name }) => !applied.includes(name)).map(summarize);
+}
+
+/**
+ * Refuses a database that is behind this software.
+ *
+ * @throws KitError which says how to migrate it; or as {@link pendingMigrations} does.
+ */
+export async function requireMigrated(database: Database): Promise<void> {
+  const pending = await pendingMigrations(database);
+  if (pending.length === 0) return;
+  throw new KitError(
+    `The database is behind this version: it lacks ${pending.map(({ name }) => name).join(", ")}`,
+    {
+      hints: [`Make a backup, stop whatever else uses the database, and run: ${self} migrate`],
+    },
+  );
+}
+
+/** Every migration, in order. Loaded when it is needed: so is Kysely, which takes longer than anything else here. */
+async function loadMigrations(): Promise<readonly Migration[]> {
+  return (await import("./migrations/later-migrations.ts")).migrations;
+}
+
+function summarize({ name, summary }: Migration): MigrationSummary {
+  return { name, summary };
+}
+
+async function selectApplied(log: Kysely<MigrationTables>): Promise<readonly string[]> {
+  const rows = await log.selectFrom("kysely_migration").select("name").execute();
+  return rows.map(({ name }) => name);
+}
+
+async function hasLog(log: Kysely<MigrationTables>): Promise<boolean> {
+  const tables = await log.introspection.getTables({ withInternalKyselyTables: true });
+  return tables.some(({ name }) => name === "kysely_migration");
+}
+
+/** Creates the tables that migrations are recorded in, outside their transaction: its lock is a row of them. */
+async function createLog(log: Kysely<MigrationTables>): Promise<void> {
+  const create = async () => {
+    await log.schema
+      .createTable("kysely_migration")
+      .ifNotExists()
+      .addColumn("name", "varchar(255)", (column) => column.notNull().primaryKey())
+      .addColumn("timestamp", "varchar(255)", (column) => column.notNull())
+      .execute();
+    await log.schema
+      .createTable("kysely_migration_lock")
+      .ifNotExists()
+      .addColumn("id", "varchar(255)", (column) => column.notNull().primaryKey())
+      .addColumn("is_locked", "integer", (column) => column.notNull().defaultTo(0))
+      .execute();
+    await log
+      .insertInto("kysely_migration_lock")
+      .values({ id: lockRow, is_locked: 0 })
+      .onConflict((conflict) => conflict.column("id").doNothing())
+      .execute();
+  };
+  // On Postgres processes that create a table at the same time collide, IF NOT EXISTS or not; once for each table.
+  await create().catch(create).catch(create);
+}
+
+/** An older version on a newer schema could write rows that the newer one misreads. */
+function refuseNewerDatabase(known: readonly Migration[], applied: readonly string[]): void {
+  const unknown = applied.filter((name) => known.every((one) => one.name !== name));
+  if (unknown.length > 0) {
+    throw new KitError(
+      `The database is newer than this software: it has the migration ${unknown.join(", ")}`,
+      {
+        hints: ["Run the version that migrated it, or restore the backup from before the migration."],
+      },
+    );
   }
 }

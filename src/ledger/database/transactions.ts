@@ -1,8 +1,9 @@
 // Imported, not global: a test that installs fake timers must not stop its database.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Compilable, InferResult, Kysely, Transaction } from "kysely";
-import { UndeterminedError } from "../../util/errors.ts";
-import { isPipelined } from "./database.ts";
+import { KitError, UndeterminedError } from "../../util/errors.ts";
+import { type Database, isPipelined } from "./database.ts";
+import { isFileGone } from "./sqlite/open-sqlite.ts";
 
 /**
  * Runs `work` in one transaction; commits when it resolves and undoes everything when it throws. `work` must use the
@@ -10,7 +11,7 @@ import { isPipelined } from "./database.ts";
  *
  * On Postgres others go on meanwhile: every statement sees what was committed before it began (READ COMMITTED), so
  * that what was read may be old when the next statement runs. Work that decides by what it has read first locks the row
- * that stands for the decision: the operator's for all that is done to its txNonces (`ledger/locks.ts`), the payer's
+ * that stands for the decision: the operator's for all that is done to its txNonces (`ledger/tx-nonces.ts`), the payer's
  * account for what its balance backs, the organization's for its settings. See docs/decisions/0007-two-databases.md.
  *
  * When the database undid it for a reason that passes (a deadlock, a lost connection), `work` runs again from the
@@ -128,4 +129,54 @@ async function doAgain<T>(work: () => Promise<T>, passes: (error: unknown) => bo
       await delay(Math.random() * Math.min(5 * 2 ** tries, longestPauseMs));
     }
   }
+}
+
+/** The row that the check writes, among the marks of commits: every database has the table. */
+const mark = "write check";
+
+/** How long an answer waits for the write, in milliseconds. */
+const answerTimeoutMs = 1_000;
+/** A write may wait for others for this long, as it does behind a slow remote signer, before that is a problem. */
+const queueTimeoutMs = 15_000;
+
+/**
+ * Creates a check whether a database takes writes, and keeps them. With a full disk, or a file that has become read-only, it
+ * does not, and every payment would be refused. The check writes one row, always the same. It resolves with what is wrong, in words
+ * that may be shown to callers, or with null; it never throws.
+ */
+export function createWriteCheck(database: Database): () => Promise<string | null> {
+  const db = database.$extendTables<{ commits: { id: string; fenced: number; at: number } }>();
+  let writing: Promise<string | null> | undefined;
+  let writtenAt = performance.now();
+
+  async function write(): Promise<string | null> {
+    try {
+      const at = Date.now();
+      await db
+        .insertInto("commits")
+        .values({ id: mark, fenced: 0, at })
+        .onConflict((conflict) => conflict.column("id").doUpdateSet({ at }))
+        .execute();
+      writtenAt = performance.now();
+      return isFileGone(database)
+        ? "The database file was removed or replaced: what is written is lost when this process ends"
+        : null;
+    } catch (error) {
+      return error instanceof KitError ? error.message : "The database cannot be written";
+    } finally {
+      writing = undefined;
+    }
+  }
+
+  return async () => {
+    // Nothing was written while nothing was asked: that says nothing.
+    if (writing === undefined) writtenAt = performance.now();
+    writing ??= write();
+    const { promise: late, resolve } = Promise.withResolvers<null>();
+    const timer = setTimeout(() => resolve(null), answerTimeoutMs);
+    const problem = await Promise.race([writing, late]);
+    clearTimeout(timer);
+    if (problem !== null || writing === undefined) return problem;
+    return performance.now() - writtenAt > queueTimeoutMs ? "The database takes too long to write" : null;
+  };
 }

@@ -15,9 +15,9 @@ import { createOrganizations } from "../../service/organizations/create-organiza
 import { createKeyHmac } from "../../service/organizations/key-issuing.ts";
 import type { SettlementFilter } from "../ledger.ts";
 import type { Database } from "./database.ts";
-import { migrate, pendingMigrations } from "./migrate.ts";
 import { initial } from "./migrations/initial-migration.ts";
 import { operations } from "./migrations/later-migrations.ts";
+import { migrate, pendingMigrations } from "./open-database.ts";
 
 /*
  * A database as the version before left it, with one settlement in each state and everything that was going on. The

@@ -13,7 +13,7 @@ import type { Asset, Network } from "../../protocol/networks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
-import { withTimeout } from "../../util/with-timeout.ts";
+import { withTimeout } from "../../util/waiting.ts";
 import type { PaymentChain } from "../studio/payment-detail.ts";
 import type { TransactionView } from "../studio/payment-view.ts";
 import type { PaymentRecord } from "../timeline/record.ts";

@@ -2,7 +2,7 @@ import type * as promClient from "prom-client";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { memoizeFor } from "../../util/cache.ts";
-import { withTimeout } from "../../util/with-timeout.ts";
+import { withTimeout } from "../../util/waiting.ts";
 
 /** What one operator of this process has under way on one network. */
 export type LaneLoad = {

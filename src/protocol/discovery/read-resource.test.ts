@@ -8,8 +8,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { exampleBody, parseBody } from "../../../test/support/example-payment.ts";
 import { networks } from "../networks.ts";
-import { readBazaar } from "./read-bazaar.ts";
-import { readResource, readServiceMetadata } from "./read-resource.ts";
+import { readBazaar, readResource, readServiceMetadata } from "./read-resource.ts";
 
 const contract = "0x4E782726E82e776099A7c95486A32519583f82E3";
 

@@ -13,7 +13,7 @@ import { addToBuiltIn, findAsset } from "../../protocol/networks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { tokensOf } from "../../protocol/token-units.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
-import { createInternalApp } from "../http/internal-app.ts";
+import { createInternalApp } from "../http/app.ts";
 import { foreign } from "../http/local-server.ts";
 
 const noContract = `0x${"00".repeat(20)}` as const;

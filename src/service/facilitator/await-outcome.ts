@@ -1,10 +1,9 @@
 import type { Settlement } from "../../ledger/settlement.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
-import { whileUnderWay } from "./acquire-soon.ts";
 import type { FacilitatorContext, Waiting } from "./context.ts";
 import { refuseClosed } from "./earlier-use.ts";
-import type { Lease, RequestLeases } from "./request-leases.ts";
+import { type Lease, type RequestLeases, whileUnderWay } from "./request-leases.ts";
 import { refuse, type SettleResult, successOf } from "./settle-result.ts";
 import { isOpenTo, isOwn, isOwnFailure } from "./verify.ts";
 

@@ -1,5 +1,4 @@
-import type { Chain, ChainView } from "../../chain/chain.ts";
-import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
+import { type Chain, type ChainView, eachEndpoint, failureEndpoints } from "../../chain/chain.ts";
 import type { Claims, Leases } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";

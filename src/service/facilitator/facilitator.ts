@@ -7,7 +7,7 @@ import { createOpenMaxima } from "../../protocol/open-maxima.ts";
 import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { Cursor } from "../../protocol/settlement-query.ts";
-import { withEitherSignal } from "../../util/with-timeout.ts";
+import { withEitherSignal } from "../../util/waiting.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { type IdempotencyKey, settleIdempotently } from "./idempotent.ts";

@@ -1,11 +1,15 @@
 import { z } from "zod";
 import type { Ledger } from "../../ledger/ledger.ts";
-import type { Hex } from "../../protocol/hex.ts";
+import type { BoundIdentifier, Settlement } from "../../ledger/settlement.ts";
+import { type Hex, keccak256Text } from "../../protocol/hex.ts";
+import { identifierBinding } from "../../protocol/payment-identifier.ts";
 import { bytes32, uint256String } from "../../protocol/primitives.ts";
 import { problemDetails } from "../../protocol/problems.ts";
-import { IdempotencyMismatchError, UndeterminedError } from "../../util/errors.ts";
-import { poll } from "../relayer/poll.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
+import { IdempotencyMismatchError, IdentifierReusedError, UndeterminedError } from "../../util/errors.ts";
+import { poll } from "../../util/waiting.ts";
 import type { Waiting } from "./context.ts";
+import type { SettleablePayment } from "./intake.ts";
 import { alreadyDelivered, type SettleResult } from "./settle-result.ts";
 
 /** What an `Idempotency-Key` binds: the key, and a hash of the whole body. */
@@ -85,4 +89,36 @@ export async function settleIdempotently(
     await abandon();
     throw error;
   }
+}
+
+/** What a payment's identifier is bound to: what was signed, which says everything of the terms, and what it is for. */
+export function bindingOf(
+  { identifier }: PaymentRequest,
+  { digest }: SettleablePayment,
+): BoundIdentifier | undefined {
+  if (identifier === undefined) return undefined;
+  return { id: identifier.id, fingerprint: keccak256Text(identifierBinding(digest, identifier)) };
+}
+
+/**
+ * Whether this payment has its identifier already, by an earlier claim.
+ *
+ * @throws IdentifierReusedError when another payment of the organization has.
+ */
+export async function isBound(
+  ledger: Ledger,
+  organizationId: string,
+  identifier: BoundIdentifier | undefined,
+): Promise<boolean> {
+  if (identifier === undefined) return false;
+  const fingerprint = await ledger.claims.findIdentifier(organizationId, identifier.id);
+  if (fingerprint !== null && fingerprint !== identifier.fingerprint) {
+    throw new IdentifierReusedError(problemDetails.identifierReused);
+  }
+  return fingerprint !== null;
+}
+
+/** Whether a settlement has paid, so that its success may be given again to an organization that asks for that. */
+export function hasPaid({ state }: Settlement): boolean {
+  return state === "settled" || state === "recovered";
 }

@@ -9,8 +9,9 @@ import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { networks } from "../../protocol/networks.ts";
 import { createOpenMaxima } from "../../protocol/open-maxima.ts";
 import type { Caller } from "../organizations/organizations.ts";
-import type { Relayer, Submission } from "../relayer/relayer.ts";
+import type { Relayer } from "../relayer/relayer.ts";
 import { createOutcomes } from "../relayer/slot.ts";
+import type { Submission } from "../relayer/submission-queue.ts";
 import type { Lane } from "./context.ts";
 import { createSettle } from "./settle.ts";
 

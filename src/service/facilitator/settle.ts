@@ -4,12 +4,12 @@ import { problemDetails } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { ForbiddenError } from "../../util/errors.ts";
 import type { Caller } from "../organizations/organizations.ts";
-import { createAcquireSoon, leaseWaitMs, whileUnderWay } from "./acquire-soon.ts";
 import { createAwaitOutcome } from "./await-outcome.ts";
 import { type Claimant, claimNothing, claimPayment } from "./claim-payment.ts";
 import { type FacilitatorContext, type Lane, publishChecksOf, type Waiting } from "./context.ts";
 import { refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
 import { createGasBudget } from "./gas-budget.ts";
+import { bindingOf, hasPaid, isBound } from "./idempotent.ts";
 import {
   checkForCaller,
   createPaymentIntake,
@@ -18,8 +18,15 @@ import {
   verifySignature,
   withOperator,
 } from "./intake.ts";
-import { bindingOf, hasPaid, isBound } from "./payment-binding.ts";
-import { createRepeats, createRequestLeases, type Lease, newLease } from "./request-leases.ts";
+import {
+  createAcquireSoon,
+  createRepeats,
+  createRequestLeases,
+  type Lease,
+  leaseWaitMs,
+  newLease,
+  whileUnderWay,
+} from "./request-leases.ts";
 import { alreadyDelivered, refuse, type SettleResult, successOf } from "./settle-result.ts";
 import { createTurns } from "./turns.ts";
 import { accountOf, isOwn } from "./verify.ts";
@@ -88,7 +95,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
     const result = await settleOnce(claimant);
     const wasHandedOver = result.kind === "invalid" && result.invalid.situation === "settled_before";
     if (!replaysSuccess || !wasHandedOver) return result;
-    return (await successAgain(claimant)) ?? result;
+    return (await successAgain(claimant, ledger)) ?? result;
 
     async function settleOnce(claimant: Omit<Claimant, keyof Lane>): Promise<SettleResult> {
       const lease = newLease(payment, caller);
@@ -149,17 +156,16 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
   ): Promise<SettleResult> {
     return refuse(await refuseWithUse(context, refusal, request, organization.id));
   }
+}
 
-  /** The success of a payment that was handed over before, for the identifier that it was settled under. */
-  async function successAgain({
-    payment,
-    identifier,
-    caller,
-  }: Pick<Claimant, "payment" | "identifier" | "caller">): Promise<SettleResult | undefined> {
-    const { id } = caller.organization;
-    if (!(await isBound(ledger, id, identifier))) return undefined;
-    const settlement = await ledger.claims.find(payment.id);
-    if (settlement === null || !hasPaid(settlement) || !isOwn(settlement, payment, id)) return undefined;
-    return { ...successOf(settlement, payment), delivery: alreadyDelivered };
-  }
+/** The success of a payment that was handed over before, for the identifier that it was settled under. */
+async function successAgain(
+  { payment, identifier, caller }: Pick<Claimant, "payment" | "identifier" | "caller">,
+  ledger: FacilitatorContext["ledger"],
+): Promise<SettleResult | undefined> {
+  const { id } = caller.organization;
+  if (!(await isBound(ledger, id, identifier))) return undefined;
+  const settlement = await ledger.claims.find(payment.id);
+  if (settlement === null || !hasPaid(settlement) || !isOwn(settlement, payment, id)) return undefined;
+  return { ...successOf(settlement, payment), delivery: alreadyDelivered };
 }

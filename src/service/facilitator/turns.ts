@@ -2,7 +2,7 @@ import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Outcomes, PayerAccount, RecentSettles, SettlesOf } from "../../ledger/ledger.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";
-import { sleep } from "../relayer/poll.ts";
+import { sleep } from "../../util/waiting.ts";
 import type { Waiting } from "./context.ts";
 
 /**

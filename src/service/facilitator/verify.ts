@@ -9,6 +9,7 @@ import { codeToCome, fingerprintOf } from "../../protocol/signed-payment.ts";
 import { type Caller, refusedForCode } from "../organizations/organizations.ts";
 import { type FacilitatorContext, publishChecksOf } from "./context.ts";
 import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
+import { bindingOf, hasPaid, isBound } from "./idempotent.ts";
 import {
   checkForCaller,
   createPaymentIntake,
@@ -18,7 +19,6 @@ import {
   verifySignature,
   withOperator,
 } from "./intake.ts";
-import { bindingOf, hasPaid, isBound } from "./payment-binding.ts";
 
 /**
  * Checks a payment: undefined when it is valid. Throws when that cannot be determined.

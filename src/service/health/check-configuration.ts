@@ -1,12 +1,12 @@
 import { statfsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { privateKeyToAddress } from "viem/accounts";
-import { plural } from "../../chain/deploy/units.ts";
 import { isRecoveryNative } from "../../chain/signing/recover-signer.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
 import { ordinal } from "../../config/values.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { plural } from "../../protocol/token-units.ts";
 import { isPublishedKey, publishedKeys } from "../../published/accounts.ts";
 import type { ConfigurationProblem } from "../../util/errors.ts";
 import { type Check, type CheckStatus, ok, warning } from "./check.ts";

@@ -1,7 +1,6 @@
 import { explainFailure } from "../../chain/deploy/endpoints.ts";
 import type { Database } from "../../ledger/database/database.ts";
-import { migrate, pendingMigrations } from "../../ledger/database/migrate.ts";
-import { openDatabase } from "../../ledger/database/open-database.ts";
+import { migrate, openDatabase, pendingMigrations } from "../../ledger/database/open-database.ts";
 import { findPlainTextHost } from "../../ledger/database/postgres/open-postgres.ts";
 import { isMissingFile } from "../../ledger/database/sqlite/open-sqlite.ts";
 import { KitError } from "../../util/errors.ts";

@@ -1,5 +1,4 @@
 import { expectAnswer, explainFailure } from "../../chain/deploy/endpoints.ts";
-import { formatCoins, formatCount, formatGwei } from "../../chain/deploy/units.ts";
 import { dataFeeCall, estimateFees, pricePerGas, readDataFee, readTip, tipCall } from "../../chain/fees.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
@@ -11,6 +10,7 @@ import {
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import { type Address, readQuantity } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
+import { formatCoins, formatCount, formatGwei } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 import {
   type Accounts,

@@ -1,18 +1,17 @@
 import type { Database } from "../../ledger/database/database.ts";
-import { createWriteCheck } from "../../ledger/database/write-check.ts";
+import { createWriteCheck } from "../../ledger/database/transactions.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { NetworkHealth } from "../../protocol/answers.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
-import { withTimeout } from "../../util/with-timeout.ts";
+import { withTimeout } from "../../util/waiting.ts";
 import type { Lanes } from "../facilitator/context.ts";
+import { wrongPepper } from "../organizations/key-issuing.ts";
 import type { Organizations } from "../organizations/organizations.ts";
-import { wrongPepper } from "../organizations/pepper.ts";
 import type { Check } from "./check.ts";
-import type { ClockTolerance } from "./check-endpoint.ts";
 import { warnsOfGasMoney } from "./check-operators.ts";
 import { permit2CheckName } from "./check-permit2.ts";
-import type { Inspection } from "./inspect-network.ts";
+import type { ClockTolerance, Inspection } from "./inspect-network.ts";
 
 /** How long readiness waits for one network's newest block. */
 const headTimeoutMs = 2_000;

@@ -10,14 +10,14 @@ import { type CorsOrigins, corsOptions } from "../../protocol/routes.ts";
 import type { Catalog } from "../discovery/catalog.ts";
 import type { Facilitator } from "../facilitator/facilitator.ts";
 import type { Organizations } from "../organizations/organizations.ts";
-import type { ConnectionLimits } from "./connections/open-connections.ts";
-import { authentication, type CallerWithoutKey } from "./plugins/authentication.ts";
-import { connections, refuseWhileClosing } from "./plugins/connections.ts";
+import { defaultTimeouts, noSchemas, serverTimeouts, type Timeouts } from "./connections/listen.ts";
+import { type ConnectionLimits, connections, refuseWhileClosing } from "./connections/open-connections.ts";
 import { answerUnroutable, errorHandler, refuseUnknownPaths } from "./plugins/error-handler.ts";
-import { limitPressure, type PressureLimits } from "./plugins/pressure.ts";
-import { limitRates, type RateLimits } from "./plugins/rate-limits.ts";
+import { limitPressure, limitRates, type PressureLimits, type RateLimits } from "./plugins/limits.ts";
 import { readBodies } from "./plugins/read-bodies.ts";
 import {
+  authentication,
+  type CallerWithoutKey,
   createRequestLogger,
   createUuid,
   requestContext,
@@ -26,12 +26,10 @@ import {
 } from "./plugins/request-context.ts";
 import { logRequests, logSettlements } from "./plugins/request-log.ts";
 import { answerClientError } from "./problems/problem-error.ts";
-import { discoveryRoutes, noteResources } from "./routes/discovery-routes.ts";
 import { docsRoutes, openApiRoute, supportedRoute } from "./routes/docs.ts";
 import { type CheckHealth, healthRoutes } from "./routes/health.ts";
-import { settleRoute, verifyRoute } from "./routes/payment-routes.ts";
-import { settlementRoutes } from "./routes/settlement-routes.ts";
-import { defaultTimeouts, noSchemas, serverTimeouts, type Timeouts } from "./server-options.ts";
+import { discoveryRoutes, noteResources, settlementRoutes } from "./routes/listing-routes.ts";
+import { settleRoute, verifyRoute } from "./routes/verify-and-settle.ts";
 
 export type AppOptions = {
   facilitator: Facilitator;
@@ -135,4 +133,40 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
 function trustedProxies(proxies: false | number | readonly string[]) {
   if (typeof proxies === "number") return (_address: string, hop: number) => hop < proxies;
   return proxies === false ? false : [...proxies];
+}
+
+/**
+ * A server beside the service, on an address that only operators reach: few connections, small bodies, the time-outs of
+ * the service, and no line in the log for each request.
+ */
+export function createInternalApp(
+  logger: FastifyBaseLogger,
+  limits: ConnectionLimits,
+  timeouts: Timeouts = defaultTimeouts,
+): FastifyInstance {
+  const app = Fastify({
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    ...serverTimeouts(timeouts),
+    bodyLimit: 1_024,
+  });
+  app.register(connections, { limits, timeouts });
+  return app;
+}
+
+/** The metrics: prom-client's `Registry`. */
+export type MetricsRegister = { readonly contentType: string; metrics(): Promise<string> };
+
+/**
+ * `GET /metrics` for Prometheus, on a server of its own: callers of the service must not
+ * see which networks and customers are busy, or how much gas money is left. It needs no key, so it belongs on an address
+ * that only the collector reaches.
+ */
+export function createMetricsApp(register: MetricsRegister, logger: FastifyBaseLogger): FastifyInstance {
+  const app = createInternalApp(logger, { max: 100, maxPerAddress: 50 });
+  app.get("/metrics", async (_request, reply) =>
+    reply.type(register.contentType).send(await register.metrics()),
+  );
+  app.setNotFoundHandler((_, reply) => reply.code(404).send({ error: "There is GET /metrics" }));
+  return app;
 }

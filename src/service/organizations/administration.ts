@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import type { Kysely } from "kysely";
+import type { Kysely, Transaction } from "kysely";
 import { inTransaction } from "../../ledger/database/transactions.ts";
 import { KitError } from "../../util/errors.ts";
-import { type Author, lockOrganization, noOrganization, readChanges, recordChange } from "./audit.ts";
+import { self } from "../../util/self-command.ts";
 import {
   limitColumns,
   networkColumns,
@@ -11,8 +11,15 @@ import {
   toLimits,
   toOrganization,
 } from "./organization-rows.ts";
-import type { Organization, OrganizationAdministration } from "./organizations.ts";
-import { type ReservedAddresses, requirePayable } from "./recipient.ts";
+import {
+  type Change,
+  type ChangeAction,
+  changeActions,
+  type Organization,
+  type OrganizationAdministration,
+  type ReservedAddresses,
+  requirePayable,
+} from "./organizations.ts";
 
 /** Makes {@link OrganizationAdministration}. */
 export function createAdministration(
@@ -88,48 +95,7 @@ export function createAdministration(
       });
     },
 
-    setLimits: (organizationId, network, limits) =>
-      inTransaction(db, async (transaction) => {
-        await lockOrganization(transaction, organizationId);
-        const row = await transaction
-          .selectFrom("recipients")
-          .select(limitColumns)
-          .where("organization_id", "=", organizationId)
-          .where("network", "=", network)
-          .executeTakeFirst();
-        if (row === undefined) {
-          throw new KitError(`The organization ${organizationId} has no recipient on ${network}`, {
-            hints: ["Set one first: limits are of payments to it."],
-          });
-        }
-        const before = toLimits(row);
-        const {
-          minimumAmount = before.minimumAmount,
-          dailyGasBudget = before.dailyGasBudget,
-          refusePayersWithCode = before.refusePayersWithCode,
-        } = limits;
-        if ((minimumAmount ?? 0n) < 0n || (dailyGasBudget ?? 0n) < 0n) {
-          throw new KitError("A limit must not be negative");
-        }
-        const after = {
-          minimum_amount: minimumAmount?.toString() ?? null,
-          daily_gas_budget: dailyGasBudget?.toString() ?? null,
-          refuse_payers_with_code: refusePayersWithCode ? 1 : 0,
-        };
-        if (limitColumns.every((column) => after[column] === row[column])) return;
-        await transaction
-          .updateTable("recipients")
-          .set(after)
-          .where("organization_id", "=", organizationId)
-          .where("network", "=", network)
-          .execute();
-        await recordChange(transaction, author, organizationId, "limits set", {
-          network,
-          minimumAmount: after.minimum_amount,
-          dailyGasBudget: after.daily_gas_budget,
-          refusePayersWithCode,
-        });
-      }),
+    setLimits: createSetLimits(db, author),
 
     async listKeys(organizationId) {
       await requireOrganization(organizationId);
@@ -144,32 +110,89 @@ export function createAdministration(
       return rows.map((row) => toKeyRecord(row, time));
     },
 
-    revokeKey: (keyId) =>
-      inTransaction(db, async (transaction) => {
-        const revoked = await transaction
-          .updateTable("api_keys")
-          .set({ revoked_at: now() })
-          .where("id", "=", keyId)
-          .where("revoked_at", "is", null)
-          .returning("organization_id")
-          .executeTakeFirst();
-        if (revoked !== undefined) {
-          await recordChange(transaction, author, revoked.organization_id, "key revoked", { keyId });
-          return;
-        }
-        const known = await transaction
-          .selectFrom("api_keys")
-          .select("id")
-          .where("id", "=", keyId)
-          .executeTakeFirst();
-        if (known === undefined) throw noKey(keyId);
-      }),
+    revokeKey: createRevokeKey(db, author),
 
     async listChanges(organizationId) {
       await requireOrganization(organizationId);
       return readChanges(db, organizationId);
     },
   };
+}
+
+/** Makes {@link OrganizationAdministration.setLimits}. */
+function createSetLimits(
+  db: Kysely<OrganizationTables>,
+  author: Author,
+): OrganizationAdministration["setLimits"] {
+  return (organizationId, network, limits) =>
+    inTransaction(db, async (transaction) => {
+      await lockOrganization(transaction, organizationId);
+      const row = await transaction
+        .selectFrom("recipients")
+        .select(limitColumns)
+        .where("organization_id", "=", organizationId)
+        .where("network", "=", network)
+        .executeTakeFirst();
+      if (row === undefined) {
+        throw new KitError(`The organization ${organizationId} has no recipient on ${network}`, {
+          hints: ["Set one first: limits are of payments to it."],
+        });
+      }
+      const before = toLimits(row);
+      const {
+        minimumAmount = before.minimumAmount,
+        dailyGasBudget = before.dailyGasBudget,
+        refusePayersWithCode = before.refusePayersWithCode,
+      } = limits;
+      if ((minimumAmount ?? 0n) < 0n || (dailyGasBudget ?? 0n) < 0n) {
+        throw new KitError("A limit must not be negative");
+      }
+      const after = {
+        minimum_amount: minimumAmount?.toString() ?? null,
+        daily_gas_budget: dailyGasBudget?.toString() ?? null,
+        refuse_payers_with_code: refusePayersWithCode ? 1 : 0,
+      };
+      if (limitColumns.every((column) => after[column] === row[column])) return;
+      await transaction
+        .updateTable("recipients")
+        .set(after)
+        .where("organization_id", "=", organizationId)
+        .where("network", "=", network)
+        .execute();
+      await recordChange(transaction, author, organizationId, "limits set", {
+        network,
+        minimumAmount: after.minimum_amount,
+        dailyGasBudget: after.daily_gas_budget,
+        refusePayersWithCode,
+      });
+    });
+}
+
+/** Makes {@link OrganizationAdministration.revokeKey}. */
+function createRevokeKey(
+  db: Kysely<OrganizationTables>,
+  author: Author,
+): OrganizationAdministration["revokeKey"] {
+  return (keyId) =>
+    inTransaction(db, async (transaction) => {
+      const revoked = await transaction
+        .updateTable("api_keys")
+        .set({ revoked_at: author.now() })
+        .where("id", "=", keyId)
+        .where("revoked_at", "is", null)
+        .returning("organization_id")
+        .executeTakeFirst();
+      if (revoked !== undefined) {
+        await recordChange(transaction, author, revoked.organization_id, "key revoked", { keyId });
+        return;
+      }
+      const known = await transaction
+        .selectFrom("api_keys")
+        .select("id")
+        .where("id", "=", keyId)
+        .executeTakeFirst();
+      if (known === undefined) throw noKey(keyId);
+    });
 }
 
 export function noKey(keyId: string): KitError {
@@ -179,4 +202,85 @@ export function noKey(keyId: string): KitError {
 /** Whether a text can stand in a table and in a log. */
 export function isLine(text: string): boolean {
   return /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]{1,100}$/u.test(text) && text.trim() === text;
+}
+
+/** Who changes something, and when. */
+export type Author = { actor: string; now: () => number };
+
+/**
+ * Makes every other change of the organization wait until this transaction ends, so that what is read from now on is
+ * what the change replaces.
+ *
+ * @throws KitError when there is no such organization.
+ */
+export async function lockOrganization(
+  transaction: Transaction<OrganizationTables>,
+  id: string,
+): Promise<void> {
+  const locked = await transaction
+    .updateTable("organizations")
+    .set((row) => ({ changes: row.ref("changes") }))
+    .where("id", "=", id)
+    .returning("id")
+    .executeTakeFirst();
+  if (locked === undefined) throw noOrganization(id);
+}
+
+export function noOrganization(id: string): KitError {
+  return new KitError(`There is no organization ${JSON.stringify(id)}`, {
+    hints: [`${self} org list shows those that there are, and ${self} org create adds one.`],
+  });
+}
+
+/** Adds a change to the audit trail, in the transaction that makes it. */
+export async function recordChange(
+  transaction: Transaction<OrganizationTables>,
+  { actor, now }: Author,
+  organizationId: string,
+  action: ChangeAction,
+  details: Record<string, string | number | boolean | readonly string[] | null>,
+): Promise<void> {
+  const { changes } = await transaction
+    .updateTable("organizations")
+    .set((row) => ({ changes: row("changes", "+", 1) }))
+    .where("id", "=", organizationId)
+    .returning("changes")
+    .executeTakeFirstOrThrow();
+  await transaction
+    .insertInto("audit")
+    .values({
+      organization_id: organizationId,
+      change: changes,
+      at: now(),
+      actor,
+      action,
+      details: JSON.stringify(details),
+    })
+    .execute();
+}
+
+export async function readChanges(
+  db: Kysely<OrganizationTables>,
+  organizationId: string,
+): Promise<readonly Change[]> {
+  const rows = await db
+    .selectFrom("audit")
+    .select(["change", "at", "actor", "action", "details"])
+    .where("organization_id", "=", organizationId)
+    .orderBy("change")
+    .execute();
+  return rows.map(({ change, at, actor, action, details }) => ({
+    number: change,
+    at,
+    actor,
+    action: toAction(action),
+    details: JSON.parse(details),
+  }));
+}
+
+function toAction(text: string): ChangeAction {
+  const action = changeActions.find((known) => known === text);
+  if (action === undefined)
+    throw new KitError(`The audit trail has an unknown action ${JSON.stringify(text)}`);
+  return action;
 }

@@ -3,7 +3,7 @@ import type { Database } from "../../ledger/database/database.ts";
 import { createBoundedMap } from "../../util/cache.ts";
 import { KitError } from "../../util/errors.ts";
 import { createAdministration, isLine } from "./administration.ts";
-import { createKeyHmac, createKeyIssuing, parseApiKey } from "./key-issuing.ts";
+import { createKeyHmac, createKeyIssuing, createPepperRecord, parseApiKey } from "./key-issuing.ts";
 import {
   type KeyTimes,
   keyStateOf,
@@ -12,9 +12,12 @@ import {
   toOrganization,
   toScopes,
 } from "./organization-rows.ts";
-import type { Caller, OrganizationAdministration, Organizations } from "./organizations.ts";
-import { createPepperRecord } from "./pepper.ts";
-import type { ReservedAddresses } from "./recipient.ts";
+import type {
+  Caller,
+  OrganizationAdministration,
+  Organizations,
+  ReservedAddresses,
+} from "./organizations.ts";
 
 export type AdministrationOptions = {
   /** An open and migrated database. */

@@ -1,6 +1,5 @@
 import { attempt, readDatabaseUrl, readPepper } from "../../config/values.ts";
-import { requireMigrated } from "../../ledger/database/migrate.ts";
-import { openDatabase } from "../../ledger/database/open-database.ts";
+import { openDatabase, requireMigrated } from "../../ledger/database/open-database.ts";
 import { isMissingFile } from "../../ledger/database/sqlite/open-sqlite.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { addToBuiltIn, type Network, type NetworkName, type NetworkTier } from "../../protocol/networks.ts";
@@ -18,8 +17,7 @@ import {
 } from "../../util/given.ts";
 import { self } from "../../util/self-command.ts";
 import { createOrganizations } from "./create-organizations.ts";
-import { type Organizations, scopes } from "./organizations.ts";
-import { reserveByTier } from "./recipient.ts";
+import { type Organizations, reserveByTier, scopes } from "./organizations.ts";
 
 export type OpenOrganizationsOptions = {
   /** The database of `serve`: `sqlite:PATH` or `postgres://…`. */

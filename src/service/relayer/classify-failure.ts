@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Chain, ChainView } from "../../chain/chain.ts";
-import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
+import { type Chain, type ChainView, eachEndpoint, failureEndpoints } from "../../chain/chain.ts";
 import type { FailedSettlement } from "../../ledger/recoveries.ts";
 import { lowerCase } from "../../ledger/rows.ts";
 import type { Payout, Settling, TransferPlace } from "../../methods/on-chain/settling.ts";
@@ -9,8 +8,8 @@ import type { Hex } from "../../protocol/hex.ts";
 import { finalitySeconds } from "../../protocol/refusals.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
+import { finalityMs } from "./ledger-comparison.ts";
 import { callOf } from "./slot.ts";
-import { finalityMs } from "./vanished.ts";
 
 /**
  * What the chain says of a failed settlement's authorization.
@@ -90,7 +89,7 @@ export async function classifyFailure(
   if (confirmed.has(transactionHash)) return only;
   return {
     ...only,
-    obstacle: `only one RPC endpoint of ${network.name} shows the direct submission in ${transactionHash}. Look the transaction up elsewhere; if it moved the payment to the facilitator contract by transferWithAuthorization: ${self} recover --network ${network.name} --confirmed ${transactionHash}`,
+    obstacle: `only one RPC endpoint of ${network.name} shows the direct submission in ${transactionHash}. Look the transaction up elsewhere; if it submitted the payment directly to the token, which moved it to the facilitator contract: ${self} recover --network ${network.name} --confirmed ${transactionHash}`,
   };
 }
 

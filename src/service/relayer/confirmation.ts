@@ -1,7 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Chain, EndpointReceipt, Receipt } from "../../chain/chain.ts";
-import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
-import { readTransaction } from "../../chain/signing/read-transaction.ts";
+import {
+  type Chain,
+  type EndpointReceipt,
+  eachEndpoint,
+  failureEndpoints,
+  type Receipt,
+} from "../../chain/chain.ts";
+import { readTransaction } from "../../chain/signing/signer.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Conclusion } from "../../ledger/ledger.ts";
 import type { Attempt, Claim } from "../../ledger/settlement.ts";

@@ -10,7 +10,7 @@ import type { ServiceLog } from "../../observe/log/logger.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { UndeterminedError } from "../../util/errors.ts";
-import { growingPause } from "./poll.ts";
+import { growingPause } from "../../util/waiting.ts";
 import { closeEmpty, createFill, createReplace } from "./replacement.ts";
 import { callOf, type Outcomes, type TransactionStore } from "./slot.ts";
 import { createWatcher } from "./watcher.ts";
@@ -60,7 +60,98 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
   let turn: Promise<void> = Promise.resolve();
   let stopped = false;
 
-  const store: TransactionStore = {
+  const store = createForwardStore(options);
+  const watcher = createWatcher({
+    chain,
+    ways,
+    store,
+    outcomes,
+    now,
+    log,
+    account: signer.address,
+    onRoom: () => {},
+    replace: createReplace({ chain, signer, ways, store, now, log }),
+    fill: createFill({ chain, signer, store }),
+  });
+
+  async function send(settlement: Settlement): Promise<void> {
+    if (stopped) throw new UndeterminedError("The service is shutting down; nothing was sent");
+    if (watcher.unmined() >= maxInFlight || watcher.isFull())
+      throw new UndeterminedError("Too many recoveries are under way; try again");
+    const { id, asset, method } = settlement;
+    const { recovery } = ways.settlingOf(method);
+    if (recovery === undefined) throw new Error(`payments by ${method} are not submitted by others`);
+    const call = callOf(settlement, network.facilitatorContract);
+    const transaction = recovery.transaction(call, network);
+    // Before the chain is asked: one that is mined meanwhile counts twice, and not never.
+    const underWay = await valueUnderWay(asset);
+    const [head, tip, limitObstacle, revert, gasMoney, minedTransactions] = await Promise.all([
+      chain.head(),
+      chain.suggestedTip(),
+      findLimitObstacle(chain, recovery, settlement, underWay),
+      chain.simulateFrom(signer.address, transaction, id),
+      chain.nativeBalance(signer.address),
+      chain.transactionCount(signer.address),
+    ]);
+    const fees = estimateFees(head, network, tip);
+    if (limitObstacle !== undefined) {
+      throw new UndeterminedError(`It cannot be forwarded now: ${limitObstacle}`);
+    }
+    if (revert !== undefined) throw refusal(revert, signer.address);
+    requireGasMoney(gasMoney, transaction.gas * fees.maxFeePerGas, {
+      account: signer.address,
+      network: network.name,
+    });
+
+    // It may have sent something by hand: its txNonces go on from there.
+    await ledger.recoveries.introduceRecoverer(chainId, signer.address, minedTransactions);
+    const batch = await ledger.recoveries.sendForward(recoverer, id, (txNonce) =>
+      signer.signTransaction({ chainId, nonce: txNonce, ...transaction, ...fees }),
+    );
+    if (batch === null) return;
+    const { hash, txNonce } = batch.attempt;
+    log.info({ network: network.name, settlement: id, hash, txNonce }, "recovering a payment");
+    await watcher.send(batch);
+  }
+
+  /** What forwards that are not mined yet will take of the contract's limit for an asset. */
+  async function valueUnderWay(asset: Address): Promise<bigint> {
+    const open = await ledger.recoveries.openForwards(chainId, signer.address);
+    const settlements = new Map(open.flatMap((batch) => batch.settlements).map((one) => [one.id, one]));
+    return [...settlements.values()]
+      .filter((one) => sameAddress(one.asset, asset))
+      .reduce((sum, { amount }) => sum + amount, 0n);
+  }
+
+  return {
+    address: signer.address,
+
+    forward(settlement) {
+      const sent = turn.then(() => send(settlement));
+      turn = sent.catch(() => {});
+      return sent;
+    },
+
+    async start(mined) {
+      const txNonce = mined ?? (await chain.transactionCount(signer.address));
+      await ledger.recoveries.introduceRecoverer(chainId, signer.address, txNonce);
+      await watcher.start();
+    },
+
+    async stop() {
+      stopped = true;
+      await turn;
+      await watcher.stop();
+    },
+  };
+}
+
+/** Where the forwards of one recoverer are kept. */
+function createForwardStore(options: RecovererOptions): TransactionStore {
+  const { chain, signer, ledger, now, log } = options;
+  const { network } = chain;
+  const { chainId } = network;
+  return {
     open: () => ledger.recoveries.openForwards(chainId, signer.address),
     next: async () => (await ledger.claims.nextTxNonce(chainId, signer.address)) ?? 0,
     concluded: (range) => ledger.recoveries.concludedForwards(chainId, signer.address, range),
@@ -104,111 +195,31 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
       }
     },
   };
+}
 
-  const watcher = createWatcher({
-    chain,
-    ways,
-    store,
-    outcomes,
-    now,
-    log,
-    account: signer.address,
-    onRoom: () => {},
-    replace: createReplace({ chain, signer, ways, store, now, log }),
-    fill: createFill({ chain, signer, store }),
-  });
-
-  async function send(settlement: Settlement): Promise<void> {
-    if (stopped) throw new UndeterminedError("The service is shutting down; nothing was sent");
-    if (watcher.unmined() >= maxInFlight || watcher.isFull())
-      throw new UndeterminedError("Too many recoveries are under way; try again");
-    const { id, asset, method } = settlement;
-    const { recovery } = ways.settlingOf(method);
-    if (recovery === undefined) throw new Error(`payments by ${method} are not submitted by others`);
-    const call = callOf(settlement, network.facilitatorContract);
-    const transaction = recovery.transaction(call, network);
-    // Before the chain is asked: one that is mined meanwhile counts twice, and not never.
-    const underWay = await valueUnderWay(asset);
-    const [head, tip, limitObstacle, revert, gasMoney, minedTransactions] = await Promise.all([
-      chain.head(),
-      chain.suggestedTip(),
-      findLimitObstacle(chain, recovery, settlement, underWay),
-      chain.simulateFrom(signer.address, transaction, id),
-      chain.nativeBalance(signer.address),
-      chain.transactionCount(signer.address),
-    ]);
-    const fees = estimateFees(head, network, tip);
-    if (limitObstacle !== undefined) {
-      throw new UndeterminedError(`It cannot be forwarded now: ${limitObstacle}`);
-    }
-    if (revert !== undefined) throw refusal(revert);
-    requireGasMoney(gasMoney, transaction.gas * fees.maxFeePerGas);
-
-    // It may have sent something by hand: its txNonces go on from there.
-    await ledger.recoveries.introduceRecoverer(chainId, signer.address, minedTransactions);
-    const batch = await ledger.recoveries.sendForward(recoverer, id, (txNonce) =>
-      signer.signTransaction({ chainId, nonce: txNonce, ...transaction, ...fees }),
-    );
-    if (batch === null) return;
-    const { hash, txNonce } = batch.attempt;
-    log.info({ network: network.name, settlement: id, hash, txNonce }, "recovering a payment");
-    await watcher.send(batch);
-  }
-
-  /** What forwards that are not mined yet will take of the contract's limit for an asset. */
-  async function valueUnderWay(asset: Address): Promise<bigint> {
-    const open = await ledger.recoveries.openForwards(chainId, signer.address);
-    const settlements = new Map(open.flatMap((batch) => batch.settlements).map((one) => [one.id, one]));
-    return [...settlements.values()]
-      .filter((one) => sameAddress(one.asset, asset))
-      .reduce((sum, { amount }) => sum + amount, 0n);
-  }
-
-  function refusal(revert: Revert): UndeterminedError {
-    if (revert.kind === "custom" && revert.name === "AuthorizationNotSigned") {
-      return new UndeterminedError(
-        "It cannot be forwarded now: the payer's wallet does not stand by its signature any more; unless that changes, only the admin's rescue can pay it out",
-      );
-    }
+function refusal(revert: Revert, account: Address): UndeterminedError {
+  if (revert.kind === "custom" && revert.name === "AuthorizationNotSigned") {
     return new UndeterminedError(
-      `It cannot be forwarded now: the contract refuses (${describeRevert(revert)})`,
-      {
-        hints: [`Does ${signer.address} hold RECOVERER_ROLE, and has the contract got the value?`],
-      },
+      "It cannot be forwarded now: the payer's wallet does not stand by its signature any more; unless that changes, only the admin's rescue can pay it out",
     );
   }
-
-  function requireGasMoney(has: bigint, needs: bigint): void {
-    if (has >= needs) return;
-    throw new UndeterminedError(
-      `The recoverer ${signer.address} has ${has} wei, and a forward may need ${needs}`,
-      {
-        hints: [`Send native coins to ${signer.address} on ${network.name}`],
-      },
-    );
-  }
-
-  return {
-    address: signer.address,
-
-    forward(settlement) {
-      const sent = turn.then(() => send(settlement));
-      turn = sent.catch(() => {});
-      return sent;
+  return new UndeterminedError(
+    `It cannot be forwarded now: the contract refuses (${describeRevert(revert)})`,
+    {
+      hints: [`Does ${account} hold RECOVERER_ROLE, and has the contract got the value?`],
     },
+  );
+}
 
-    async start(mined) {
-      const txNonce = mined ?? (await chain.transactionCount(signer.address));
-      await ledger.recoveries.introduceRecoverer(chainId, signer.address, txNonce);
-      await watcher.start();
-    },
-
-    async stop() {
-      stopped = true;
-      await turn;
-      await watcher.stop();
-    },
-  };
+function requireGasMoney(
+  has: bigint,
+  needs: bigint,
+  { account, network }: { account: Address; network: string },
+): void {
+  if (has >= needs) return;
+  throw new UndeterminedError(`The recoverer ${account} has ${has} wei, and a forward may need ${needs}`, {
+    hints: [`Send native coins to ${account} on ${network}`],
+  });
 }
 
 /**

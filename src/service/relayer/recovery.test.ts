@@ -13,8 +13,7 @@ import {
 } from "../../../test/support/ledger/test-ledger.ts";
 import type { Chain } from "../../chain/chain.ts";
 import type { Database } from "../../ledger/database/database.ts";
-import { migrate } from "../../ledger/database/migrate.ts";
-import { openDatabase } from "../../ledger/database/open-database.ts";
+import { migrate, openDatabase } from "../../ledger/database/open-database.ts";
 import type { Payout, Search, Settling, TransferPlace } from "../../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../observe/log/logger.ts";

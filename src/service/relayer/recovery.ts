@@ -4,21 +4,9 @@ import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
+import { growingPause } from "../../util/waiting.ts";
 import { classifyFailure, type FailureFinding } from "./classify-failure.ts";
-import { growingPause } from "./poll.ts";
 import type { Recoverer } from "./recoverer.ts";
-
-/**
- * How a failed settlement stands.
- * - `failed`: its authorization was not submitted directly, as far as the chain tells;
- * - `expired`: nor can it be any more, and it never was used;
- * - `queued`: it was, and its value waits for an instance that has the recoverer's key;
- * - `under_way`: it was, in the given transaction, and its value is being forwarded;
- * - `recovered`: it has not failed any more: read it again.
- */
-export type FollowUp =
-  | { outcome: "failed" | "expired" | "queued" | "recovered" }
-  | { outcome: "under_way"; transaction: Hex };
 
 /** Follows up the failed settlements of one network: a payment that reached the contract reaches its recipient. */
 export type RecoveryLoop = {
@@ -39,21 +27,6 @@ export type RecoveryLoop = {
   stop(): Promise<void>;
 };
 
-export type RecoveryOptions = {
-  chain: Chain;
-  ledger: Recoveries;
-  ways: Pick<WaysToPay, "settlingOf" | "knows">;
-  /** Without one, what is found is queued. */
-  recoverer: Recoverer | undefined;
-  /** Transactions that the operator has looked up; see {@link classifyFailure}. */
-  confirmed?: ReadonlySet<Hex>;
-  now: () => number;
-  log: ServiceLog;
-};
-
-/** Block times between two rounds. */
-const roundEveryBlocks = 2;
-
 /** Failures that are looked at together. */
 const looksAtOnce = 50;
 
@@ -61,8 +34,9 @@ const looksAtOnce = 50;
 const lookLeaseMs = 10_000;
 
 export function createRecovery(options: RecoveryOptions): RecoveryLoop {
-  const { chain, ledger, ways, recoverer, confirmed, now, log } = options;
+  const { chain, ledger, recoverer, now, log } = options;
   const { network } = chain;
+  const { followUp, knownOf, pause } = createFailureFollowUp(options);
   /** Looks under way, by settlement. Undefined is what the chain has not decided yet. */
   const looks = new Map<Hex, Promise<FollowUp | undefined>>();
   let round: Promise<void> = Promise.resolve();
@@ -97,7 +71,110 @@ export function createRecovery(options: RecoveryOptions): RecoveryLoop {
     return knownOf(failure);
   }
 
-  /** Looks, and does what follows from it. */
+  async function lookAtDue(): Promise<void> {
+    try {
+      for (let more = true; more && !stopped; ) {
+        const due = await ledger.takeDueFailures(network.chainId, looksAtOnce, now() + lookLeaseMs);
+        more = due.length === looksAtOnce;
+        await Promise.all(due.map(lookOrPutOff));
+      }
+    } catch (error) {
+      log.warn(
+        { network: network.name, err: error },
+        "failed settlements could not be checked for recovery; trying again",
+      );
+    }
+  }
+
+  async function lookOrPutOff(failure: FailedSettlement): Promise<void> {
+    const { id } = failure.settlement;
+    try {
+      await once(id, () => followUp(failure));
+    } catch (error) {
+      // One that nothing can be learnt of must not be asked about for ever as if it were new.
+      log.warn(
+        { network: network.name, settlement: id, err: error },
+        "how a failed payment stands could not be decided; looking again later",
+      );
+      const { usedByBlock } = failure;
+      await ledger.noteLook(id, { usedByBlock, nextLookAt: now() + pause(failure) });
+    }
+  }
+
+  function continueLater(): void {
+    timer = setTimeout(() => {
+      round = lookAtDue().then(() => {
+        if (!stopped) continueLater();
+      });
+    }, roundEveryBlocks * network.blockTimeMs).unref();
+  }
+
+  return {
+    consider: (id) => decided(once(id, () => consider(id))),
+
+    followUp: (failure) => decided(once(failure.settlement.id, () => followUp(failure))),
+
+    async known(id) {
+      const failure = await ledger.findFailure(id);
+      return failure === null ? { outcome: "recovered" } : knownOf(failure);
+    },
+
+    async start(minedOfRecoverer) {
+      await recoverer?.start(minedOfRecoverer);
+      if (timer === undefined) continueLater();
+    },
+
+    async stop() {
+      stopped = true;
+      clearTimeout(timer);
+      await round;
+      await Promise.allSettled(looks.values());
+      await recoverer?.stop();
+    },
+  };
+}
+
+/**
+ * How a failed settlement stands.
+ * - `failed`: its authorization was not submitted directly, as far as the chain tells;
+ * - `expired`: nor can it be any more, and it never was used;
+ * - `queued`: it was, and its value waits for an instance that has the recoverer's key;
+ * - `under_way`: it was, in the given transaction, and its value is being forwarded;
+ * - `recovered`: it has not failed any more: read it again.
+ */
+export type FollowUp =
+  | { outcome: "failed" | "expired" | "queued" | "recovered" }
+  | { outcome: "under_way"; transaction: Hex };
+
+export type RecoveryOptions = {
+  chain: Chain;
+  ledger: Recoveries;
+  ways: Pick<WaysToPay, "settlingOf" | "knows">;
+  /** Without one, what is found is queued. */
+  recoverer: Recoverer | undefined;
+  /** Transactions that the operator has looked up; see {@link classifyFailure}. */
+  confirmed?: ReadonlySet<Hex>;
+  now: () => number;
+  log: ServiceLog;
+};
+
+/** Follows one failure up. */
+export type FailureFollowUp = {
+  /** Looks, and does what follows from it; undefined is what the chain has not decided yet. */
+  followUp(failure: FailedSettlement): Promise<FollowUp | undefined>;
+  /** How it stands, without a look at the chain. */
+  knownOf(failure: FailedSettlement): FollowUp;
+  /** Milliseconds until the next look. */
+  pause(failure: FailedSettlement): number;
+};
+
+/** Block times between two rounds. */
+export const roundEveryBlocks = 2;
+
+export function createFailureFollowUp(options: RecoveryOptions): FailureFollowUp {
+  const { chain, ledger, ways, recoverer, confirmed, now, log } = options;
+  const { network } = chain;
+
   async function followUp(failure: FailedSettlement): Promise<FollowUp | undefined> {
     const look = await classifyFailure({ chain, ways }, failure, confirmed);
     switch (look.kind) {
@@ -185,71 +262,10 @@ export function createRecovery(options: RecoveryOptions): RecoveryLoop {
       : { outcome: "under_way", transaction: proof.transactionHash };
   }
 
-  /** Milliseconds until the next look. */
   function pause({ settlement: { concludedAt } }: FailedSettlement): number {
     const age = concludedAt === null ? 0 : now() - concludedAt;
     return growingPause(age, roundEveryBlocks * network.blockTimeMs);
   }
 
-  async function lookAtDue(): Promise<void> {
-    try {
-      for (let more = true; more && !stopped; ) {
-        const due = await ledger.takeDueFailures(network.chainId, looksAtOnce, now() + lookLeaseMs);
-        more = due.length === looksAtOnce;
-        await Promise.all(due.map(lookOrPutOff));
-      }
-    } catch (error) {
-      log.warn(
-        { network: network.name, err: error },
-        "failed settlements could not be checked for recovery; trying again",
-      );
-    }
-  }
-
-  async function lookOrPutOff(failure: FailedSettlement): Promise<void> {
-    const { id } = failure.settlement;
-    try {
-      await once(id, () => followUp(failure));
-    } catch (error) {
-      // One that nothing can be learnt of must not be asked about for ever as if it were new.
-      log.warn(
-        { network: network.name, settlement: id, err: error },
-        "how a failed payment stands could not be decided; looking again later",
-      );
-      const { usedByBlock } = failure;
-      await ledger.noteLook(id, { usedByBlock, nextLookAt: now() + pause(failure) });
-    }
-  }
-
-  function continueLater(): void {
-    timer = setTimeout(() => {
-      round = lookAtDue().then(() => {
-        if (!stopped) continueLater();
-      });
-    }, roundEveryBlocks * network.blockTimeMs).unref();
-  }
-
-  return {
-    consider: (id) => decided(once(id, () => consider(id))),
-
-    followUp: (failure) => decided(once(failure.settlement.id, () => followUp(failure))),
-
-    async known(id) {
-      const failure = await ledger.findFailure(id);
-      return failure === null ? { outcome: "recovered" } : knownOf(failure);
-    },
-
-    async start(minedOfRecoverer) {
-      await recoverer?.start(minedOfRecoverer);
-      if (timer === undefined) continueLater();
-    },
-
-    async stop() {
-      stopped = true;
-      clearTimeout(timer);
-      await round;
-      await Promise.allSettled(looks.values());
-      await recoverer?.stop();
-    },
-  };
+  return { followUp, knownOf, pause };
 }

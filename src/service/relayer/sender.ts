@@ -1,7 +1,6 @@
-import type { Chain } from "../../chain/chain.ts";
-import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
+import { type Chain, eachEndpoint, failureEndpoints } from "../../chain/chain.ts";
 import { isReplacementDue } from "../../chain/fees.ts";
-import { mostCost } from "../../chain/signing/read-transaction.ts";
+import { mostCost } from "../../chain/signing/signer.ts";
 import type { Attempt } from "../../ledger/settlement.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
@@ -100,7 +99,7 @@ export function createSender(options: SenderOptions): Sender {
       slot.takenSince ??= now();
       const blocks = (now() - slot.takenSince) / network.blockTimeMs - network.confirmations;
       if (blocks < lostAfterBlocks) continue;
-      if (blocks < lostForCertainAfterBlocks && (await mayHaveSettled(slot))) continue;
+      if (blocks < lostForCertainAfterBlocks && (await mayHaveSettled(slot, options))) continue;
       if (!(await isTakenByAnother(slot))) continue;
       log.error(
         { network: network.name, operator: account, txNonce: slot.txNonce },
@@ -129,18 +128,6 @@ export function createSender(options: SenderOptions): Sender {
       if (--needed === 0) return true;
     }
     return false;
-  }
-
-  /** Whether one of the payments may have been made by a transaction whose receipt is not seen yet. */
-  async function mayHaveSettled({ attempts, settlements }: Slot): Promise<boolean> {
-    // Of a forward the authorization is always used; the contract refuses a second forward by itself.
-    if (attempts.every(({ kind }) => kind === "forward")) return false;
-    const states = await Promise.all(
-      settlements.map((claim) =>
-        ways.settlingOf(claim.method).stateOf(chain, callOf(claim, network.facilitatorContract)),
-      ),
-    );
-    return states.some(({ used }) => used);
   }
 
   /**
@@ -175,6 +162,21 @@ export function createSender(options: SenderOptions): Sender {
   }
 
   return { broadcast, rebroadcastStale };
+}
+
+/** Whether one of the payments may have been made by a transaction whose receipt is not seen yet. */
+async function mayHaveSettled(
+  { attempts, settlements }: Slot,
+  { chain, ways }: Pick<SenderOptions, "chain" | "ways">,
+): Promise<boolean> {
+  // Of a forward the authorization is always used; the contract refuses a second forward by itself.
+  if (attempts.every(({ kind }) => kind === "forward")) return false;
+  const states = await Promise.all(
+    settlements.map((claim) =>
+      ways.settlingOf(claim.method).stateOf(chain, callOf(claim, chain.network.facilitatorContract)),
+    ),
+  );
+  return states.some(({ used }) => used);
 }
 
 /** The transactions of one account that the chain has not decided yet, as this process knows them: one slot a txNonce. */

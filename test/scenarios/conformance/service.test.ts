@@ -7,7 +7,7 @@ import {
 } from "../../../src/fixtures/engine/scenario-environment.ts";
 import { askNode } from "../../../src/harness/control/ask-chain.ts";
 import type { HarnessDescription } from "../../../src/harness/control/description.ts";
-import { requireRunning } from "../../../src/harness/control/find-harness.ts";
+import { requireRunning } from "../../../src/harness/control/description.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { type ConformanceTarget, runScenario } from "../../../src/judge/conformance/run-conformance.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";

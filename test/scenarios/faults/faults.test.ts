@@ -1,8 +1,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { resolveFacilitatorContracts } from "../../../src/harness/setup/addresses.ts";
-import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
 import { type Chains, startChains } from "../../../src/harness/setup/chains.ts";
+import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { networkNames } from "../../../src/protocol/networks.ts";
 import { hashesOnChain, judge, type Told } from "../../support/faults/judge.ts";
 import { type Kind, kinds } from "../../support/faults/kinds.ts";

@@ -18,8 +18,7 @@ import {
 } from "../../../src/harness/index.ts";
 import { leaseHarness, startHarnessPool } from "../../../src/harness/pool/index.ts";
 import { createGlobalSetup } from "../../../src/harness/vitest/global-setup.ts";
-import { migrate } from "../../../src/ledger/database/migrate.ts";
-import { openDatabase } from "../../../src/ledger/database/open-database.ts";
+import { migrate, openDatabase } from "../../../src/ledger/database/open-database.ts";
 import { networks, signAuthorization } from "../../../src/methods/index.ts";
 import { type OpenOrganizations, openOrganizations } from "../../../src/service/organizations/index.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";

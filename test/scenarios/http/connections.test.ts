@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { createLogger } from "../../../src/observe/log/logger.ts";
 import { createMetrics } from "../../../src/observe/metrics/metrics.ts";
-import { createInternalApp, createMetricsApp } from "../../../src/service/http/internal-app.ts";
+import { createInternalApp, createMetricsApp } from "../../../src/service/http/app.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
 import { paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 

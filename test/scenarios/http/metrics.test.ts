@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { createLogger } from "../../../src/observe/log/logger.ts";
 import { createMetrics } from "../../../src/observe/metrics/metrics.ts";
 import { invalid } from "../../../src/protocol/catalogue.ts";
-import { createMetricsApp } from "../../../src/service/http/internal-app.ts";
+import { createMetricsApp } from "../../../src/service/http/app.ts";
 import { UndeterminedError } from "../../../src/util/errors.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";

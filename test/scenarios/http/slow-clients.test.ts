@@ -1,7 +1,7 @@
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
-import type { Timeouts } from "../../../src/service/http/server-options.ts";
+import type { Timeouts } from "../../../src/service/http/connections/listen.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
 import { goodKey, paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 

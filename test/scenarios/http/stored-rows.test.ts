@@ -7,7 +7,7 @@ import {
   type ScenarioEnvironment,
   serveNetworks,
 } from "../../../src/fixtures/engine/scenario-environment.ts";
-import { withTestKeys } from "../../../src/harness/run/local-organizations.ts";
+import { withTestKeys } from "../../../src/harness/run/harness-core.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import type { Database } from "../../../src/ledger/database/database.ts";
 import { openMigrated } from "../../../src/ledger/database/open-database.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
+import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { localOrganization } from "../../../src/published/test-keys.ts";
 import { createBuyer, fundedAccount, payAgain } from "../../support/buyer.ts";
 import type { LoopbackServer } from "../../support/loopback-server.ts";

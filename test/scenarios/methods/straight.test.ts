@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import type { NetworkConfig } from "../../../src/config/serve-config.ts";
-import { mockGasBurningWalletDeployedBytecode } from "../../../src/contracts/mockGasBurningWallet.ts";
+import { mockGasBurningWalletDeployedBytecode } from "../../../src/contracts/mockWallets.ts";
 import { decodeCall } from "../../../src/methods/on-chain/decode-call.ts";
 import { type Address, type Hex, quantity, sameAddress, toHex } from "../../../src/protocol/hex.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { encodeFunctionData } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { x402FacilitatorAbi } from "../../../src/contracts/x402Facilitator.ts";
-import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
+import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { keccak256Text } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";

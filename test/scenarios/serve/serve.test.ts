@@ -6,7 +6,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
+import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { createLedger } from "../../../src/ledger/create-ledger.ts";
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
 import { exactProxyAddress } from "../../../src/methods/permit2/permit.ts";

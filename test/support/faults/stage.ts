@@ -1,6 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { createFaults } from "../../../src/harness/faults/create-faults.ts";
-import { createFaultProxy } from "../../../src/harness/faults/fault-proxy.ts";
+import { createFaultProxy, createFaults } from "../../../src/harness/faults/create-faults.ts";
 import type { CallMatch } from "../../../src/harness/faults/fault-spec.ts";
 import {
   type ChainFaultSetter,
@@ -8,7 +7,7 @@ import {
   createFaultSetters,
   type Faults,
 } from "../../../src/harness/faults/faults.ts";
-import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
+import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { type Composition, compose } from "../composition.ts";
 import type { Random } from "../random.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
+import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { createTurns } from "../../../src/util/concurrency.ts";
 
 /** The base fee of quiet times, in wei per gas: what Base asks for on a busy day. */

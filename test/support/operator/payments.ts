@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
+import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
 import type { TestPayerName } from "../../../src/published/test-payers.ts";

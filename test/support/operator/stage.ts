@@ -1,12 +1,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createFaults } from "../../../src/harness/faults/create-faults.ts";
-import { createFaultProxy } from "../../../src/harness/faults/fault-proxy.ts";
+import { createFaultProxy, createFaults } from "../../../src/harness/faults/create-faults.ts";
 import { createFaultSetters, type Faults } from "../../../src/harness/faults/faults.ts";
-import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
-import { migrate } from "../../../src/ledger/database/migrate.ts";
-import { openDatabase } from "../../../src/ledger/database/open-database.ts";
+import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
+import { migrate, openDatabase } from "../../../src/ledger/database/open-database.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import { createOrganizations } from "../../../src/service/organizations/create-organizations.ts";
 import { startWatchdog } from "../../../src/util/watchdog.ts";

@@ -1,5 +1,4 @@
-import { startHeartbeat } from "../../../src/harness/nodes/heartbeat.ts";
-import { type LocalNode, startNode } from "../../../src/harness/nodes/nodes.ts";
+import { type LocalNode, startHeartbeat, startNode } from "../../../src/harness/nodes/nodes.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import { type BuiltInNetworkName, networks } from "../../../src/protocol/networks.ts";
 import { startWatchdog } from "../../../src/util/watchdog.ts";

@@ -1,10 +1,9 @@
 import { join } from "node:path";
 import { readNetworkFile } from "../../../src/config/network-file.ts";
 import { resolveFacilitatorContracts } from "../../../src/harness/setup/addresses.ts";
-import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
 import { startChains } from "../../../src/harness/setup/chains.ts";
-import { migrate } from "../../../src/ledger/database/migrate.ts";
-import { openDatabase } from "../../../src/ledger/database/open-database.ts";
+import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
+import { migrate, openDatabase } from "../../../src/ledger/database/open-database.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import type { NetworkName } from "../../../src/protocol/networks.ts";
 import { accountOf, keyOf } from "../key-accounts.ts";

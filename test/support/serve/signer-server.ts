@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
-import { closeAtOnce, listenOnLoopback } from "../../../src/util/loopback.ts";
+import { closeAtOnce, listenOnLoopback } from "../../../src/util/node-http.ts";
 
 /** A JSON-RPC signer with the given key, like a bridge to a key management service. */
 export async function startSigner(key: Hex): Promise<{ url: string; stop(): Promise<void> }> {

@@ -21,12 +21,10 @@ import {
   startPostgresProxy,
 } from "../../../../test/support/postgres-proxy.ts";
 import { startTransactionPooler } from "../../../../test/support/transaction-pooler.ts";
-import { lockingTxNonces } from "../../locks.ts";
 import type { LedgerTables } from "../../rows.ts";
-import { closeTxNonce } from "../../tx-nonces.ts";
+import { closeTxNonce, lockingTxNonces } from "../../tx-nonces.ts";
 import type { Database } from "../database.ts";
-import { migrate } from "../migrate.ts";
-import { openDatabase } from "../open-database.ts";
+import { migrate, openDatabase } from "../open-database.ts";
 import { inTransaction, withCommit } from "../transactions.ts";
 
 /*

@@ -2,7 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { OrganizationTables } from "../../../service/organizations/organization-rows.ts";
 import type { Database } from "../database.ts";
-import { pendingMigrations } from "../migrate.ts";
+import { pendingMigrations } from "../open-database.ts";
 import { createMemoryDatabases } from "./memory-databases.ts";
 
 test.each([

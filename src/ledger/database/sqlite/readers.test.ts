@@ -3,8 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { OrganizationTables } from "../../../service/organizations/organization-rows.ts";
-import { migrate } from "../migrate.ts";
-import { openDatabase } from "../open-database.ts";
+import { migrate, openDatabase } from "../open-database.ts";
 import { inSnapshot, inTransaction } from "../transactions.ts";
 
 /* Reading waits for no writer. */

@@ -87,6 +87,8 @@ function createDriver(connections: Connections, lockTimeoutMs: number): Driver {
   async function runInside(connection: Connection, query: CompiledQuery): Promise<QueryResult<unknown>> {
     // SQLite may have undone it by itself, as on a full disk: this statement would then be committed alone.
     if (!connection.file.isTransaction) throw new KitError("The transaction has ended");
+    // Who writes has the lock.
+    if (!connection.readsOnly) return connection.execute(query);
     return whileLocked(deadline(performance.now()), () => connection.execute(query));
   }
 
@@ -163,6 +165,7 @@ const longestRoundMs = 5;
 /** One of the connections to a file, and how Kysely runs a statement on it. */
 type Connection = {
   file: DatabaseSync;
+  readsOnly: boolean;
   execute(query: CompiledQuery): Promise<QueryResult<unknown>>;
 };
 
@@ -174,7 +177,7 @@ type Connections = {
 };
 
 function createConnections(file: DatabaseSync, openReader: (() => DatabaseSync) | undefined): Connections {
-  const writer = connect(file);
+  const writer = connect(file, { readsOnly: false });
   const idleReaders: Connection[] = [];
   const waiting: (() => void)[] = [];
   let isTaken = false;
@@ -198,14 +201,16 @@ function createConnections(file: DatabaseSync, openReader: (() => DatabaseSync) 
 
   return {
     async take(readsOnly) {
-      if (readsOnly && openReader !== undefined) return idleReaders.pop() ?? connect(openReader());
+      if (readsOnly && openReader !== undefined) {
+        return idleReaders.pop() ?? connect(openReader(), { readsOnly });
+      }
       if (isTaken) await new Promise<void>((resolve) => waiting.push(resolve));
       else roundBegan = performance.now();
       isTaken = true;
       return writer;
     },
     giveBack(connection) {
-      if (connection.file === file) endTurn();
+      if (!connection.readsOnly) endTurn();
       else if (idleReaders.length < keptReaders) idleReaders.push(connection);
       else connection.file.close();
     },
@@ -216,9 +221,9 @@ function createConnections(file: DatabaseSync, openReader: (() => DatabaseSync) 
   };
 }
 
-async function connect(file: DatabaseSync): Promise<Connection> {
+async function connect(file: DatabaseSync, { readsOnly }: { readsOnly: boolean }): Promise<Connection> {
   const driver = new SqliteDriver({ database: adaptNodeSqlite(file) });
   await driver.init();
   const connection = await driver.acquireConnection();
-  return { file, execute: (query) => connection.executeQuery(query) };
+  return { file, readsOnly, execute: (query) => connection.executeQuery(query) };
 }

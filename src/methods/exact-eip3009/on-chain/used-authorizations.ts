@@ -4,7 +4,7 @@ import type { Hex } from "../../../protocol/hex.ts";
 import type { SignedPayment } from "../../../protocol/signed-payment.ts";
 import { together } from "../../../util/concurrency.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
-import { withTimeout } from "../../../util/with-timeout.ts";
+import { withTimeout } from "../../../util/waiting.ts";
 import { authorizationStateOf } from "./state.ts";
 
 /** An authorization, with the id of its settlement. */

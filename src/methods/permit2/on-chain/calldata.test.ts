@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { encodeFunctionData, keccak256, parseAbi } from "viem/utils";
 import { expect, test } from "vitest";
-import { mockExactPermit2ProxyAbi } from "../../../contracts/mockExactPermit2Proxy.ts";
-import { mockUptoPermit2ProxyAbi } from "../../../contracts/mockUptoPermit2Proxy.ts";
+import { mockExactPermit2ProxyAbi, mockUptoPermit2ProxyAbi } from "../../../contracts/mockPermit2.ts";
 import { x402FacilitatorAbi } from "../../../contracts/x402Facilitator.ts";
 import { type Address, type Hex, toHex } from "../../../protocol/hex.ts";
 import { amountOf, type SettleCall } from "../../on-chain/settling.ts";

@@ -4,8 +4,8 @@ import { platform } from "node:process";
 import { setImmediate } from "node:timers/promises";
 import Fastify, { type FastifyInstance } from "fastify";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { connections } from "../plugins/connections.ts";
 import { listen } from "./listen.ts";
+import { connections } from "./open-connections.ts";
 
 let app: FastifyInstance;
 let clients: Socket[];

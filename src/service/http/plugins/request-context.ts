@@ -1,10 +1,11 @@
 import { randomFillSync } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import type { FastifyBaseLogger } from "fastify";
+import type { FastifyBaseLogger, FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
 import type { NetworkName } from "../../../protocol/networks.ts";
-import { noHost, type Operation } from "../../../protocol/problems.ts";
+import { noHost, type Operation, problemDetails } from "../../../protocol/problems.ts";
 import type { Envelope, PaymentRequest } from "../../../protocol/requests.ts";
+import type { Caller, Organizations } from "../../organizations/organizations.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 
 declare module "fastify" {
@@ -129,4 +130,49 @@ export function createUuid(): string {
     text[place + 1] = digits[byte & 15] ?? 0;
   }
   return text.toString("latin1");
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** The organization that the API key belongs to; null where a route needs no key and none was sent. */
+    caller: Caller | null;
+  }
+  interface FastifyContextConfig {
+    /** Whether the route needs an API key, or takes one when it is sent. By default keys are not looked at. */
+    apiKey?: "required" | "optional";
+  }
+}
+
+/** The caller that a request without a key acts for; null for none. */
+export type CallerWithoutKey = () => Promise<Caller | null>;
+
+/**
+ * Reads `Authorization: <key>` or `Authorization: Bearer <key>` on routes that ask for it. Runs before the body is
+ * read. Every refusal is the same 401, whatever is wrong with the key.
+ */
+export const authentication = fp<{
+  organizations: Organizations;
+  callerWithoutKey: CallerWithoutKey | undefined;
+}>(async (app, { organizations, callerWithoutKey }) => {
+  app.decorateRequest("caller", null);
+
+  app.addHook("onRequest", async (request) => {
+    const { apiKey } = request.route.config;
+    const header = request.headers.authorization;
+    if (apiKey === undefined || (apiKey === "optional" && header === undefined)) return;
+    if (header === undefined && callerWithoutKey !== undefined) {
+      request.caller = await callerWithoutKey();
+      if (request.caller !== null) return;
+    }
+    const key = header?.replace(/^Bearer +/i, "").trim();
+    const caller = key ? await organizations.authenticate(key) : null;
+    if (caller === null) throw new ProblemError("unauthorized", problemDetails.unauthorized);
+    request.caller = caller;
+  });
+});
+
+/** The caller of a route that needs an API key. */
+export function callerOf(request: FastifyRequest): Caller {
+  if (request.caller === null) throw new Error("the route does not ask for an API key");
+  return request.caller;
 }

@@ -10,7 +10,7 @@ import type { NetworkRegistry } from "../../../protocol/networks.ts";
 import { type ApiBeside, describeService } from "../../../protocol/openapi.ts";
 import { KitError } from "../../../util/errors.ts";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
-import { urlsOf } from "../server-options.ts";
+import { urlsOf } from "../connections/listen.ts";
 
 /** The page may run its own script, which evaluates code, and may ask this service alone. */
 const pagePolicy =

@@ -4,9 +4,9 @@ import { problemDetails } from "../../../protocol/problems.ts";
 import { routes } from "../../../protocol/routes.ts";
 import { memoizeFor } from "../../../util/cache.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
-import { withTimeout } from "../../../util/with-timeout.ts";
+import { withTimeout } from "../../../util/waiting.ts";
+import { urlsOf } from "../connections/listen.ts";
 import { ProblemError } from "../problems/problem-error.ts";
-import { urlsOf } from "../server-options.ts";
 
 /** The state of every network. Never throws. */
 export type CheckHealth = () => Promise<Readonly<Record<string, NetworkHealth>>>;

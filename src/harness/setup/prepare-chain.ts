@@ -1,0 +1,417 @@
+import { setTimeout } from "node:timers/promises";
+import { readHeadTime } from "../../chain/rpc/calls.ts";
+import { type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
+import { longestAdvanceSeconds } from "../../config/serve-config.ts";
+import { type Address, type Hex, quantity } from "../../protocol/hex.ts";
+import type { Asset, Network } from "../../protocol/networks.ts";
+import { harnessAccounts } from "../../published/accounts.ts";
+import { createTurns } from "../../util/concurrency.ts";
+import { KitError } from "../../util/errors.ts";
+import { membersOf } from "../../util/json.ts";
+import { type LocalNode, startHeartbeat } from "../nodes/nodes.ts";
+import { planLocalDeployment } from "./addresses.ts";
+import { type CapturedSlice, placeSlice } from "./captured-slice.ts";
+import { approvalWrites, missingContractCode, publicContractCode, writeApprovals } from "./permit2.ts";
+import {
+  mockAllowanceSlot,
+  mockToken,
+  type PlacedContract,
+  runConstructors,
+  runConstructorsOnce,
+} from "./place-contract.ts";
+import { prepareRealToken } from "./prepare-real-token.ts";
+import { isRealToken } from "./start-fork.ts";
+import { type ChainMark, type MinedCounts, takeStartingPoint } from "./starting-point.ts";
+import {
+  mintCall,
+  testAccountContracts,
+  testAccountTokenCalls,
+  transferCall,
+  walletCode,
+} from "./test-accounts.ts";
+
+/** A local chain with everything in place. Chain time is unix seconds; amounts are in the asset's smallest unit. */
+export type HarnessChain = {
+  readonly network: Network;
+  /** Where the node listens. It answers everybody, so this is for the harness and its service alone. */
+  readonly rpcUrl: string;
+  /** Where users reach the node, through its gate. */
+  readonly publicRpcUrl: string;
+  readonly facilitatorContract: Address;
+  readonly asset: Asset;
+  /** Whether the token knows a blacklist. On a fork it may not: then the payer `blacklisted` pays as others do. */
+  readonly hasBlacklist: boolean;
+  readonly node: LocalNode;
+  /** As it began. */
+  readonly mined: MinedCounts;
+  /** Gives an account more of the asset. Resolves when that is mined. */
+  fund(account: Address, amount: bigint): Promise<void>;
+  /**
+   * Has an account let Permit2 take so much of its tokens; 0 withdraws that. As its own `approve` would, without gas, and for a
+   * contract wallet too. Resolves when it is mined.
+   */
+  approvePermit2(account: Address, amount: bigint): Promise<void>;
+  /** Sets an account's native balance, in wei. */
+  setBalance(account: Address, wei: bigint): Promise<void>;
+  /** Mines blocks at once; one by default. */
+  mine(blocks?: number): Promise<void>;
+  /** Mines nothing more by itself, until {@link release}: transactions wait in the pool. */
+  hold(): Promise<void>;
+  /** Mines what waits, and from now on each transaction as it comes. */
+  release(): Promise<void>;
+  /** Whether transactions that wait are mined. */
+  isMining(): Promise<boolean>;
+  /**
+   * Has every block cost so many wei per gas, from the next one on, which is mined at once unless mining is held. Blocks
+   * come with the clock meanwhile, one a second: with each transaction they could not be given their fee. A chain with
+   * a clock of its own mines as before, and there the fee falls again with every transaction.
+   */
+  fixBaseFee(wei: bigint): Promise<void>;
+  /** Lets the chain decide again what blocks cost, from so many wei per gas on. */
+  freeBaseFee(wei: bigint): Promise<void>;
+  /**
+   * Moves the chain's time forward and mines, so that `latest` is at the new time at once; time goes on from there.
+   * Gives the new time.
+   */
+  advanceTime(seconds: number): Promise<bigint>;
+  /** The time of the newest block. */
+  now(): Promise<bigint>;
+  /** Whether its time was moved since its start, and may be another one than this machine's. */
+  hasMovedTime(): boolean;
+  /**
+   * Puts the chain back to its start: accounts, contracts, blocks, pool, mining, fees, and the time to the clock's.
+   * Nothing may be sent to it meanwhile.
+   */
+  reset(): Promise<MinedCounts>;
+  /** Remembers the chain as it is now, until it is put back further. */
+  mark(): Promise<ChainMark>;
+  /** The number of the block at which it was remembered, or put back, at last: without that, it could not be put back. */
+  newestMark(): number;
+  /** The chain as it is now, for another one to go on with. */
+  save(): Promise<SavedChain>;
+};
+
+/** A chain that has ended. */
+export type SavedChain = {
+  /** What `anvil_dumpState` gives: accounts, contracts, storage, blocks and transactions. */
+  state: string;
+  /** How many seconds its time was ahead of this machine's. */
+  ahead: number;
+};
+
+export type LocalChainOptions = {
+  network: Network;
+  facilitatorContract: Address;
+  asset: Asset;
+  node: LocalNode;
+  /** Where users reach the node. */
+  publicRpcUrl: string;
+  /** Whether the chain's time is its own, and not this machine's. */
+  ownClock?: boolean;
+  /** What a captured payment was judged by, which is put in place last. */
+  slice?: CapturedSlice | undefined;
+  /** What the chain goes on with. */
+  saved?: SavedChain | undefined;
+};
+
+const { treasury, operator, admin, recoverer, pauser } = harnessAccounts;
+
+/** Native gas money of each account of the harness that sends transactions: 10,000 whole coins. */
+const gasMoney = `0x${(10_000n * 10n ** 18n).toString(16)}`;
+
+/** How long a node that mines at once may take for a transaction, usually 2 ms. After that, it has missed it. */
+const minedWithinMs = 500;
+
+/** Gas for one call of the token, of which none takes more than 100,000. */
+const tokenCallGas = "0x249f0";
+
+/** The most blocks that are mined at once: more take the node seconds. */
+const mostBlocks = 10_000;
+
+/** What the node says of a state that it cannot load repeats the state, which may be megabytes. */
+async function load(node: LocalNode, { state }: SavedChain): Promise<void> {
+  try {
+    await node.request("anvil_loadState", state);
+  } catch (error) {
+    if (!(error instanceof RpcRefusal)) throw error;
+    throw new KitError(`The saved state of the ${node.name} chain cannot be loaded`, {
+      hints: ["It is damaged, or another version has saved it: use that one, or begin anew."],
+    });
+  }
+}
+
+/** Puts contracts, accounts and payers in place on a node that has just been started. */
+export async function prepareChain(options: LocalChainOptions): Promise<HarnessChain> {
+  const { network, facilitatorContract, asset, node, publicRpcUrl, ownClock = false, slice, saved } = options;
+  const realToken = node.fork !== undefined && isRealToken(network, asset);
+  const hasBlacklist = await placeEverything(options, realToken);
+  const fundCall = realToken ? transferCall : mintCall;
+  if (slice !== undefined) await placeSlice(node, asset, slice);
+  if (saved !== undefined) await load(node, saved);
+  const { ahead = 0 } = saved ?? {};
+  let hasMovedTime = ahead > 0;
+  const start = await takeStartingPoint(node, { impersonated: treasury.address, ownClock, ahead });
+  const mining = createMining(node, { ownClock });
+
+  // One at a time: anvil can strand transactions of one sender that race.
+  const inTurn = createTurns();
+
+  /** Works while neither the heartbeat nor this sends anything. */
+  async function whileStill<T>(work: () => Promise<T>): Promise<T> {
+    await Promise.all([mining.pause(), inTurn(async () => {})]);
+    const done = await work();
+    mining.resume();
+    return done;
+  }
+
+  return {
+    network,
+    rpcUrl: node.rpcUrl,
+    publicRpcUrl,
+    facilitatorContract,
+    asset,
+    hasBlacklist,
+    node,
+    mined: start.mined,
+    fund: (account, amount) =>
+      inTurn(async () => {
+        const data = fundCall(account, amount);
+        try {
+          // Whether it can be, before it is mined.
+          await node.request("eth_call", { from: treasury.address, to: asset.address, data }, "latest");
+        } catch (cause) {
+          if (!(cause instanceof RpcRefusal)) throw cause;
+          throw new KitError(`${account} cannot be given ${amount} more of the asset on ${node.name}`, {
+            cause,
+          });
+        }
+        await sendFromTreasury(node, asset.address, data);
+      }),
+    approvePermit2: (account, amount) =>
+      inTurn(async () => {
+        await writeApprovals(node, asset.address, [[account, amount]]);
+        if (!mining.isHeld()) await mining.mineBlocks(1);
+      }),
+    async setBalance(account, wei) {
+      await node.request("anvil_setBalance", account, `0x${wei.toString(16)}`);
+    },
+    async mine(blocks = 1) {
+      if (!Number.isSafeInteger(blocks) || blocks < 1 || blocks > mostBlocks) {
+        throw new KitError(`From 1 to ${mostBlocks} blocks are mined at a time, not ${blocks}`);
+      }
+      await mining.mineBlocks(blocks);
+    },
+    isMining: mining.isMining,
+    hold: mining.hold,
+    release: mining.release,
+    fixBaseFee: mining.fixBaseFee,
+    freeBaseFee: mining.freeBaseFee,
+    async advanceTime(seconds) {
+      if (!Number.isSafeInteger(seconds) || seconds < 1 || seconds > longestAdvanceSeconds) {
+        throw new KitError(
+          `Time moves forward by 1 to ${longestAdvanceSeconds} whole seconds, not by ${seconds}`,
+        );
+      }
+      hasMovedTime = true;
+      // Where blocks have fixed distances, an offset to the clock is not looked at.
+      if (ownClock) {
+        await node.request(
+          "evm_setNextBlockTimestamp",
+          Number(await readHeadTime(node, node.name)) + seconds,
+        );
+      } else {
+        await node.request("evm_increaseTime", seconds);
+      }
+      await mining.mineBlocks(1);
+      return readHeadTime(node, node.name);
+    },
+    now: () => readHeadTime(node, node.name),
+    hasMovedTime: () => hasMovedTime,
+    async reset() {
+      mining.forget();
+      const mined = await whileStill(start.restore);
+      hasMovedTime = ahead > 0;
+      return mined;
+    },
+    async mark() {
+      const { restore } = await whileStill(start.mark);
+      return { restore: () => whileStill(restore) };
+    },
+    newestMark: start.newestMark,
+    save: () =>
+      whileStill(async () => {
+        const state = String(await node.request("anvil_dumpState"));
+        const time = Number(await readHeadTime(node, node.name));
+        return { state, ahead: Math.max(0, time - Math.floor(Date.now() / 1_000)) };
+      }),
+  };
+}
+
+/** How the blocks of one chain come: as transactions come, with each heartbeat, at a fixed fee, or not at all. */
+function createMining(node: LocalNode, { ownClock }: { ownClock: boolean }) {
+  // A chain with a clock of its own stands still between transactions.
+  const heartbeat = ownClock ? undefined : startHeartbeat(node, beat);
+
+  /** Whether blocks wait for {@link HarnessChain.release}. */
+  let isHeld = false;
+  /** What every block costs, in wei per gas; undefined while the chain decides. */
+  let fixedFee: bigint | undefined;
+
+  const feeCall = (wei: bigint): LocalCall => ["anvil_setNextBlockBaseFeePerGas", quantity(wei)];
+
+  /** Anvil can be given the fee of the next block only, and the one after it has another. */
+  async function mineBlocks(blocks: number): Promise<void> {
+    if (fixedFee === undefined) {
+      await (blocks === 1 ? node.request("evm_mine") : node.request("anvil_mine", quantity(blocks)));
+      return;
+    }
+    const fee = feeCall(fixedFee);
+    await node.batch(Array.from({ length: blocks }, (): LocalCall[] => [fee, ["evm_mine"]]).flat());
+    // For a block that another client mines.
+    await node.batch([fee]);
+  }
+
+  /** A chain whose automatic mining is switched off, by whomever, gets no blocks: its transactions are to be held. */
+  async function beat(): Promise<void> {
+    if (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true) await mineBlocks(1);
+  }
+
+  /** Mines what waits, and from then on by itself: as transactions come, or at a fixed fee with each heartbeat. */
+  async function goOnMining(): Promise<void> {
+    if (fixedFee === undefined || heartbeat === undefined) await node.request("evm_setAutomine", true);
+    await mineBlocks(1);
+    heartbeat?.resume();
+  }
+
+  return {
+    mineBlocks,
+    isHeld: () => isHeld,
+    /** Ends the heartbeat's part for a while. */
+    pause: async () => void (await heartbeat?.pause()),
+    resume: () => heartbeat?.resume(),
+    /** The chain has begun anew. */
+    forget() {
+      isHeld = false;
+      fixedFee = undefined;
+    },
+    isMining: async () =>
+      !isHeld && (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true),
+    async hold() {
+      isHeld = true;
+      await heartbeat?.pause();
+      await node.request("evm_setIntervalMining", 0);
+    },
+    async release() {
+      isHeld = false;
+      await goOnMining();
+    },
+    async fixBaseFee(wei: bigint) {
+      fixedFee = wei;
+      if (isHeld) return void (await node.batch([feeCall(wei)]));
+      if (heartbeat !== undefined) {
+        await heartbeat.pause();
+        await node.request("evm_setIntervalMining", 0);
+      }
+      await goOnMining();
+    },
+    async freeBaseFee(wei: bigint) {
+      fixedFee = undefined;
+      await node.batch([feeCall(wei)]);
+      if (!isHeld) await goOnMining();
+    },
+  };
+}
+
+/** Contracts, the accounts of the harness, and the token; whether the token has a blacklist. */
+async function placeEverything(
+  { network, facilitatorContract, asset, node }: LocalChainOptions,
+  realToken: boolean,
+): Promise<boolean> {
+  const contracts: readonly PlacedContract[] = [
+    {
+      name: "X402Facilitator",
+      address: facilitatorContract,
+      initCode: planLocalDeployment(network.tier).initCode,
+    },
+    ...(realToken ? [] : [mockToken(asset)]),
+    ...testAccountContracts(),
+  ];
+  await node.batch([
+    ...(await (node.fork === undefined
+      ? runConstructorsOnce(node, network.chainId, contracts)
+      : runConstructors(node, contracts))),
+    ...walletCode(),
+    ...(node.fork === undefined ? publicContractCode() : await missingContractCode(node)),
+    ...(realToken ? [] : approvalWrites(asset.address, mockAllowanceSlot)),
+    ...[treasury, operator, admin, recoverer, pauser].map(
+      ({ address }): LocalCall => ["anvil_setBalance", address, gasMoney],
+    ),
+    // So that the node takes unsigned transactions of the token's owner.
+    ["anvil_impersonateAccount", treasury.address],
+  ]);
+  const { hasBlacklist } = realToken
+    ? await prepareRealToken(node, network, asset)
+    : await prepareMockToken(node, asset);
+  return hasBlacklist;
+}
+
+async function prepareMockToken(node: LocalNode, asset: Asset): Promise<{ hasBlacklist: boolean }> {
+  const hashes = await sendAsTreasury(node, asset.address, testAccountTokenCalls(asset), 0);
+  // It mines nothing by itself yet.
+  await node.request("evm_mine");
+  requireSuccess(node, await readReceipts(node, hashes));
+  return { hasBlacklist: true };
+}
+
+/** Sends a call to the token as its owner. Resolves when it is mined. */
+async function sendFromTreasury(node: LocalNode, token: Address, data: Hex): Promise<void> {
+  const hashes = await sendAsTreasury(node, token, [data]);
+  requireSuccess(node, await minedReceipts(node, hashes));
+}
+
+/**
+ * Sends calls to the token as its owner; gives their hashes. Several at once need their first nonce: the node gives two
+ * transactions that come together the same one.
+ */
+function sendAsTreasury(
+  node: LocalNode,
+  token: Address,
+  calls: readonly Hex[],
+  firstNonce?: number,
+): Promise<readonly unknown[]> {
+  return node.batch(
+    calls.map((data, index) => {
+      const nonce = firstNonce === undefined ? {} : { nonce: `0x${(firstNonce + index).toString(16)}` };
+      return [
+        "eth_sendTransaction",
+        { from: treasury.address, to: token, data, gas: tokenCallGas, ...nonce },
+      ];
+    }),
+  );
+}
+
+function requireSuccess(node: LocalNode, receipts: readonly unknown[]): void {
+  for (const receipt of receipts) {
+    if (membersOf(receipt).status !== "0x1") {
+      throw new KitError(`A call to the token on ${node.name} failed`, { hints: [JSON.stringify(receipt)] });
+    }
+  }
+}
+
+const readReceipts = (node: LocalNode, hashes: readonly unknown[]) =>
+  node.batch(hashes.map((hash) => ["eth_getTransactionReceipt", hash]));
+
+/**
+ * The receipts of transactions that were just sent. The node mines them as they come, but now and then misses one, and
+ * none where mining is held: then a block is mined for them.
+ */
+async function minedReceipts(node: LocalNode, hashes: readonly unknown[]): Promise<readonly unknown[]> {
+  const until = performance.now() + minedWithinMs;
+  while ((await node.request("anvil_getAutomine")) === true && performance.now() < until) {
+    const receipts = await readReceipts(node, hashes);
+    if (!receipts.includes(null)) return receipts;
+    await setTimeout(1);
+  }
+  await node.request("evm_mine");
+  return readReceipts(node, hashes);
+}

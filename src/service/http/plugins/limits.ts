@@ -1,0 +1,252 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import fp from "fastify-plugin";
+import type { Metrics } from "../../../observe/metrics/metrics.ts";
+import { problemDetails } from "../../../protocol/problems.ts";
+import { createBoundedMap } from "../../../util/cache.ts";
+import { addressGroup } from "../connections/open-connections.ts";
+import { ProblemError } from "../problems/problem-error.ts";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** Requests that are counted apart from others, so that a flood of one kind leaves places for the other kinds. */
+    countedAs?: "documents" | "probes";
+  }
+}
+
+/** How much the process does at a time before it refuses requests. */
+export type PressureLimits = {
+  /** Settles that may wait for their outcome at a time; each takes some 20 KB. */
+  maxSettles: number;
+  /** Verifies that may be under way at a time. */
+  maxVerifies: number;
+  /** Other requests that may be under way at a time, until their answer is read; probes have as many places again. */
+  maxOthers: number;
+  /**
+   * The part of these places that one organization may take, of those that the others leave: with 7/8, it always leaves
+   * an eighth of them. 1 for all.
+   */
+  organizationShare: number;
+  /** Turns of the event loop may be late by this much, in milliseconds. */
+  maxLagMs: number;
+};
+
+type Kind = "verify" | "settle" | "documents" | "probes" | "others";
+
+/** Documents are large, and people read them: few at a time are enough. */
+const maxDocuments = 32;
+
+const retryAfterSeconds = 2;
+
+/**
+ * Refuses requests with 503 while the process is overloaded: before authentication when the event loop is late, and after
+ * it when too many of their kind are under way, so that callers without a key cannot take up the places of payments. Nor
+ * can one organization take all of them. Nothing was done for such a payment, so trying again is safe. Probes are answered
+ * however late the event loop is. Without limits, only documents are limited.
+ */
+export const limitPressure = fp<{ limits: PressureLimits | undefined; metrics: Metrics }>(
+  async (app, { limits, metrics }) => {
+    const underWay: Record<Kind, number> = { verify: 0, settle: 0, documents: 0, probes: 0, others: 0 };
+    metrics.observe({ underWay: () => ({ verify: underWay.verify, settle: underWay.settle }) });
+    const unlimited = Number.POSITIVE_INFINITY;
+    const most: Record<Kind, number> = {
+      verify: limits?.maxVerifies ?? unlimited,
+      settle: limits?.maxSettles ?? unlimited,
+      documents: maxDocuments,
+      probes: limits?.maxOthers ?? unlimited,
+      others: limits?.maxOthers ?? unlimited,
+    };
+    const share = limits?.organizationShare ?? 1;
+    const perOrganization = new Map<string, number>();
+    let lag: EventLoopLag | undefined;
+    if (limits !== undefined) {
+      lag = watchEventLoop();
+      app.addHook("onClose", async () => lag?.stop());
+    }
+
+    app.addHook("onRequest", (request, _reply, done) => {
+      const isLate = limits !== undefined && lag !== undefined && lag.ms > limits.maxLagMs;
+      if (isLate && kindOf(request) !== "probes") throw overloaded();
+      done();
+    });
+
+    app.addHook("preParsing", (request, _reply, payload, done) => {
+      if (request.exchange.end !== undefined) return done(null, payload);
+      const kind = kindOf(request);
+      if (underWay[kind] >= most[kind]) throw overloaded();
+      if (request.caller !== null) {
+        const organization = `${kind} ${request.caller.organization.id}`;
+        const own = perOrganization.get(organization) ?? 0;
+        if (own >= Math.ceil(share * (most[kind] - underWay[kind] + own))) throw overloaded();
+        perOrganization.set(organization, own + 1);
+        request.exchange.onEnd(() => {
+          const left = (perOrganization.get(organization) ?? 0) - 1;
+          if (left > 0) perOrganization.set(organization, left);
+          else perOrganization.delete(organization);
+        });
+      }
+      underWay[kind]++;
+      request.exchange.onEnd(() => {
+        underWay[kind]--;
+      });
+      done(null, payload);
+    });
+  },
+);
+
+function kindOf({ route }: FastifyRequest): Kind {
+  return route.config.operation ?? route.config.countedAs ?? "others";
+}
+
+function overloaded(): ProblemError {
+  return new ProblemError("overloaded", problemDetails.overloaded, { retryAfterSeconds });
+}
+
+/** How late the event loop is. */
+export type EventLoopLag = {
+  /** Milliseconds by which half of the turns of the last second, or of the last long one, were late. */
+  readonly ms: number;
+  stop(): void;
+};
+
+/** How often the loop's turns are measured, and the time they take when nothing holds them up. */
+const resolutionMs = 20;
+
+/**
+ * Measures the delay of the event loop by its median: one long garbage collection is no reason to refuse requests, many
+ * slow turns are.
+ */
+export function watchEventLoop(sampleMs = 1_000): EventLoopLag {
+  const delay = monitorEventLoopDelay({ resolution: resolutionMs });
+  delay.enable();
+  let ms = 0;
+  const timer = setInterval(() => {
+    if (delay.count > 0) ms = Math.max(0, delay.percentile(50) / 1e6 - resolutionMs);
+    delay.reset();
+  }, sampleMs).unref();
+
+  return {
+    get ms() {
+      return ms;
+    },
+    stop() {
+      clearInterval(timer);
+      delay.disable();
+    },
+  };
+}
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** For probes: they cost nothing, and must be answered during a flood too. */
+    unlimited?: boolean;
+  }
+}
+
+/** How many requests are taken. */
+export type RateLimits = {
+  /** From one API key. */
+  key: Rate;
+  /** From one address (a /64 of IPv6), not counting those with a good key. */
+  address: Rate;
+};
+
+/**
+ * Refuses requests that come too fast, with 429. Before its key is checked, a request counts for its address; a good key
+ * takes that back and counts instead. So a flood without keys costs neither a hash nor a database query, and customers
+ * behind one address do not use up each other's share.
+ */
+export const limitRates = fp<RateLimits>(async (app, limits) => {
+  const addresses = createTokenBuckets(limits.address);
+  const keys = createTokenBuckets(limits.key);
+
+  app.addHook("onRequest", (request, reply, done) => {
+    if (request.route.config.unlimited === true) return done();
+    const taken = addresses.take(addressGroup(request.ip));
+    writeRateHeaders(reply, limits.address, taken);
+    if (!taken.allowed) throw tooMany("This address sends too many requests without a good API key", taken);
+    done();
+  });
+
+  // The first hook after authentication.
+  app.addHook("preParsing", (request, reply, payload, done) => {
+    if (request.caller === null) return done(null, payload);
+    addresses.giveBack(addressGroup(request.ip));
+    const taken = keys.take(request.caller.keyId);
+    writeRateHeaders(reply, limits.key, taken);
+    if (!taken.allowed) throw tooMany("This API key sends too many requests", taken);
+    done(null, payload);
+  });
+});
+
+function tooMany(what: string, { retryAfterSeconds }: Taken): ProblemError {
+  return new ProblemError("tooManyRequests", `${what}; try again in ${retryAfterSeconds} s`, {
+    retryAfterSeconds,
+  });
+}
+
+/** The header fields of draft-ietf-httpapi-ratelimit-headers-06, which clients know best. */
+function writeRateHeaders(reply: FastifyReply, { burst }: Rate, { remaining, fullInSeconds }: Taken): void {
+  reply.header("ratelimit-limit", burst);
+  reply.header("ratelimit-remaining", remaining);
+  reply.header("ratelimit-reset", fullInSeconds);
+}
+
+/** How much is let through: `burst` at once, and `perSecond` in the long run. */
+export type Rate = { burst: number; perSecond: number };
+
+/** Whether a bucket let one through, and its level. */
+export type Taken = {
+  allowed: boolean;
+  /** How many more would be let through now. */
+  remaining: number;
+  /** Until the bucket is full again, rounded up. */
+  fullInSeconds: number;
+  /** Until one more is let through, rounded up; 0 when it is now. */
+  retryAfterSeconds: number;
+};
+
+/** One token bucket per name. */
+export type TokenBuckets = {
+  take(name: string): Taken;
+  /** Undoes one `take`. */
+  giveBack(name: string): void;
+};
+
+/**
+ * Token buckets in bounded memory: of each it keeps one time, that at which it will be full again (GCRA). Names come
+ * from outside, so at most `maxNames` are remembered; those that were idle for the longest go first, which fills their
+ * buckets.
+ */
+export function createTokenBuckets(
+  { burst, perSecond }: Rate,
+  { maxNames = 20_000, now = () => performance.now() }: { maxNames?: number; now?: () => number } = {},
+): TokenBuckets {
+  const tokenMs = 1_000 / perSecond;
+  const capacityMs = burst * tokenMs;
+  /** Rounding must not refuse the last token of a full bucket. */
+  const slackMs = tokenMs / 1_000;
+  const fullAt = createBoundedMap<string, number>(maxNames);
+
+  return {
+    take(name) {
+      const time = now();
+      const spentMs = Math.max(0, (fullAt.get(name) ?? 0) - time);
+      const freeMs = capacityMs + slackMs - spentMs;
+      const allowed = freeMs >= tokenMs;
+      const left = allowed ? freeMs - tokenMs : freeMs;
+      fullAt.renew(name, time + spentMs + (allowed ? tokenMs : 0));
+      return {
+        allowed,
+        remaining: Math.floor(left / tokenMs),
+        fullInSeconds: Math.ceil((capacityMs - left) / 1_000),
+        retryAfterSeconds: allowed ? 0 : Math.ceil((tokenMs - freeMs) / 1_000),
+      };
+    },
+
+    giveBack(name) {
+      const known = fullAt.get(name);
+      if (known !== undefined) fullAt.set(name, known - tokenMs);
+    },
+  };
+}

@@ -1,0 +1,208 @@
+import { createHash } from "node:crypto";
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
+import { channels, type RequestResult } from "../../../observe/channels/channels.ts";
+import type { Metrics } from "../../../observe/metrics/metrics.ts";
+import type { SettleAnswer, VerifyAnswer, Written } from "../../../protocol/answers.ts";
+import type { Invalid } from "../../../protocol/catalogue.ts";
+import type { Hex } from "../../../protocol/hex.ts";
+import type { NetworkRegistry } from "../../../protocol/networks.ts";
+import { readShopsResource, withShopsResource } from "../../../protocol/payment-identifier.ts";
+import {
+  idempotencyKeyFormat,
+  type Operation,
+  problemDetails,
+  problemMediaType,
+} from "../../../protocol/problems.ts";
+import type { Envelope, ParsedRequest, RequestParser } from "../../../protocol/requests.ts";
+import { settlementPath } from "../../../protocol/routes.ts";
+import {
+  pendingProblem,
+  pendingRetryAfterSeconds,
+  refusedSettleAnswer,
+  settledAnswer,
+  verifyAnswer,
+} from "../../../protocol/write-answers.ts";
+import { jsonText } from "../../../util/json.ts";
+import type { Facilitator } from "../../facilitator/facilitator.ts";
+import type { IdempotencyKey } from "../../facilitator/idempotent.ts";
+import { followDelivery, holdLastByte } from "../connections/exchange.ts";
+import { urlsOf } from "../connections/listen.ts";
+import { callerOf } from "../plugins/request-context.ts";
+import { traceHeadersOf } from "../plugins/request-log.ts";
+import { ProblemError } from "../problems/problem-error.ts";
+
+export type VerifyRouteOptions = {
+  facilitator: Facilitator;
+  parse: RequestParser;
+  knownNetworks: NetworkRegistry;
+  /** Unix milliseconds. */
+  now: () => number;
+  /** Whether callers without an API key may verify. */
+  anonymousVerify: boolean;
+};
+
+/** `POST /verify`. */
+export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, options) => {
+  const { facilitator, parse, knownNetworks, now, anonymousVerify } = options;
+  const apiKey = anonymousVerify ? "optional" : "required";
+
+  const config = { operation: "verify", apiKey } as const;
+  for (const url of urlsOf("verify")) app.post(url, { config }, answer);
+
+  async function answer(request: FastifyRequest): Promise<Written<VerifyAnswer>> {
+    const { caller } = request;
+    const parsed = readPaymentRequest(request, "verify", { parse, knownNetworks });
+    const refusal = parsed.ok
+      ? await facilitator.verify(parsed.request, caller, { repeats: asksForRepeats(request) })
+      : parsed.invalid;
+    request.result = refusal === undefined ? { outcome: "valid" } : invalidResult(refusal);
+    const network = parsed.ok ? parsed.request.knownNetwork.name : undefined;
+    const hasRecipient = network !== undefined && caller?.organization.recipients[network] !== undefined;
+    return verifyAnswer(parsed.ok ? parsed.request : parsed.envelope, refusal, {
+      organizationId: caller?.organization.id ?? "anonymous",
+      authMethod: hasRecipient ? "organization_specific" : "default",
+      timestamp: new Date(now()).toISOString(),
+    });
+  }
+};
+
+/** `POST /settle`. */
+export const settleRoute: FastifyPluginAsync<{
+  facilitator: Facilitator;
+  parse: RequestParser;
+  knownNetworks: NetworkRegistry;
+  metrics: Metrics;
+}> = async (app, { facilitator, parse, knownNetworks, metrics }) => {
+  const config = { operation: "settle", apiKey: "required" } as const;
+  for (const url of urlsOf("settle")) app.post(url, { config }, answer);
+
+  async function answer(
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<Written<SettleAnswer> | FastifyReply> {
+    const parsed = readPaymentRequest(request, "settle", { parse, knownNetworks });
+    const repetition = readRepetition(request);
+    if (!parsed.ok) {
+      request.result = invalidResult(parsed.invalid);
+      return refusedSettleAnswer(parsed.envelope, parsed.invalid);
+    }
+    const payment = parsed.request;
+    reply.header("location", settlementPath(payment.settlementId));
+    const result = await facilitator.settle(payment, callerOf(request), callerLeft(request), repetition);
+    switch (result.kind) {
+      case "invalid":
+        request.result = invalidResult(result.invalid);
+        return refusedSettleAnswer(payment, result.invalid);
+      case "success":
+        request.result = {
+          outcome: "settled",
+          ...(result.transaction !== "" && { transaction: result.transaction }),
+        };
+        followDelivery(reply, result.delivery, {
+          log: request.log,
+          count(fate) {
+            metrics.delivery(fate);
+            const { serviceId, id: requestId } = request;
+            channels.delivery.publish(() => ({
+              ...{ kind: "delivery", at: Date.now(), serviceId, requestId, fate },
+              settlementId: payment.settlementId,
+            }));
+          },
+        });
+        holdLastByte(reply, result.delivery);
+        return settledAnswer(payment, result.transaction, result.amount);
+      case "pending":
+        request.result = { outcome: "pending", transaction: result.transaction };
+        return answerPending(payment, result.transaction, request, reply);
+    }
+  }
+};
+
+/** Aborts when the answer can no longer be written. */
+function callerLeft({ exchange }: FastifyRequest): AbortSignal {
+  const controller = new AbortController();
+  exchange.onEnd((end) => {
+    if (end === "cut") controller.abort();
+  });
+  return controller.signal;
+}
+
+/** Not decided in time: the caller may ask again. */
+function answerPending(
+  envelope: Envelope,
+  transaction: Hex,
+  { id }: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  return reply
+    .code(503)
+    .header("retry-after", pendingRetryAfterSeconds)
+    .header("x-settlement-state", "pending")
+    .type(problemMediaType)
+    .send(pendingProblem(envelope, transaction, id));
+}
+
+/** Reads the payment of a request's body, and keeps what could be read for problems and the log. */
+export function readPaymentRequest(
+  request: FastifyRequest,
+  operation: Operation,
+  { parse, knownNetworks }: { parse: RequestParser; knownNetworks: NetworkRegistry },
+): ParsedRequest {
+  if (request.body === undefined) throw new ProblemError("malformed", problemDetails.empty);
+  const parsed = parse(request.body, knownNetworks);
+  const envelope = parsed.ok ? parsed.request : parsed.envelope;
+  request.envelope = envelope;
+  request.networkName = knownNetworks.find(envelope.network, envelope.x402Version)?.name;
+  if (!parsed.ok) return parsed;
+  parsed.request = withShopsResource(parsed.request, request.headers["idempotency-key"]);
+  const payment = parsed.request;
+  request.payment = payment;
+  const { serviceId, id: requestId } = request;
+  channels.request.publish(() => ({
+    kind: "request",
+    at: Date.now(),
+    serviceId,
+    requestId,
+    headers: traceHeadersOf(request),
+    operation,
+    settlementId: payment.settlementId,
+    payment,
+    body: request.receivedBytes?.text,
+  }));
+  if (parsed.identifierProblem !== undefined) throw new ProblemError("malformed", parsed.identifierProblem);
+  return parsed;
+}
+
+/** How a request ended whose payment is invalid. */
+export function invalidResult({ reason, message, situation, chainTime }: Invalid): RequestResult {
+  return { outcome: "invalid", reason, message, situation, ...(chainTime !== undefined && { chainTime }) };
+}
+
+/**
+ * Reads the `Idempotency-Key` header; undefined when there is none. Keys are stored, so they are bounded in length, and
+ * refused where two readers could read them as different keys.
+ */
+function readIdempotencyKey({ headers, body }: FastifyRequest): IdempotencyKey | undefined {
+  const key = headers["idempotency-key"];
+  if (key === undefined) return undefined;
+  if (typeof key === "string" && idempotencyKeyFormat.test(key)) return { key, bodyHash: hashBody(body) };
+  throw new ProblemError("malformed", problemDetails.idempotencyKey);
+}
+
+/** What the header asks for: the answers of a key of the shop's own, or those of the identifiers that payments carry. */
+export function readRepetition(
+  request: FastifyRequest,
+): { idempotency: IdempotencyKey | undefined } | { repeats: boolean } {
+  const shops = readShopsResource(request.headers["idempotency-key"]);
+  if (shops === undefined) return { idempotency: readIdempotencyKey(request) };
+  return { repeats: shops.resource !== undefined };
+}
+
+/** Whether successes are repeated to the identifiers that payments carry; verify takes no key of the shop's own. */
+export function asksForRepeats({ headers }: FastifyRequest): boolean {
+  return readShopsResource(headers["idempotency-key"])?.resource !== undefined;
+}
+
+function hashBody(body: unknown): string {
+  return createHash("sha256").update(jsonText(body)).digest("hex");
+}

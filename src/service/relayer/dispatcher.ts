@@ -1,0 +1,225 @@
+import { setImmediate } from "node:timers/promises";
+import { estimateFees } from "../../chain/fees.ts";
+import type { SignedTransaction } from "../../chain/signing/signer.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { SettleCall } from "../../methods/on-chain/settling.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import { UndeterminedError } from "../../util/errors.ts";
+import { sleep } from "../../util/waiting.ts";
+import type { RecovererOptions } from "./recoverer.ts";
+import { callOf } from "./slot.ts";
+import { newestOf, type Queued, type Submission, type SubmissionQueue } from "./submission-queue.ts";
+import type { Watcher } from "./watcher.ts";
+
+/** Signs, stores and sends what is queued, one transaction after the other. */
+export type Dispatcher = {
+  /** Goes on while there is something to send, and room for it. */
+  pump(): void;
+  /** Moves settlements away from a txNonce that decided nothing about them, each to one of its own. */
+  sendAgain(moved: readonly Moved[]): void;
+  /** Waits for what is being signed and sent. */
+  stop(): Promise<void>;
+};
+
+/** One settlement that is to move away from a txNonce that decided nothing about it; `mined` took the txNonce. */
+type Moved = { txNonce: number; id: Hex; mined: Hex | null };
+
+export type DispatcherOptions = Pick<
+  RecovererOptions,
+  "chain" | "signer" | "ledger" | "ways" | "now" | "log"
+> & {
+  queue: SubmissionQueue;
+  watcher: Pick<Watcher, "unmined" | "isFull" | "send" | "adopt">;
+  /** Unmined transactions at a time. */
+  maxInFlight: number;
+};
+
+/** Between two looks whether other instances have left room. */
+const sharedRoomPollMs = 100;
+
+/** The pause after something could not be signed or stored, milliseconds. */
+const retryPauseMs = 500;
+
+/**
+ * Sign, persist, broadcast, so that transactions reach the node in the order of their txNonces; the next is signed and
+ * stored while the one before is on its way to the node.
+ */
+export function createDispatcher(options: DispatcherOptions): Dispatcher {
+  const { chain, signer, ledger, queue, watcher, now, log, maxInFlight } = options;
+  const { network } = chain;
+  const operator = { chainId: network.chainId, address: signer.address, maxUnmined: maxInFlight };
+  const sign = createSettleSigning(options);
+  const moving: Moved[] = [];
+  let broadcast: Promise<void> = Promise.resolve();
+  let pumping = false;
+  let pumped: Promise<void> = Promise.resolve();
+  let stopped = false;
+
+  function pump(): void {
+    if (!pumping) pumped = sendWhileRoom();
+  }
+
+  async function sendWhileRoom(): Promise<void> {
+    // Set and cleared without an await beside the loop's condition: else a submission could fall between
+    // the last look at the queue and the end of this run, and wait for ever.
+    pumping = true;
+    try {
+      const hasRoom = () => watcher.unmined() < maxInFlight && !watcher.isFull();
+      while (!stopped && queue.length() + moving.length > 0 && hasRoom()) {
+        // One turn of the event loop: payments whose checks came back in one answer of the node leave together.
+        await setImmediate();
+        const moved = moving.shift();
+        if (moved !== undefined) await move(moved);
+        else {
+          await queue.waitForMore();
+          const batch = await queue.takeBatch();
+          if (batch === "no_money") {
+            // What is in flight leaves some when it is mined.
+            pumpLater();
+            break;
+          }
+          if (!(await send(batch))) break;
+        }
+      }
+    } finally {
+      pumping = false;
+    }
+  }
+
+  /** Other instances fill the room of a shared operator too, and do not say when they have made some. */
+  function pumpLater(): void {
+    setTimeout(pump, sharedRoomPollMs).unref();
+  }
+
+  /** False when there was no room: the batch is back at the head of the queue. */
+  async function send(batch: readonly Queued[]): Promise<boolean> {
+    const timely = withoutLate(batch, now());
+    if (timely.length === 0) return true;
+    try {
+      const { outcomes, attempt } = await ledger.claims.claim(
+        operator,
+        timely.map((item) => item.claim),
+        (txNonce, claimable) => sign(txNonce, callsOf(timely, claimable), newestOf(timely)),
+      );
+      if (outcomes.includes("no_room")) {
+        queue.putBack(timely);
+        pumpLater();
+        return false;
+      }
+      const settlements = timely
+        .filter((_, index) => outcomes[index] === "claimed")
+        .map((item) => item.claim);
+      for (const [index, item] of timely.entries()) {
+        const outcome = outcomes[index];
+        if (outcome !== undefined && outcome !== "no_room") item.resolve(outcome);
+      }
+      if (attempt !== null) {
+        const { hash, txNonce } = attempt;
+        const about = { network: network.name, hash, txNonce, settlements: settlements.map(({ id }) => id) };
+        log.debug(about, "sending settlements");
+        // Broadcast in order.
+        await broadcast;
+        broadcast = watcher.send({ attempt, settlements });
+      }
+    } catch (error) {
+      log.error({ network: network.name, err: error }, "a transaction could not be signed and stored");
+      await settleDoubts(timely, error, { ledger, watcher });
+    }
+    return true;
+  }
+
+  /** Moves one settlement to a txNonce of its own; the last to leave closes the old one. */
+  async function move(moved: Moved): Promise<void> {
+    const { id, ...left } = moved;
+    try {
+      const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
+      const from = { chainId: network.chainId, operator: signer.address, ...left };
+      const batch = await ledger.claims.redrive(from, [id], (txNonce, settlements) => {
+        const calls = settlements.map((claim) => callOf(claim, network.facilitatorContract));
+        return sign(txNonce, calls, { head, tip });
+      });
+      await broadcast;
+      if (batch !== null) await watcher.send(batch);
+    } catch (error) {
+      const about = { network: network.name, settlement: id, err: error };
+      log.error(about, "a settlement could not be sent again; retrying");
+      moving.push(moved);
+      await sleep(retryPauseMs);
+    }
+  }
+
+  return {
+    pump,
+    sendAgain(moved) {
+      moving.push(...moved);
+      pump();
+    },
+    async stop() {
+      stopped = true;
+      queue.wake();
+      await pumped;
+      await broadcast;
+    },
+  };
+}
+
+type SignSettle = (
+  txNonce: number,
+  calls: readonly SettleCall[],
+  checkedAt: Pick<Submission, "head" | "tip">,
+) => Promise<SignedTransaction>;
+
+function createSettleSigning({
+  chain: { network },
+  signer,
+  ways,
+}: Pick<DispatcherOptions, "chain" | "signer" | "ways">): SignSettle {
+  return async (txNonce, calls, { head, tip }) => {
+    const [first] = calls;
+    if (first === undefined) throw new RangeError("a settle transaction needs at least one payment");
+    return signer.signTransaction({
+      chainId: network.chainId,
+      nonce: txNonce,
+      ...ways.settlingOf(first.payment.method).transaction(calls, network),
+      ...estimateFees(head, network, tip),
+    });
+  };
+}
+
+/** The calls of those that may be claimed, in their order. */
+function callsOf(batch: readonly Queued[], claimable: readonly { id: Hex }[]): SettleCall[] {
+  const itemOf = new Map(batch.map((item) => [item.claim.id, item]));
+  return claimable.flatMap(({ id }) => itemOf.get(id)?.call ?? []);
+}
+
+/** Those that can still be signed in time; the others are told. */
+function withoutLate(batch: readonly Queued[], time: number): Queued[] {
+  return batch.filter((item) => {
+    const late = time > item.sendBefore ? "expired" : time > item.deadline ? "withdrawn" : undefined;
+    if (late !== undefined) item.resolve(late);
+    return late === undefined;
+  });
+}
+
+/** A commit whose answer was lost may have happened. What it has stored is sent, and its payments are claimed. */
+async function settleDoubts(
+  doubtful: readonly Queued[],
+  cause: unknown,
+  { ledger, watcher }: { ledger: Pick<Ledger, "claims">; watcher: Pick<Watcher, "adopt"> },
+): Promise<void> {
+  const unrecorded = new UndeterminedError("The payment could not be recorded; nothing was sent", { cause });
+  try {
+    // Only the database itself may leave it open whether something was kept.
+    if (cause instanceof UndeterminedError) await watcher.adopt();
+    for (const item of doubtful) {
+      const { id, organizationId, digest } = item.claim;
+      const found = cause instanceof UndeterminedError ? await ledger.claims.find(id) : null;
+      const isClaimed = found?.organizationId === organizationId && found.digest === digest;
+      if (isClaimed) item.resolve("claimed");
+      else item.reject(unrecorded);
+    }
+  } catch {
+    const unknown = "Whether the payment was recorded is not known; ask again with the same payment";
+    for (const item of doubtful) item.reject(new UndeterminedError(unknown, { cause }));
+  }
+}

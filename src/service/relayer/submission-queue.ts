@@ -1,0 +1,197 @@
+import type { Chain } from "../../chain/chain.ts";
+import { estimateFees } from "../../chain/fees.ts";
+import type { Head } from "../../chain/rpc/calls.ts";
+import type { ClaimOutcome, ClaimRequest } from "../../ledger/ledger.ts";
+import type { SettleCall } from "../../methods/on-chain/settling.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { OperatorError } from "../../util/errors.ts";
+import type { Flight } from "./sender.ts";
+
+/** A checked payment that asks to be claimed and sent. */
+export type Submission = {
+  claim: ClaimRequest;
+  call: SettleCall;
+  /** The block that the payment was checked against; its base fee prices the transaction, with this tip in wei. */
+  head: Head;
+  tip: bigint;
+  /** The operator's gas money then, in wei. */
+  gasMoney: bigint;
+  /** Unix milliseconds: signed later than this, it could be mined too late. */
+  sendBefore: number;
+  /** Unix milliseconds: still unsigned then, it is withdrawn. */
+  deadline: number;
+  /** Aborts when no request waits for it any more: unsigned, it is withdrawn. */
+  signal: AbortSignal;
+};
+
+/**
+ * What became of a submission, once it is durable: the ledger's word, or
+ * - `expired`: its authorization would have run out before it could be mined;
+ * - `withdrawn`: its turn did not come before its deadline, or its caller left.
+ * Nothing was signed for anything but `claimed`.
+ */
+export type SubmissionOutcome = Exclude<ClaimOutcome, "no_room"> | "expired" | "withdrawn";
+
+/** A submission that waits for its turn. */
+export type Queued = Submission & {
+  /** Those with the same one may share a transaction. */
+  batchKey: string;
+  /** Unix milliseconds. */
+  queuedAt: number;
+  /** What all transactions might cost that were known by then, in wei: see `Flight.spent`. */
+  spentBefore: bigint;
+  resolve(outcome: SubmissionOutcome): void;
+  reject(error: unknown): void;
+};
+
+/** The submissions of one operator on one network that nothing was signed for yet. */
+export type SubmissionQueue = {
+  length(): number;
+  /** Adds one at the end. It is withdrawn at its deadline, or when its caller leaves. */
+  add(submission: Submission): Promise<SubmissionOutcome>;
+  /** Puts some back at the head, for which there was no room. */
+  putBack(batch: readonly Queued[]): void;
+  /** Waits for more payments to share a transaction with those that are queued, for a hundredth of a block time at most. */
+  waitForMore(): Promise<void>;
+  /** Ends that waiting. */
+  wake(): void;
+  /**
+   * Takes the longest-waiting submissions that may share a transaction, as many as one transaction holds and the gas
+   * money pays for together with what is in flight.
+   */
+  takeBatch(): Promise<Queued[] | "no_money">;
+  /** Empties the queue. */
+  rejectAll(error: Error): void;
+};
+
+export type SubmissionQueueOptions = {
+  chain: Chain;
+  operator: Address;
+  ways: Pick<WaysToPay, "settlingOf">;
+  /** What is under way. */
+  flight(): Pick<Flight, "unmined" | "cost" | "spent">;
+  now: () => number;
+  /** Payments in one transaction. */
+  maxBatch: number;
+};
+
+/** For how much of a block time a payment waits for others to share its transaction, while one is under way. */
+const fillShare = 0.01;
+
+export function createSubmissionQueue(options: SubmissionQueueOptions): SubmissionQueue {
+  const { chain, operator, ways, flight, now, maxBatch } = options;
+  const { network } = chain;
+  const queue: Queued[] = [];
+  const fillMs = network.blockTimeMs * fillShare;
+  let wake: () => void = () => {};
+
+  /** How many of some submissions the gas money pays for. */
+  async function countPayable(waiting: readonly Queued[], newest: Queued, inFlight: bigint): Promise<number> {
+    const { maxTransactionCost } = network;
+    const { maxFeePerGas } = estimateFees(newest.head, network, newest.tip);
+    const count = (gasMoney: bigint) => {
+      const left = gasMoney - inFlight;
+      const isBound = maxTransactionCost !== undefined && maxTransactionCost < left;
+      return ways.settlingOf(newest.claim.method).count(
+        waiting.map(({ call }) => call),
+        network,
+        { maxPayments: maxBatch, maxFeePerGas, maxCost: isBound ? maxTransactionCost : left },
+      );
+    };
+    // What was sent since it was read may have been paid from it, and other instances pay from it too. Where that may
+    // matter it is read again.
+    const spentSince = flight().spent() - newest.spentBefore;
+    const isAmple = count((newest.gasMoney - spentSince) / 2n) === waiting.length;
+    return isAmple ? waiting.length : count(await gasMoneyNow(newest.gasMoney));
+  }
+
+  /** The operator may have been sent some since. */
+  async function gasMoneyNow(known: bigint): Promise<bigint> {
+    try {
+      return await chain.nativeBalance(operator);
+    } catch {
+      return known;
+    }
+  }
+
+  return {
+    length: () => queue.length,
+
+    add(submission) {
+      const { promise, resolve, reject } = Promise.withResolvers<SubmissionOutcome>();
+      const { method } = submission.claim;
+      const item: Queued = {
+        ...submission,
+        batchKey: `${method} ${ways.settlingOf(method).batchKey(submission.call, network)}`,
+        queuedAt: now(),
+        spentBefore: flight().spent(),
+        resolve,
+        reject,
+      };
+      queue.push(item);
+      if (queue.length >= maxBatch) wake();
+      const withdraw = () => {
+        const index = queue.indexOf(item);
+        if (index === -1) return;
+        queue.splice(index, 1);
+        resolve("withdrawn");
+      };
+      const timer = setTimeout(withdraw, Math.max(0, submission.deadline - now()));
+      submission.signal.addEventListener("abort", withdraw);
+      return promise.finally(() => {
+        clearTimeout(timer);
+        submission.signal.removeEventListener("abort", withdraw);
+      });
+    },
+
+    putBack: (batch) => void queue.unshift(...batch),
+
+    async waitForMore() {
+      const [first] = queue;
+      if (first === undefined || queue.length >= maxBatch || flight().unmined() === 0) return;
+      const leftMs = first.queuedAt + fillMs - now();
+      if (leftMs <= 0) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, leftMs);
+      wake = resolve;
+      await promise;
+      clearTimeout(timer);
+    },
+
+    wake: () => wake(),
+
+    async takeBatch() {
+      const [first] = queue;
+      if (first === undefined) return [];
+      const waiting = queue.filter(({ batchKey }) => batchKey === first.batchKey).slice(0, maxBatch);
+      // Taken before the balance is read: what is mined in between is subtracted twice, and not left out.
+      const inFlight = flight().cost();
+      const fitting = await countPayable(waiting, newestOf(waiting), inFlight);
+      if (fitting === 0 && inFlight > 0n) return "no_money";
+      // Some may have been withdrawn meanwhile.
+      const batch = waiting.filter((item) => queue.includes(item)).slice(0, Math.max(1, fitting));
+      for (const item of batch) queue.splice(queue.indexOf(item), 1);
+      if (fitting > 0) return batch;
+      for (const item of batch) item.reject(withoutGasMoney(operator, network.name));
+      return [];
+    },
+
+    rejectAll(error) {
+      for (const item of queue.splice(0)) item.reject(error);
+    },
+  };
+}
+
+/** The one that was checked against the newest block. */
+export function newestOf(batch: readonly Queued[]): Queued {
+  return batch.reduce((a, b) => (b.head.number > a.head.number ? b : a));
+}
+
+function withoutGasMoney(operator: Address, network: string): OperatorError {
+  return new OperatorError("no gas money", {
+    hints: [
+      `The operator ${operator} on ${network} cannot pay for one transaction: send it native coins, or allow more per transaction`,
+    ],
+  });
+}
