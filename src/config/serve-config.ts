@@ -81,6 +81,8 @@ export type NetworkConfig = Network & {
   maxValiditySeconds?: bigint;
   /** Whether payments of 0 are settled; refused by default. */
   allowZeroValue?: boolean;
+  /** The factories whose wallets are deployed with their first payment (ERC-6492); none by default. */
+  walletFactories?: readonly Address[] | undefined;
   /** Which approvals of Permit2 are submitted for payers; none by default. */
   gasSponsoring?: readonly GasSponsoring[] | undefined;
 };

@@ -24,6 +24,7 @@ export function readServedNetworks(
   const allowZeroValue = reader.read("ALLOW_ZERO_VALUE");
   const payTo = reader.read("PAY_TO");
   const gasSponsoring = reader.read("GAS_SPONSORING");
+  const walletFactories = reader.read("WALLET_FACTORIES");
 
   const served = reader.networks.all.filter(({ name }) => reader.isSet(rpcVariableOf(name)));
   if (served.length === 0) {
@@ -67,6 +68,7 @@ export function readServedNetworks(
         maxValiditySeconds,
         allowZeroValue,
         gasSponsoring,
+        walletFactories,
       },
     ];
   });

@@ -249,6 +249,14 @@ export const variables = {
     example: "eip2612GasSponsoring",
     usedBy: ["serve"],
   },
+  WALLET_FACTORIES: {
+    summary:
+      "contracts that may deploy a payer's smart wallet together with its first payment (ERC-6492), on every network, separated by commas. Payers choose what is called of them, for up to 1,000,000 gas of the operator; it is done by an account without any rights",
+    read: readList("address", readAddress, (address) => address.toLowerCase()),
+    unset: "none: wallets that are not deployed cannot pay",
+    example: "0x5FbDB2315678afecb367f032d93F642f64180aa3",
+    usedBy: ["serve"],
+  },
   ALLOW_ZERO_VALUE: {
     summary: "`true` settles payments of 0 too, which cost gas and pay nothing",
     read: readSwitch,

@@ -69,8 +69,8 @@ export const reasonTexts: Readonly<
     fix: "Sign the authorization as it is sent, with the payer's key and the token's own domain.",
   },
   invalid_exact_evm_payload_undeployed_smart_wallet: {
-    meaning: "The payer is a smart wallet without code yet.",
-    fix: "Deploy the wallet, then sign again.",
+    meaning: "The payer is a smart wallet without code yet, and the facilitator does not deploy it.",
+    fix: "Deploy the wallet, then sign again; or have the operator call its factory (WALLET_FACTORIES).",
   },
   insufficient_funds: {
     meaning: "The payer's balance does not hold the amount, or other settlements under way use it up.",

@@ -25,6 +25,8 @@ export type ServedNetwork = {
   maxValiditySeconds?: bigint;
   /** Whether payments of 0 are settled; they are refused by default. */
   allowZeroValue?: boolean;
+  /** The factories whose wallets are deployed with their first payment (ERC-6492); none by default. */
+  walletFactories?: readonly Address[] | undefined;
   /** Which approvals of Permit2 are submitted for payers, who have no gas of their own; none by default. */
   gasSponsoring?: readonly GasSponsoring[] | undefined;
 };

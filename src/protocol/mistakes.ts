@@ -232,7 +232,7 @@ export const mistakes = {
     rank: 3,
     title: "The payer is a smart wallet that is not deployed",
     why: "The signature has the ending of ERC-6492: the wallet has no code yet, so the token cannot ask it.",
-    fix: "Deploy the wallet, for example by its first transaction, and sign again.",
+    fix: "Deploy the wallet, for example by its first transaction, and sign again; or have the operator call the wallet's factory (WALLET_FACTORIES), which deploys it with the payment.",
   },
   "outer-version-differs": {
     rank: 5,

@@ -113,6 +113,14 @@ type Shown = bigint | string;
 /** Some seconds, where they are not known beforehand. */
 const shownSeconds = "<seconds>";
 
+/** `why` says of a wallet that is to be deployed with its payment why it is not. */
+function notDeployed(payer: Address, network: string, why = ""): Invalid {
+  return invalid(
+    "wallet_not_deployed",
+    `The smart wallet ${payer} is not deployed on ${network}${why}; deploy it before paying`,
+  );
+}
+
 /**
  * Why a well-formed payment is refused, each with its reason and its sentence. The service and the fixtures say these
  * same sentences.
@@ -286,11 +294,11 @@ export const refusals = {
       "Pay from a plain account",
     ),
 
-  walletNotDeployed: (payer: Address, network: string) =>
-    invalid(
-      "wallet_not_deployed",
-      `The smart wallet ${payer} is not deployed on ${network}; deploy it before paying`,
-    ),
+  walletNotDeployed: (payer: Address, network: string) => notDeployed(payer, network),
+  factoryNotAllowed: (payer: Address, network: string, factory: Address) =>
+    notDeployed(payer, network, `, and the facilitator calls no factory ${factory.toLowerCase()}`),
+  factoryFails: (payer: Address, network: string, factory: Address) =>
+    notDeployed(payer, network, `, and the call of its factory ${factory.toLowerCase()} does not deploy it`),
 
   balanceTooSmall: (balance: Shown, value: bigint, asset: Asset | undefined) =>
     invalid(

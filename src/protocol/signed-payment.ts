@@ -1,5 +1,15 @@
 import type { InvalidReason } from "./catalogue.ts";
-import { type Address, addressWord, byteWords, type Hex, keccak256, sameAddress, uintWord } from "./hex.ts";
+import {
+  type Address,
+  addressWord,
+  byteWords,
+  type Hex,
+  isAddress,
+  keccak256,
+  sameAddress,
+  uintWord,
+  wordAt,
+} from "./hex.ts";
 import type { Asset } from "./networks.ts";
 
 /**
@@ -144,4 +154,43 @@ export function wrapErc6492(factory: Address, factoryCalldata: Hex, signature: H
   const head = 3 * 32;
   const offsets = [uintWord(BigInt(head)), uintWord(BigInt(head + calldata.length / 2))];
   return `0x${addressWord(factory)}${offsets.join("")}${calldata}${byteWords(signature)}${erc6492Suffix}`;
+}
+
+/** What {@link wrapErc6492} has put together. */
+export type WalletDeployment = { factory: Address; factoryCalldata: Hex; signature: Hex };
+
+/** Takes such a signature apart; undefined where it is none, or not in the one form that encoders give. */
+export function unwrapErc6492(signature: Hex): WalletDeployment | undefined {
+  if (!isErc6492(signature)) return undefined;
+  const words: Hex = `0x${signature.slice(2, -erc6492Suffix.length)}`;
+  const [account = "", , signatureAt = ""] = [0, 1, 2].map((index) => wordAt(words, index));
+  const factory = `0x${account.slice(24)}`;
+  const factoryCalldata = bytesAt(words, 3);
+  // In words; what is out of all bounds has no bytes there.
+  const inner = bytesAt(words, Number(BigInt(`0x${signatureAt || "0"}`) / 32n));
+  if (!isAddress(factory) || factoryCalldata === undefined || inner === undefined) return undefined;
+  const isCanonical = wrapErc6492(factory, factoryCalldata, inner).toLowerCase() === signature.toLowerCase();
+  return isCanonical ? { factory, factoryCalldata, signature: inner } : undefined;
+}
+
+/** The bytes that begin with their length at a word. */
+function bytesAt(words: Hex, index: number): Hex | undefined {
+  const length = Number(BigInt(`0x${wordAt(words, index) ?? "0"}`));
+  const start = 2 + (index + 1) * 64;
+  const digits = words.slice(start, start + 2 * length);
+  return digits.length === 2 * length ? `0x${digits}` : undefined;
+}
+
+/** The signature as the token takes it: that of a wallet without its deployment, which is made before. */
+export function tokenSignature(signature: Hex): Hex {
+  return unwrapErc6492(signature)?.signature ?? signature;
+}
+
+/**
+ * Stands for the code of a wallet that is deployed with its payment: those of one factory are alike. Null where the signature
+ * deploys none.
+ */
+export function codeToCome(signature: Hex): Hex | null {
+  const deployment = unwrapErc6492(signature);
+  return deployment === undefined ? null : keccak256(deployment.factory);
 }

@@ -5,7 +5,8 @@ import { mockFickleWalletAbi, mockFickleWalletBytecode } from "../contracts/mock
 import { mockUsdcAbi } from "../contracts/mockUsdc.ts";
 import { mockUsdcProxyAbi, mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
 import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./accounts.ts";
-import { fickleWalletInitCode, mockUsdcInitCode, walletInitCode } from "./init-code.ts";
+import { fickleWalletInitCode, mockUsdcInitCode } from "./init-code.ts";
+import { walletInitCode } from "./undeployed-wallet.ts";
 
 const { operator, treasury } = harnessAccounts;
 

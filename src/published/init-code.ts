@@ -1,4 +1,3 @@
-import { mock1271WalletBytecode } from "../contracts/mock1271Wallet.ts";
 import { mockFickleWalletBytecode } from "../contracts/mockFickleWallet.ts";
 import { mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
 import {
@@ -40,11 +39,6 @@ export function mockUsdcInitCode(asset: Pick<Asset, "name" | "version" | "decima
   const initialization: Hex = `0x${initializeSelector}${offsets.join("")}${uintWord(BigInt(decimals))}${issuer}${texts.join("")}`;
   const initializationOffset = uintWord(3n * 32n);
   return `${mockUsdcProxyBytecode}${addressWord(usdcImplementationAddress)}${addressWord(usdcProxyAdmin)}${initializationOffset}${byteWords(initialization)}`;
-}
-
-/** `Mock1271Wallet(owner)`. */
-export function walletInitCode(owner: Address): Hex {
-  return `${mock1271WalletBytecode}${addressWord(owner)}`;
 }
 
 /** `MockFickleWallet(owner)`. */

@@ -1,12 +1,21 @@
-import { isErc6492Signature, parseErc6492Signature, recoverTypedDataAddress, size, slice } from "viem";
+import {
+  isErc6492Signature,
+  keccak256,
+  parseErc6492Signature,
+  recoverTypedDataAddress,
+  size,
+  slice,
+} from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
+import { undeployedWalletCall } from "../fixtures/engine/check-payment.ts";
 import { signAuthorization, transferWithAuthorizationTypes } from "../methods/exact-eip3009/authorization.ts";
 import { create2Deployer } from "../protocol/create2.ts";
 import { networks } from "../protocol/networks.ts";
-import { walletInitCode } from "./init-code.ts";
-import { createPayerSigner, signAs, undeployedWalletSalt } from "./sign-as.ts";
+import { unwrapErc6492 } from "../protocol/signed-payment.ts";
+import { createPayerSigner, signAs } from "./sign-as.ts";
 import { type TestPayer, type TestPayerName, testPayers } from "./test-payers.ts";
+import { undeployedWalletSalt, walletInitCode } from "./undeployed-wallet.ts";
 
 const terms = {
   asset: networks.base.usdc,
@@ -67,5 +76,10 @@ describe("signAs", () => {
     const plain = await signAuthorization(privateKeyToAccount(privateKey), { ...terms, from: address });
     expect(inner).toBe(plain.signature);
     expect(size(inner)).toBe(65);
+    expect(unwrapErc6492(signature)).toEqual({
+      ...{ factory: create2Deployer.toLowerCase(), factoryCalldata: data, signature: inner },
+    });
+    // The fixtures know the call by it, without the wallet's code.
+    expect(keccak256(data)).toBe(undeployedWalletCall);
   });
 });

@@ -7,15 +7,10 @@ import {
 } from "../methods/exact-eip3009/authorization.ts";
 import type { Permit } from "../methods/permit2/permit.ts";
 import { type PermitTerms, signPermit } from "../methods/permit2/sign-permit.ts";
-import { create2Deployer } from "../protocol/create2.ts";
 import { addressOfPublicKey, type Hex, toBytes, toHex } from "../protocol/hex.ts";
-import { wrapErc6492 } from "../protocol/signed-payment.ts";
 import { publicKeyOf, signDigest } from "../util/secp256k1.ts";
-import { walletInitCode } from "./init-code.ts";
 import { type TestPayerName, testPayers } from "./test-payers.ts";
-
-/** The salt with which the deployer would deploy the undeployed wallet. */
-export const undeployedWalletSalt: Hex = `0x${"00".repeat(32)}`;
+import { wrapForUndeployed } from "./undeployed-wallet.ts";
 
 /**
  * Signs a payment as one of the test payers, in the way its kind of account signs: a plain signature for an account
@@ -45,10 +40,7 @@ export async function signPermitAs(
 }
 
 function wrapIfUndeployed(payer: TestPayerName, signature: Hex): Hex {
-  if (payer !== "undeployedWallet") return signature;
-  const initCode = walletInitCode(testPayers.undeployedWallet.owner);
-  const factoryCalldata: Hex = `${undeployedWalletSalt}${initCode.slice(2)}`;
-  return wrapErc6492(create2Deployer, factoryCalldata, signature);
+  return payer === "undeployedWallet" ? wrapForUndeployed(signature) : signature;
 }
 
 /**

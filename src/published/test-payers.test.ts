@@ -5,8 +5,8 @@ import { describe, expect, it } from "vitest";
 import { mock1271WalletBytecode } from "../contracts/mock1271Wallet.ts";
 import { invalidReasons } from "../protocol/catalogue.ts";
 import { create2Deployer } from "../protocol/create2.ts";
-import { undeployedWalletSalt } from "./sign-as.ts";
 import { type TestPayer, testPayers } from "./test-payers.ts";
+import { undeployedWalletSalt } from "./undeployed-wallet.ts";
 
 const labelHash = (label: string) => keccak256(stringToHex(label));
 const cast = Object.entries<TestPayer>(testPayers);

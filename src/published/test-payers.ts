@@ -81,8 +81,9 @@ export const testPayers = {
     address: "0x40faEd53CDF4F63a564C0210864363E45d40f400",
     privateKey: "0x9f87e7ea265944bc441fd41b8e45a497b5b6a8d4dbabe79f977e16fa1591e44b",
     owner: "0x6b2235D50eCaFfa4DC7FC63Ef15b6f0DB925497A",
-    standsFor: "A contract wallet with 1,000,000 USDC that is not deployed yet and signs by ERC-6492.",
-    outcome: "invalid_exact_evm_payload_undeployed_smart_wallet",
+    standsFor:
+      "A contract wallet with 1,000,000 USDC that is deployed with its first payment (ERC-6492), where the facilitator calls its factory.",
+    outcome: "success",
     permit2Outcome: "invalid_permit2_signature",
   },
   delegated: {

@@ -1,5 +1,6 @@
 import type { NetworkConfig } from "../../src/config/serve-config.ts";
 import { gasSponsorings } from "../../src/protocol/checks.ts";
+import { create2Deployer } from "../../src/protocol/create2.ts";
 import type { Address } from "../../src/protocol/hex.ts";
 import { type Asset, type Network, networks } from "../../src/protocol/networks.ts";
 
@@ -21,6 +22,7 @@ export function localNetwork(options: {
     confirmations: 1,
     forwardEndpoints: 1,
     gasSponsoring: gasSponsorings,
+    walletFactories: [create2Deployer],
     maxFeePerGas: 10n ** 12n,
   };
 }

@@ -12,7 +12,11 @@ import { askNode } from "../../src/harness/control/ask-chain.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";
 import { openDatabase, openMigrated } from "../../src/ledger/database/open-database.ts";
 import type { Recovery } from "../../src/ledger/recoveries.ts";
-import type { Authorization } from "../../src/methods/exact-eip3009/authorization.ts";
+import {
+  type Authorization,
+  type AuthorizationSigner,
+  signAuthorization,
+} from "../../src/methods/exact-eip3009/authorization.ts";
 import {
   encodeCancellation,
   encodeSubmission,
@@ -62,7 +66,7 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
    * asked for, and signed, straight to there.
    */
   sign(
-    payer: TestPayerName,
+    payer: TestPayerName | { address: Address; signer: AuthorizationSigner },
     terms?: Partial<Pick<Authorization, "to" | "value" | "nonce">>,
     payTo?: Address,
   ): Promise<Body>;
@@ -78,6 +82,8 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
   ): Promise<Body>;
   /** The call by which anybody can submit the approval that comes with a payment. */
   approvalOf(body: Body): Call;
+  /** An account that has nothing to do with payments, and can send transactions. */
+  stranger(): Address;
   idOf(body: Body): Hex;
   /** Settles, and waits until the transaction is in the node's pool; mining must be held. */
   settleInPool(running: Running, body: Body): Promise<{ answer: ReturnType<Composition["post"]> }>;
@@ -198,7 +204,11 @@ export async function composeRecovery(): Promise<RecoveryScene> {
     },
 
     async sign(payer, terms = {}, payTo = facilitatorContract) {
-      const signed = await signAs(payer, {
+      const signAsPayer = (terms: Parameters<typeof signAs>[1]) =>
+        typeof payer === "string"
+          ? signAs(payer, terms)
+          : signAuthorization(payer.signer, { ...terms, from: payer.address });
+      const signed = await signAsPayer({
         asset,
         chainId: network.chainId,
         to: payTo,
@@ -216,6 +226,8 @@ export async function composeRecovery(): Promise<RecoveryScene> {
         ...signed,
       });
     },
+
+    stranger: () => strangers,
 
     idOf: (body) => parseBody(body).settlementId,
 

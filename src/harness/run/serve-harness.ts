@@ -10,6 +10,7 @@ import type { Resend } from "../../observe/studio/payment-routes.ts";
 import { createTimeline, type Timeline } from "../../observe/timeline/timeline.ts";
 import { openTracing } from "../../observe/tracing/open-tracing.ts";
 import { gasSponsorings } from "../../protocol/checks.ts";
+import { create2Deployer } from "../../protocol/create2.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { localOrganization } from "../../published/test-keys.ts";
@@ -319,6 +320,7 @@ function configure(
     facilitatorContract,
     payTo,
     gasSponsoring: gasSponsorings,
+    walletFactories: [create2Deployer],
     rpcUrls: [rpcUrl],
     assets: [asset],
     confirmations: 1,

@@ -5,8 +5,9 @@ import { mockGasBurningWalletDeployedBytecode } from "../../contracts/mockGasBur
 import { type Address, addressWord, type Hex, uintWord } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { delegateAddress, harnessAccounts, revertingDelegateAddress } from "../../published/accounts.ts";
-import { fickleWalletInitCode, walletInitCode } from "../../published/init-code.ts";
+import { fickleWalletInitCode } from "../../published/init-code.ts";
 import { testPayers } from "../../published/test-payers.ts";
+import { walletInitCode } from "../../published/undeployed-wallet.ts";
 import type { PlacedContract } from "./place-contract.ts";
 
 /** What brings the test payers into the state that each stands for, on one chain. */

@@ -14,6 +14,7 @@ import type { HarnessDescription, RunningNetwork } from "../../harness/control/d
 import { askHarness } from "../../harness/control/find-harness.ts";
 import { askNextApproval } from "../../methods/on-chain/payer-state.ts";
 import { type GasSponsoring, gasSponsorings } from "../../protocol/checks.ts";
+import { create2Deployer } from "../../protocol/create2.ts";
 import { type Address, addressWord, type Hex, readQuantity, sameAddress } from "../../protocol/hex.ts";
 import {
   builtInNetworks,
@@ -270,7 +271,7 @@ function describe(
     ...{ ...network, facilitatorContract, assets: [running?.asset ?? network.usdc] },
     gasSponsoring,
     // That of others is where payments go, whatever it is.
-    ...(isKit && { payTo: policy }),
+    ...(isKit && { payTo: policy, walletFactories: [create2Deployer] }),
   };
 }
 

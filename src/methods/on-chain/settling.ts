@@ -80,6 +80,8 @@ export type Settling = {
   /** `SignedPayment.method` of the payments that it settles. */
   readonly method: string;
 
+  /** Whether wallets that are not deployed yet can pay so: their signature has the form of ERC-6492 then. */
+  readonly deploysWallets?: boolean;
   /**
    * What is to be simulated and settled, where that depends on the chain's state besides what was signed; or why it cannot be.
    * Before all else that is asked here about a payment that is new.

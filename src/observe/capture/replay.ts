@@ -1,5 +1,6 @@
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
+import { approvalOf } from "../../methods/permit2/approval.ts";
 import { permit2Refusals } from "../../methods/permit2/refusals.ts";
 import { type Invalid, invalid, named, reasonOf } from "../../protocol/catalogue.ts";
 import {
@@ -63,8 +64,10 @@ async function makeChecks({
   const terms = checkTerms(request, servedNetwork(chain), checking, note);
   if (terms !== undefined) return checks;
   for (const [check, judge] of stateChecks) {
-    const isCut = check === "signatureHolds" && signature === "cut";
-    const refusal = isCut ? refusalOfThen(signatureRefusal) : await judge(request, chain);
+    // Nor can be told what a factory would have deployed (ERC-6492).
+    const isUnknown = signature === "cut" || isErc6492(request.payment.signature);
+    const refusal =
+      check === "signatureHolds" && isUnknown ? refusalOfThen(signatureRefusal) : await judge(request, chain);
     note(check, refusal);
     if (refusal !== undefined) break;
   }
@@ -100,18 +103,20 @@ const stateChecks: readonly (readonly [CheckName, StateCheck])[] = [
 
 /** What the simulation would have shown, by the state that it depends on. */
 function simulate(
-  { payment: { limit, payer, asset: token }, requirements }: PaymentRequest,
+  { payment, requirements }: PaymentRequest,
   { asset, authorizationUsed, assetPaused, payerBlacklisted, payerBalance, payerAllowance }: CapturedChain,
 ): Invalid | undefined {
+  const { limit: needed, payer, asset: token } = payment;
   if (authorizationUsed) return refusals.usedOnChain();
   if (assetPaused) return refusals.assetPaused();
   if (payerBlacklisted) return refusals.payerBlacklisted();
   const balance = BigInt(payerBalance);
-  const value = requirements.amount < limit ? requirements.amount : limit;
+  const isPart = requirements.amount < payment.limit;
+  const value = isPart ? requirements.amount : payment.limit;
   if (balance < value) return refusals.balanceTooSmall(balance, value, asset);
   const allowance = payerAllowance === undefined ? undefined : BigInt(payerAllowance);
-  if (allowance === undefined || allowance >= value) return undefined;
-  return permit2Refusals.allowanceTooSmall({ payer, asset: token, allowance, needed: limit });
+  if (allowance === undefined || allowance >= value || approvalOf(payment) !== undefined) return undefined;
+  return permit2Refusals.allowanceTooSmall({ payer, asset: token, allowance, needed });
 }
 
 async function checkSignature(
@@ -127,7 +132,6 @@ async function checkSignature(
   }
   if (walletAccepts === true) return undefined;
   if (payerHasCode) return refusals.walletRefuses(payer);
-  if (isErc6492(signature)) return refusals.walletNotDeployed(payer, network);
   const mistake = await method.describeWrongSignature(payment, { asset, chainId }, recoverSigner);
   return refusals.notSignedByPayer(payer, network, words.domain(asset), mistake);
 }

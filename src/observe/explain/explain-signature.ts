@@ -8,11 +8,12 @@ import {
 import { exactPayloadSchema } from "../../methods/exact-eip3009/payload-schema.ts";
 import { formatDomain, separatorOf } from "../../methods/exact-eip3009/signature-mistakes.ts";
 import type { SignedDomain } from "../../methods/method.ts";
+import { create2Deployer } from "../../protocol/create2.ts";
 import { type Hex, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import { builtInNetworks, type Network } from "../../protocol/networks.ts";
 import { address, signature as signatureSchema, uint256String } from "../../protocol/primitives.ts";
-import { isErc6492, readEcdsaSignature } from "../../protocol/signed-payment.ts";
+import { isErc6492, readEcdsaSignature, unwrapErc6492 } from "../../protocol/signed-payment.ts";
 import { type KnownTokens, knownToken } from "../../protocol/token-units.ts";
 import { showValue } from "../../util/text.ts";
 
@@ -37,7 +38,12 @@ export function explainSignature(given: {
     const facts = { got: showValue(given.signature), expected: "65 bytes as hexadecimal after 0x" };
     return [finding("malformed-signature", at, facts)];
   }
-  if (isErc6492(signature.data)) return [finding("undeployed-wallet", at)];
+  if (isErc6492(signature.data)) {
+    // What only the chain can say, where the facilitator calls the factory, as on local chains.
+    const factory = unwrapErc6492(signature.data)?.factory;
+    const isCalled = factory !== undefined && sameAddress(factory, create2Deployer);
+    return isCalled ? [] : [finding("undeployed-wallet", at)];
+  }
   if (readEcdsaSignature(signature.data) === undefined) {
     const length = signature.data.length / 2 - 1;
     // Contract wallets often have longer signatures, which only the wallet can check.

@@ -11,7 +11,7 @@ import { checkValidityWindow } from "../../protocol/checks.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import { expiryMarginSeconds, refusals } from "../../protocol/refusals.ts";
-import { fingerprintOf, goesStraight } from "../../protocol/signed-payment.ts";
+import { codeToCome, fingerprintOf, goesStraight } from "../../protocol/signed-payment.ts";
 import { IdentifierReusedError, OperatorError, UndeterminedError } from "../../util/errors.ts";
 import { type Caller, refusedForCode } from "../organizations/organizations.ts";
 import { poll } from "../relayer/poll.ts";
@@ -75,7 +75,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   /** Undefined while settlements under way take up the balance, or it was read before they were mined. */
   async function tryToClaim(): Promise<Invalid | "claimed" | undefined> {
     const readAt = now();
-    const { head, revert, funds, payerCode } = await chain.simulate(transaction, {
+    const { head, revert, funds, ...simulated } = await chain.simulate(transaction, {
       payer: signed.payer,
       asset: signed.asset,
       withFunds: true,
@@ -90,7 +90,8 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     if (outsideWindow !== undefined) return outsideWindow;
     const reverts = checked("simulationSucceeds", revert && (await settling.explain(chain, call, revert)));
     if (reverts !== undefined) return reverts;
-    if (funds === undefined || payerCode === undefined) throw new Error("the funds were not read");
+    if (funds === undefined || simulated.payerCode === undefined) throw new Error("the funds were not read");
+    const payerCode = simulated.payerCode ?? codeToCome(signature);
     const refused = refusedForCode(caller.organization.limits[network.name], signed.payer, payerCode);
     if (checked("payerIsAccepted", refused) !== undefined) return refused;
     requireGasMoney(transaction.gas, network, head, funds);

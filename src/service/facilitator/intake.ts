@@ -10,7 +10,12 @@ import { type Operation, problemDetails } from "../../protocol/problems.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { PaymentWords } from "../../protocol/signed-payment.ts";
-import { isErc6492, type SignedPayment } from "../../protocol/signed-payment.ts";
+import {
+  isErc6492,
+  type SignedPayment,
+  tokenSignature,
+  unwrapErc6492,
+} from "../../protocol/signed-payment.ts";
 import { ForbiddenError, OperatorError } from "../../util/errors.ts";
 import { belowMinimum, type Caller, type Organization, type Scope } from "../organizations/organizations.ts";
 import type { Checked, FacilitatorContext, Lane, Lanes } from "./context.ts";
@@ -129,7 +134,7 @@ export function checkForCaller(
   return checked("minimumIsReached", belowMinimum(limits[name], signed.limit));
 }
 
-/** The signature as the token takes it. */
+/** The signature as the token takes it, or that of a wallet with its deployment. */
 export type ProvenSignature = { signature: Hex };
 
 /**
@@ -142,7 +147,7 @@ export type ProvenSignature = { signature: Hex };
 export async function verifySignature(
   payment: SettleablePayment,
   chain: Chain,
-  ways: Pick<WaysToPay, "methodOf">,
+  ways: Pick<WaysToPay, "methodOf" | "settlingOf">,
 ): Promise<ProvenSignature | Invalid> {
   const { signed, words, digest } = payment;
   const { payer, signature } = signed;
@@ -151,16 +156,29 @@ export async function verifySignature(
     return { signature: normaliseSignature(signature) };
   }
 
-  const proof = await chain.askWallet(payer, digest, signature, payment.id);
-  if (proof === "accepted") return { signature };
-  if (proof === "no_code" && isErc6492(signature)) {
-    return refusals.walletNotDeployed(payer, payment.network.name);
-  }
+  const inner = tokenSignature(signature);
+  const proof = await chain.askWallet(payer, digest, inner, payment.id);
+  if (proof === "accepted") return { signature: inner };
+  if (proof === "no_code" && isErc6492(signature)) return judgeDeployment(payment, ways);
   if (proof !== "no_code") return refusals.walletRefuses(payer);
   const { asset, network } = payment;
   const domain = { asset, chainId: network.chainId };
   const mistake = await ways.methodOf(signed.method).describeWrongSignature(signed, domain, recoverSigner);
   return refusals.notSignedByPayer(payer, network.name, words.domain(asset), mistake);
+}
+
+/** Whether a wallet may be deployed with its payment (ERC-6492). The simulation does so, and with it asks for the signature. */
+function judgeDeployment(
+  { signed: { payer, signature, method }, network }: SettleablePayment,
+  ways: Pick<WaysToPay, "settlingOf">,
+): ProvenSignature | Invalid {
+  const { name, walletFactories = [] } = network;
+  const factory = unwrapErc6492(signature)?.factory;
+  if (factory === undefined || !ways.settlingOf(method).deploysWallets) {
+    return refusals.walletNotDeployed(payer, name);
+  }
+  const isAllowed = walletFactories.some((one) => sameAddress(one, factory));
+  return isAllowed ? { signature } : refusals.factoryNotAllowed(payer, name, factory);
 }
 
 /** A request that passed the pure checks: a payment that one network, asset and contract could settle. */

@@ -5,7 +5,7 @@ import { checkValidityWindow } from "../../protocol/checks.ts";
 import type { MaximaAccount, OpenMaxima } from "../../protocol/open-maxima.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { fingerprintOf } from "../../protocol/signed-payment.ts";
+import { codeToCome, fingerprintOf } from "../../protocol/signed-payment.ts";
 import { type Caller, refusedForCode } from "../organizations/organizations.ts";
 import { type FacilitatorContext, publishChecksOf } from "./context.ts";
 import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
@@ -116,7 +116,8 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       if (outsideWindow !== undefined) return outsideWindow;
       const reverts = checked("simulationSucceeds", revert && (await settling.explain(chain, call, revert)));
       if (reverts !== undefined) return reverts;
-      const refused = checked("payerIsAccepted", refusedForCode(limits, signed.payer, payerCode));
+      const code = payerCode === null ? codeToCome(proven.signature) : payerCode;
+      const refused = checked("payerIsAccepted", refusedForCode(limits, signed.payer, code));
       if (refused !== undefined || funds === undefined) return refused;
       const maximum = { id: payment.id, limit: signed.limit, last: signed.window.last };
       const available = funds.payer;

@@ -6,6 +6,7 @@ import type { RunningHarness } from "../../../src/harness/run/running-harness.ts
 import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
+import { tokenSignature, wrapErc6492 } from "../../../src/protocol/signed-payment.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import {
   type Body,
@@ -251,6 +252,10 @@ const rows: Row[] = [
   {
     situation: "undeployed smart wallet",
     order: { payer: "undeployedWallet" },
+    change: (body) => {
+      const payload = exact(body);
+      if (payload) payload.signature = wrapErc6492(strangerAddress, "0x", tokenSignature(payload.signature));
+    },
     verify: "invalid_exact_evm_payload_undeployed_smart_wallet",
     settleV1: "invalid_payload",
   },

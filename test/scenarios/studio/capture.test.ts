@@ -47,7 +47,7 @@ describe("a captured payment is judged again as it was", () => {
     ["blacklisted", "invalid_transaction_state"],
     ["hijacked", "invalid_exact_evm_payload_signature"],
     ["gasBurner", "invalid_exact_evm_payload_signature"],
-    ["undeployedWallet", "invalid_exact_evm_payload_undeployed_smart_wallet"],
+    ["undeployedWallet", "valid"],
   ] as const)("of the payer %s: %s", async (payer, verdict) => {
     await pay(harness.description, { network: "base", payer });
     const capture = readCapture(await captureNewest());

@@ -1,6 +1,10 @@
 import { selector } from "../../../chain/views.ts";
 import { type Address, addressWord, byteWords, type Hex, uintWord } from "../../../protocol/hex.ts";
-import type { SignedPayment } from "../../../protocol/signed-payment.ts";
+import {
+  type SignedPayment,
+  tokenSignature,
+  type WalletDeployment,
+} from "../../../protocol/signed-payment.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 
 /**
@@ -14,6 +18,8 @@ const settleSelector = selector(`settle${paymentTypes}`);
 const batchTypes = `(address,(address,(${authorizationType},bytes)[])[])`;
 const settleBatchSelector = selector(`settleBatch${batchTypes}`);
 const transferBatchSelector = selector(`transferBatch${batchTypes}`);
+const deployAndSettleSelector = selector("deployAndSettle(address,address,bytes,bytes)");
+const transferDirectSelector = selector(`transferDirect(address,(${authorizationType},bytes),address)`);
 const forwardReceivedSelector = selector(`forwardReceived${paymentTypes}`);
 const transferSelector = selector(
   "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)",
@@ -36,7 +42,26 @@ export function encodeForwardReceived(call: SettleCall): Hex {
 
 /** `transferWithAuthorization` of the token, which moves a payment straight to where it was signed to. */
 export function encodeTransfer({ payer, payTo, limit, window, nonce, signature }: SignedPayment): Hex {
-  return `${transferSelector}${addressWord(payer)}${addressWord(payTo)}${uintWord(limit)}${windowWords(window)}${nonce.slice(2)}${offset(7 * wordDigits)}${byteWords(signature)}`;
+  return `${transferSelector}${addressWord(payer)}${addressWord(payTo)}${uintWord(limit)}${windowWords(window)}${nonce.slice(2)}${offset(7 * wordDigits)}${byteWords(tokenSignature(signature))}`;
+}
+
+/**
+ * `deployAndSettle(wallet, factory, factoryData, settlement)` of one payment, by a wallet that is not deployed yet: `settlement` is
+ * a call of the contract too.
+ */
+export function encodeDeployAndSettle(
+  { payment }: SettleCall,
+  { factory, factoryCalldata }: WalletDeployment,
+  settlement: Hex,
+): Hex {
+  const calldata = byteWords(factoryCalldata);
+  const offsets = `${offset(4 * wordDigits)}${offset(4 * wordDigits + calldata.length)}`;
+  return `${deployAndSettleSelector}${addressWord(payment.payer)}${addressWord(factory)}${offsets}${calldata}${byteWords(settlement)}`;
+}
+
+/** `transferDirect(token, payment, payee)` of one payment that goes straight to where it was signed to. */
+export function encodeTransferDirect({ payment }: SettleCall): Hex {
+  return `${transferDirectSelector}${addressWord(payment.asset)}${offset(3 * wordDigits)}${addressWord(payment.payTo)}${encodePayment(payment)}`;
 }
 
 /**
@@ -55,7 +80,7 @@ export function encodeTransferBatch(asset: Address, calls: readonly SettleCall[]
 function encodeGroups(asset: Address, calls: readonly SettleCall[]): string {
   const byRecipient = Map.groupBy(calls, ({ recipient }) => addressWord(recipient));
   const groups = [...byRecipient].map(([recipient, payments]) => {
-    const encoded = payments.map(encodePayment);
+    const encoded = payments.map(({ payment }) => encodePayment(payment));
     return `${recipient}${offset(2 * wordDigits)}${encodeArray(encoded)}`;
   });
   return `${addressWord(asset)}${offset(2 * wordDigits)}${encodeArray(groups)}`;
@@ -68,11 +93,11 @@ export function settlesSeveral(data: Hex): boolean {
 
 /** token, five words of authorization, where the signature is, recipient; then the signature */
 function encodeAlone({ payment, recipient }: SettleCall): string {
-  return `${addressWord(payment.asset)}${encodeAuthorization(payment)}${offset(8 * wordDigits)}${addressWord(recipient)}${byteWords(payment.signature)}`;
+  return `${addressWord(payment.asset)}${encodeAuthorization(payment)}${offset(8 * wordDigits)}${addressWord(recipient)}${byteWords(tokenSignature(payment.signature))}`;
 }
 
-function encodePayment({ payment }: SettleCall): string {
-  return `${encodeAuthorization(payment)}${offset(6 * wordDigits)}${byteWords(payment.signature)}`;
+function encodePayment(payment: SignedPayment): string {
+  return `${encodeAuthorization(payment)}${offset(6 * wordDigits)}${byteWords(tokenSignature(payment.signature))}`;
 }
 
 function encodeAuthorization({ payer, limit, window, nonce }: SignedPayment): string {

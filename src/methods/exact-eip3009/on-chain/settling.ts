@@ -1,7 +1,7 @@
 import type { ChainQueries } from "../../../chain/chain.ts";
 import { askViews, expectWord } from "../../../chain/chain-reader.ts";
 import { viewGas } from "../../../chain/views.ts";
-import { goesStraight } from "../../../protocol/signed-payment.ts";
+import { goesStraight, isErc6492 } from "../../../protocol/signed-payment.ts";
 import type { Recovery, Settling } from "../../on-chain/settling.ts";
 import { exactEip3009 } from "../payload.ts";
 import { settlesSeveral } from "./calldata.ts";
@@ -50,9 +50,16 @@ export const exactEip3009Settling: Settling = {
   method: exactEip3009,
 
   transaction: settleTransaction,
-  effect: ({ payment }, network) => (goesStraight(payment, network) ? effectOf(payment) : undefined),
-  batchKey: ({ payment }, network) =>
-    `${payment.asset.toLowerCase()} ${goesStraight(payment, network) ? "straight" : "through the contract"}`,
+  deploysWallets: true,
+  // A wallet that is deployed first is known by its revert alone.
+  effect: ({ payment }, network) =>
+    goesStraight(payment, network) && !isErc6492(payment.signature) ? effectOf(payment) : undefined,
+  batchKey({ payment }, network) {
+    // The transaction deploys one wallet.
+    if (isErc6492(payment.signature)) return `${payment.payer} ${payment.nonce}`;
+    const route = goesStraight(payment, network) ? "straight" : "through the contract";
+    return `${payment.asset.toLowerCase()} ${route}`;
+  },
   count: countBatch,
   settlesSeveral,
   usual: { gas: usualSettleGas, bytes: usualSettleBytes },

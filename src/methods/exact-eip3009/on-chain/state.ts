@@ -14,7 +14,7 @@ import { type Invalid, invalid, type RefusedSituation } from "../../../protocol/
 import { type Address, addressWord, type Hex } from "../../../protocol/hex.ts";
 import { type Asset, findAsset } from "../../../protocol/networks.ts";
 import { refusals } from "../../../protocol/refusals.ts";
-import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
+import { goesStraight, type SignedPayment, unwrapErc6492 } from "../../../protocol/signed-payment.ts";
 import { OperatorError, UndeterminedError } from "../../../util/errors.ts";
 import type { PaymentState, SettleCall } from "../../on-chain/settling.ts";
 import { eip3009Words } from "../words.ts";
@@ -159,6 +159,11 @@ export async function explainRevert(chain: Chain, call: SettleCall, revert: Reve
     });
   }
   const asset = findAsset(chain.network.assets, call.payment.asset);
+  const { payer, signature } = call.payment;
+  const deployment = unwrapErc6492(signature);
+  if (deployment !== undefined && revert.kind === "custom" && revert.name === "WalletNotDeployed") {
+    return refusals.factoryFails(payer, chain.network.name, deployment.factory);
+  }
   return explainByState(state, call, asset) ?? explainByRevert(revert, call);
 }
 

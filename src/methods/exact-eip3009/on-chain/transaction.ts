@@ -2,14 +2,21 @@ import type { Transaction } from "../../../chain/chain.ts";
 import { calldataGas, gasPerByte } from "../../../chain/fees.ts";
 import type { NetworkConfig } from "../../../config/serve-config.ts";
 import type { Address, Hex } from "../../../protocol/hex.ts";
-import { goesStraight } from "../../../protocol/signed-payment.ts";
+import {
+  goesStraight,
+  isErc6492,
+  unwrapErc6492,
+  type WalletDeployment,
+} from "../../../protocol/signed-payment.ts";
 import type { BatchLimits, SettleCall } from "../../on-chain/settling.ts";
 import {
+  encodeDeployAndSettle,
   encodeForwardReceived,
   encodeSettle,
   encodeSettleBatch,
   encodeTransfer,
   encodeTransferBatch,
+  encodeTransferDirect,
 } from "./calldata.ts";
 import { transferGas } from "./straight-transfers.ts";
 
@@ -31,6 +38,12 @@ const settleGas = 500_000n;
  * may use. 86,000 are used.
  */
 const straightGas = 21_000n + transferGas;
+
+/**
+ * A wallet that is deployed first: DEPLOY_GAS (1,000,000) for its factory, the 64th that a call leaves behind, 32,000 for the account
+ * that calls it, and what the contract wants to see beyond that. What a plain wallet takes in all: 401,000.
+ */
+const deployGas = 1_150_000n;
 
 /** `settleBatch` without its payments: as above, since the last pull must leave room for the payouts. */
 const batchGas = 500_000n;
@@ -86,6 +99,20 @@ function routeOf({ payment }: SettleCall, network: Contract): Route {
   return goesStraight(payment, network) ? straight : throughContract;
 }
 
+/** The wallet of the payer is deployed first, in the same transaction. */
+function deploying(deployment: WalletDeployment): Pick<Route, "alone" | "aloneGas"> {
+  return {
+    alone(call, network) {
+      const { facilitatorContract: to } = network;
+      const settlement = goesStraight(call.payment, network)
+        ? encodeTransferDirect(call)
+        : encodeSettle(call);
+      return { to, data: encodeDeployAndSettle(call, deployment, settlement) };
+    },
+    aloneGas: deployGas + settleGas,
+  };
+}
+
 /** The transaction that pays the given calls, of one asset and one route. */
 export function settleTransaction(calls: readonly SettleCall[], network: Contract): Transaction {
   const [first, ...others] = calls;
@@ -103,7 +130,8 @@ const settledAlone = new WeakMap<SettleCall, Transaction>();
 function settleAlone(call: SettleCall, network: Contract): Transaction {
   let known = settledAlone.get(call);
   if (known === undefined) {
-    const { alone, aloneGas } = routeOf(call, network);
+    const deployment = unwrapErc6492(call.payment.signature);
+    const { alone, aloneGas } = deployment === undefined ? routeOf(call, network) : deploying(deployment);
     const { to, data } = alone(call, network);
     known = { to, data, gas: aloneGas + calldataGas(data) };
     settledAlone.set(call, known);
@@ -125,7 +153,10 @@ const batchPaymentBytes = 4 * 32;
 export function countBatch(calls: readonly SettleCall[], network: Contract, limits: BatchLimits): number {
   const [first] = calls;
   if (first === undefined) return 0;
-  const { aloneGas, batch } = routeOf(first, network);
+  const { batch } = routeOf(first, network);
+  const { aloneGas } = isErc6492(first.payment.signature)
+    ? { aloneGas: deployGas + settleGas }
+    : routeOf(first, network);
   let bytes = 0;
   let gas = batch.gas;
   for (const [index, call] of calls.entries()) {
