@@ -1,16 +1,16 @@
 import { z } from "zod";
-import {
-  type Authorization,
-  type AuthorizationTerms,
-  signAuthorization,
-} from "../../methods/exact-eip3009/authorization.ts";
-import { authorizationJson } from "../../methods/exact-eip3009/payload.ts";
+import { type AuthorizationTerms, signAuthorization } from "../../methods/exact-eip3009/authorization.ts";
+import { paymentOf } from "../../methods/exact-eip3009/payload.ts";
 import { type PaymentTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
-import type { Hex } from "../../protocol/hex.ts";
-import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
+import { methodOf } from "../../methods/methods.ts";
+import { permitPayment, permitTimes } from "../../methods/permit2/payload.ts";
+import { signPermit } from "../../methods/permit2/sign-permit.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import { type Network, type NetworkRegistry, transferMethods } from "../../protocol/networks.ts";
 import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
 import type { X402Version } from "../../protocol/requests.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { createPayerSigner } from "../../published/sign-as.ts";
 import { sendHttp } from "../../util/http-client.ts";
 import { parseJson } from "../../util/json.ts";
@@ -19,6 +19,8 @@ import { type CasePayer, decodeHeader, encodeHeader } from "../scene/offers.ts";
 /** The terms of one of a shop's offers. */
 export type Terms = {
   x402Version: X402Version;
+  /** How it is paid: of scheme “upto” the amount is the maximum, and the payment names who submits it. */
+  way: { scheme: "exact"; method: "eip3009" | "permit2" } | { scheme: "upto"; facilitator: Address };
   network: Network;
   asset: { address: `0x${string}`; name: string; version: string };
   payTo: `0x${string}`;
@@ -30,11 +32,37 @@ export type Terms = {
   resource: unknown;
 };
 
-const extra = z.looseObject({ name: z.string(), version: z.string() });
-const common = { scheme: z.literal("exact"), network: z.string(), asset: address, payTo: address, extra };
+const domain = { name: z.string(), version: z.string() };
 const seconds = z.number().default(60);
-const offerV1 = z.looseObject({ ...common, maxAmountRequired: uint256String, maxTimeoutSeconds: seconds });
-const offerV2 = z.looseObject({ ...common, amount: uint256String, maxTimeoutSeconds: seconds });
+const common = { network: z.string(), asset: address, payTo: address, maxTimeoutSeconds: seconds };
+const exact = { ...common, scheme: z.literal("exact") };
+const offerV1 = z.looseObject({
+  ...exact,
+  maxAmountRequired: uint256String,
+  extra: z.looseObject(domain),
+});
+const offerV2 = z.union([
+  z.looseObject({
+    ...exact,
+    amount: uint256String,
+    extra: z.looseObject({
+      ...domain,
+      assetTransferMethod: z.enum(transferMethods).default("eip3009"),
+    }),
+  }),
+  // Tokens that are paid by Permit2 need no domain of their own.
+  z.looseObject({
+    ...exact,
+    amount: uint256String,
+    extra: z.looseObject({ assetTransferMethod: z.literal("permit2") }),
+  }),
+  z.looseObject({
+    ...common,
+    scheme: z.literal("upto"),
+    amount: uint256String,
+    extra: z.looseObject({ facilitatorAddress: address }),
+  }),
+]);
 const challenge = z.looseObject({
   accepts: z.array(z.record(z.string(), z.unknown())),
   resource: z.unknown().optional(),
@@ -61,10 +89,16 @@ function readOffer(
   const offer = v1 ?? v2;
   const network = offer === undefined ? undefined : known.find(offer.network, x402Version);
   if (offer === undefined || network === undefined) return [];
-  const { asset, payTo, maxTimeoutSeconds } = offer;
+  const { asset, payTo, maxTimeoutSeconds, extra } = offer;
   const amount = v1?.maxAmountRequired ?? v2?.amount ?? 0n;
-  const token = { address: asset, name: offer.extra.name, version: offer.extra.version };
-  return [{ x402Version, network, asset: token, payTo, amount, maxTimeoutSeconds, written, resource }];
+  const token = { address: asset, name: String(extra.name ?? ""), version: String(extra.version ?? "") };
+  const way = v2 === undefined ? ({ scheme: "exact", method: "eip3009" } as const) : wayOf(v2);
+  return [{ x402Version, way, network, asset: token, payTo, amount, maxTimeoutSeconds, written, resource }];
+}
+
+function wayOf(offer: z.infer<typeof offerV2>): Terms["way"] {
+  if (offer.scheme === "upto") return { scheme: "upto", facilitator: offer.extra.facilitatorAddress };
+  return { scheme: "exact", method: offer.extra.assetTransferMethod };
 }
 
 /** How a payment deviates from the shop's terms. */
@@ -81,33 +115,47 @@ export type Deviation = {
   identifier?: string;
 };
 
-/** The header of a payment for a shop's terms, or for terms that deviate from them. */
+/** A payment for a shop's terms, or for terms that deviate from them, and the header that it is sent in. */
 export async function payFor(
   terms: Terms,
   payer: CasePayer,
   now: bigint,
   deviation: Deviation = {},
-): Promise<Record<string, string>> {
-  const { network, asset, payTo: to, amount: value, maxTimeoutSeconds } = terms;
-  const signed = await signAuthorization(createPayerSigner(payer.privateKey), {
-    ...{ asset, chainId: network.chainId, to, value },
-    ...timesFrom(now, { until: maxTimeoutSeconds }),
-    ...deviation.domain,
-    ...deviation.authorization,
-  });
-  return headerOf(
-    terms,
-    { ...signed, ...(deviation.signature && { signature: deviation.signature }) },
-    deviation,
+): Promise<{ payment: SignedPayment; headers: Record<string, string> }> {
+  const signed = await sign(terms, payer, now, deviation);
+  const payment = { ...signed, ...(deviation.signature && { signature: deviation.signature }) };
+  return { payment, headers: headerOf(terms, payment, deviation) };
+}
+
+async function sign(
+  { way, network, asset, payTo, amount, maxTimeoutSeconds }: Terms,
+  { privateKey }: CasePayer,
+  now: bigint,
+  { authorization, domain }: Deviation,
+): Promise<SignedPayment> {
+  const signer = createPayerSigner(privateKey);
+  const { chainId } = network;
+  const signed = { asset, chainId, to: payTo, value: amount };
+  const times = timesFrom(now, { until: maxTimeoutSeconds });
+  const all = { ...signed, ...times, ...domain, ...authorization };
+  if (way.scheme === "exact" && way.method === "eip3009") {
+    return paymentOf(all.asset.address, await signAuthorization(signer, all));
+  }
+  return permitPayment(
+    await signPermit(signer, {
+      ...{ chainId: all.chainId, token: all.asset.address, to: all.to, amount: all.value },
+      ...permitTimes({ ...times, ...authorization }),
+      ...(way.scheme === "upto" && { facilitator: way.facilitator }),
+    }),
   );
 }
 
 function headerOf(
   { x402Version, written, resource }: Terms,
-  { authorization, signature }: { authorization: Authorization; signature: Hex },
+  payment: SignedPayment,
   deviation: Deviation,
 ): Record<string, string> {
-  const payload = { signature, authorization: authorizationJson(authorization) };
+  const payload = methodOf(payment).write(payment);
   if (x402Version === 1) {
     const { scheme, network } = { ...written, ...deviation.accepted };
     return { "X-PAYMENT": encodeHeader({ x402Version, scheme, network, payload }) };
