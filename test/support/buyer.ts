@@ -30,10 +30,16 @@ export type Buyer = { buy(url: string): Promise<Purchase> };
 
 const paymentHeaders = ["PAYMENT-SIGNATURE", "X-PAYMENT"];
 
-export function createBuyer(account: BuyerAccount, spendControls?: SpendControls): Buyer {
+/** @param rpcUrl where the clients may read the chain, as they want to before they sign an approval */
+export function createBuyer(
+  account: BuyerAccount,
+  spendControls?: SpendControls,
+  rpcUrl?: string | undefined,
+): Buyer {
+  const options = rpcUrl === undefined ? undefined : { rpcUrl };
   const client = new x402Client()
-    .register("eip155:*", new ExactEvmScheme(account))
-    .register("eip155:*", new UptoEvmScheme(account));
+    .register("eip155:*", new ExactEvmScheme(account, options))
+    .register("eip155:*", new UptoEvmScheme(account, options));
   for (const network of ["base", "base-sepolia", "polygon"] as const) {
     client.registerV1(network, new ExactEvmSchemeV1(account));
   }

@@ -18,6 +18,8 @@ export type Offer = {
   price: string | { asset: string; amount: string; extra?: Record<string, string> };
   /** How it is to be paid: what the route adds to `extra` of the requirements. */
   extra?: { assetTransferMethod?: "permit2"; paymentFlow?: "upfront" };
+  /** What it declares to its buyers beside the requirements. */
+  extensions?: Record<string, unknown>;
   /** Of scheme “upto”: what the content costs in the end, as the public helper takes it: an amount, or a share such as "25%". */
   charge?: string;
 };
@@ -48,9 +50,9 @@ export function startMerchant(
     .register("eip155:*", new ExactEvmScheme())
     .register("eip155:*", new UptoEvmScheme());
   const routes = Object.fromEntries(
-    Object.entries(offers).map(([path, { charge: _, ...offer }]) => [
+    Object.entries(offers).map(([path, { charge: _, extensions, ...offer }]) => [
       `GET ${path}`,
-      { accepts: { scheme: "exact", ...offer } },
+      { accepts: { scheme: "exact", ...offer }, ...(extensions && { extensions }) },
     ]),
   );
   const app = express();

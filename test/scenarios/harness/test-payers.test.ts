@@ -15,7 +15,8 @@ beforeAll(async () => {
 afterAll(() => harness?.close());
 
 const names = Object.keys(testPayers) as TestPayerName[];
-const ways = [{ x402Version: 2 }, { method: "permit2" }, { scheme: "upto" }] as const;
+// By EIP-3009 last: that deploys the wallet that Permit2 cannot.
+const ways = [{ method: "permit2" }, { scheme: "upto" }, { x402Version: 2 }] as const;
 
 /** The reason, or that it is good. */
 function told(answer: object): string {

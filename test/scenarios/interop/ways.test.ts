@@ -1,4 +1,5 @@
 import { createPermit2ApprovalTx } from "@x402/evm";
+import { declareEip2612GasSponsoringExtension } from "@x402/extensions";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
@@ -68,9 +69,16 @@ beforeAll(async () => {
   const base = runningChain(harness, "base");
   const terms = { network: networks.base.caip2, payTo: base.facilitatorContract };
   const price = { asset: base.asset.address, amount: "10000" };
+  const { name, version } = base.asset;
+  const sponsored = {
+    ...{ ...terms, price: { ...price, extra: { name, version } } },
+    extensions: declareEip2612GasSponsoringExtension(),
+  };
   shop = await startMerchant(
     { url, apiKey: localOrganization.apiKey },
     {
+      "/sponsored/exact": { ...sponsored, extra: permit2 },
+      "/sponsored/upto": { ...sponsored, scheme: "upto", charge: "1858" },
       "/greedy": { ...terms, scheme: "upto", price, charge: "10001" },
       ...Object.fromEntries(
         payments.map(({ path, network, route, price, wallet, way: _, paid: __, ...offer }) => {
@@ -95,13 +103,12 @@ afterAll(async () => {
   await harness?.close();
 });
 
-function buyerOf(account: BuyerAccount): Buyer {
-  return createBuyer(account, {
-    allowedAssets: networkNames.map((network) => {
-      const { address: asset } = runningChain(harness, network).asset;
-      return { network: networks[network].caip2, asset };
-    }),
+function buyerOf(account: BuyerAccount, rpcUrl?: string): Buyer {
+  const allowedAssets = networkNames.map((network) => {
+    const { address: asset } = runningChain(harness, network).asset;
+    return { network: networks[network].caip2, asset };
   });
+  return createBuyer(account, { allowedAssets }, rpcUrl);
 }
 
 const { address: payer, privateKey } = testPayers.funded;
@@ -171,6 +178,24 @@ describe.each(networkNames)("on %s", (network) => {
     expect(await balanceOf(harness, account.address, network)).toBe(98_142n);
   });
 });
+
+test.each([
+  ["exact", "/sponsored/exact", 10_000n],
+  ["upto", "/sponsored/upto", 1_858n],
+])(
+  "a buyer without gas signs an approval that is settled with the payment, of scheme %s",
+  async (_, path, paid) => {
+    const chain = runningChain(harness, "base");
+    const account = await fundedAccount(chain, 100_000n);
+    const buyer = buyerOf(account, chain.rpcUrl);
+    for (const times of [1n, 2n]) {
+      expect(await buyer.buy(`${shop.origin}${path}`)).toMatchObject({
+        ...{ status: 200, body: goods, receipt: { success: true, transaction: hash } },
+      });
+      expect(await balanceOf(harness, account.address)).toBe(100_000n - times * paid);
+    }
+  },
+);
 
 describe.each(["exact-eip3009-upfront", "exact-permit2-upfront"])("a route %s", (way) => {
   const url = (route: string) => `${shop.origin}/base/${route}/${way}`;
