@@ -41,6 +41,8 @@ export type Scene = AsyncDisposable & {
   readonly otherNetwork: Offer | undefined;
   /** Gives an account money, in every token of the scene. */
   fund(account: Address): Promise<void>;
+  /** Has an account let Permit2 take the token that is asked for. */
+  approvePermit2(account: Address): Promise<void>;
   /** Every transfer from an account, on every chain of the scene. */
   transfersFrom(account: Address): Promise<readonly TokenTransfer[]>;
   /** Another token on the network, which buyers may not pay with. */
@@ -131,6 +133,7 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
       const data = encodeFunctionData({ abi, functionName: "mint", args });
       await send(chain, { address: token.address, data, sender: payerOf(0, account) });
     },
+    approvePermit2: (account) => chain.approvePermit2(account),
     transfersFrom: (account) => readTransfers(chains, account),
     otherAsset() {
       otherToken ??= deployToken(chain);

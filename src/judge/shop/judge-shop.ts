@@ -11,16 +11,8 @@ import {
   startCommand,
 } from "../scene/run-command.ts";
 import { openScene, type Scene, type SceneOptions } from "../scene/scene.ts";
-import {
-  type Answer,
-  notRun,
-  readTerms,
-  runShopCase,
-  type ShopCase,
-  type ShopResult,
-  send,
-  type Terms,
-} from "./run-shop-case.ts";
+import { notRun, runShopCase, type ShopCase, type ShopResult } from "./run-shop-case.ts";
+import { type Answer, readTerms, send, type Terms } from "./shop-payment.ts";
 
 export type JudgeShopOptions = Pick<
   SceneOptions,

@@ -1,158 +1,11 @@
-import { z } from "zod";
-import {
-  type Authorization,
-  type AuthorizationTerms,
-  signAuthorization,
-} from "../../methods/exact-eip3009/authorization.ts";
-import { authorizationJson } from "../../methods/exact-eip3009/payload.ts";
-import { type PaymentTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
-import type { Hex } from "../../protocol/hex.ts";
-import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
-import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
-import { address, uint256String } from "../../protocol/primitives.ts";
-import type { X402Version } from "../../protocol/requests.ts";
-import { settlementId } from "../../protocol/signed-payment.ts";
-import { createPayerSigner } from "../../published/sign-as.ts";
-import { sendHttp } from "../../util/http-client.ts";
-import { parseJson } from "../../util/json.ts";
+import type { NetworkRegistry } from "../../protocol/networks.ts";
+import { type SignedPayment, settlementId } from "../../protocol/signed-payment.ts";
+import { parseUint256 } from "../../protocol/wire-values.ts";
+import { membersOf } from "../../util/json.ts";
 import type { FacilitatorLine } from "../scene/facilitator-line.ts";
-import {
-  type CasePayer,
-  decodeHeader,
-  describePayment,
-  encodeHeader,
-  payerOf,
-  readPayment,
-} from "../scene/offers.ts";
+import { type CasePayer, decodeHeader, describePayment, payerOf } from "../scene/offers.ts";
 import type { Scene, TokenTransfer } from "../scene/scene.ts";
-
-/** The terms of one of a shop's offers. */
-export type Terms = {
-  x402Version: X402Version;
-  network: Network;
-  asset: { address: `0x${string}`; name: string; version: string };
-  payTo: `0x${string}`;
-  amount: bigint;
-  maxTimeoutSeconds: number;
-  /** The requirements as the shop wrote them; version 2 sends them back. */
-  written: Record<string, unknown>;
-  /** The `resource` member, as the shop wrote it. */
-  resource: unknown;
-};
-
-const extra = z.looseObject({ name: z.string(), version: z.string() });
-const common = { scheme: z.literal("exact"), network: z.string(), asset: address, payTo: address, extra };
-const seconds = z.number().default(60);
-const offerV1 = z.looseObject({ ...common, maxAmountRequired: uint256String, maxTimeoutSeconds: seconds });
-const offerV2 = z.looseObject({ ...common, amount: uint256String, maxTimeoutSeconds: seconds });
-const challenge = z.looseObject({
-  accepts: z.array(z.record(z.string(), z.unknown())),
-  resource: z.unknown().optional(),
-});
-
-/** The offers of a 402 of either version: version 2 has them in a header, version 1 in the body. */
-export function readTerms({ headers, body }: Answer, known: NetworkRegistry): Terms[] {
-  const v2 = challenge.safeParse(decodeHeader(headers.get("payment-required") ?? "")).data;
-  const v1 = challenge.safeParse(parseJson(body)).data;
-  return [
-    ...(v2?.accepts ?? []).flatMap((written) => readOffer(known, 2, written, v2?.resource)),
-    ...(v1?.accepts ?? []).flatMap((written) => readOffer(known, 1, written, undefined)),
-  ];
-}
-
-function readOffer(
-  known: NetworkRegistry,
-  x402Version: X402Version,
-  written: Record<string, unknown>,
-  resource: unknown,
-): Terms[] {
-  const v2 = x402Version === 2 ? offerV2.safeParse(written).data : undefined;
-  const v1 = x402Version === 1 ? offerV1.safeParse(written).data : undefined;
-  const offer = v1 ?? v2;
-  const network = offer === undefined ? undefined : known.find(offer.network, x402Version);
-  if (offer === undefined || network === undefined) return [];
-  const { asset, payTo, maxTimeoutSeconds } = offer;
-  const amount = v1?.maxAmountRequired ?? v2?.amount ?? 0n;
-  const token = { address: asset, name: offer.extra.name, version: offer.extra.version };
-  return [{ x402Version, network, asset: token, payTo, amount, maxTimeoutSeconds, written, resource }];
-}
-
-/** How a payment deviates from the shop's terms. */
-export type Deviation = {
-  /** Changes of the signed authorization. */
-  authorization?: Partial<Pick<AuthorizationTerms, "to" | "value"> & PaymentTimes>;
-  /** Signed for another token or chain. */
-  domain?: Partial<Pick<AuthorizationTerms, "asset" | "chainId">>;
-  /** Changes of the payment's unsigned part. */
-  accepted?: Record<string, unknown>;
-  signature?: Hex;
-  resource?: unknown;
-  /** What the buyer's client calls the payment (`payment-identifier`), in version 2. */
-  identifier?: string;
-};
-
-/** The header of a payment for a shop's terms, or for terms that deviate from them. */
-export async function payFor(
-  terms: Terms,
-  payer: CasePayer,
-  now: bigint,
-  deviation: Deviation = {},
-): Promise<Record<string, string>> {
-  const { network, asset, payTo: to, amount: value, maxTimeoutSeconds } = terms;
-  const signed = await signAuthorization(createPayerSigner(payer.privateKey), {
-    ...{ asset, chainId: network.chainId, to, value },
-    ...timesFrom(now, { until: maxTimeoutSeconds }),
-    ...deviation.domain,
-    ...deviation.authorization,
-  });
-  return headerOf(
-    terms,
-    { ...signed, ...(deviation.signature && { signature: deviation.signature }) },
-    deviation,
-  );
-}
-
-function headerOf(
-  { x402Version, written, resource }: Terms,
-  { authorization, signature }: { authorization: Authorization; signature: Hex },
-  deviation: Deviation,
-): Record<string, string> {
-  const payload = { signature, authorization: authorizationJson(authorization) };
-  if (x402Version === 1) {
-    const { scheme, network } = { ...written, ...deviation.accepted };
-    return { "X-PAYMENT": encodeHeader({ x402Version, scheme, network, payload }) };
-  }
-  const accepted = { ...written, ...deviation.accepted };
-  const sold = deviation.resource ?? resource;
-  const { identifier: id } = deviation;
-  const extensions = id && { [paymentIdentifierExtension]: { info: { required: false, id } } };
-  return {
-    "PAYMENT-SIGNATURE": encodeHeader({ x402Version, resource: sold, accepted, payload, extensions }),
-  };
-}
-
-/** The answer of a shop. */
-export type Answer = { status: number; headers: Headers; body: string };
-
-export type SendOptions = {
-  headers?: Record<string, string>;
-  timeoutMs: number;
-  /** Breaks the connection this long after the request was sent, without waiting for an answer. */
-  breakOffAfterMs?: number;
-};
-
-/** Sends a GET request on a new connection. Undefined when no answer came. */
-export async function send(url: string, options: SendOptions): Promise<Answer | undefined> {
-  const { headers = {}, timeoutMs, breakOffAfterMs } = options;
-  const breakOff = new AbortController();
-  if (breakOffAfterMs !== undefined) setTimeout(() => breakOff.abort(), breakOffAfterMs);
-  try {
-    const answer = await sendHttp(url, { headers, timeoutMs, agent: false, signal: breakOff.signal });
-    return { status: answer.status, headers: new Headers(answer.headers), body: answer.text };
-  } catch {
-    return undefined;
-  }
-}
+import { type Answer, type Deviation, payFor, send, type Terms } from "./shop-payment.ts";
 
 /** A misbehaving buyer or facilitator, and the good reaction of a shop. */
 export type ShopCase = {
@@ -233,11 +86,15 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
   const startedAt = performance.now();
   const payer = payerOf(seed, `shop/${terms.network.name}/${tested.name}`);
   await scene.fund(payer.address);
+  const { way, network } = terms;
+  if (way.scheme === "upto" || way.method === "permit2") await scene.approvePermit2(payer.address);
   const exchanges: string[] = [];
   const links = new Set<string>();
   const wrong: string[] = [];
   const sent: string[] = [];
-  let services = 0;
+  /** What was signed, by its signature. */
+  const signed = new Map<unknown, SignedPayment>();
+  const charges: (bigint | undefined)[] = [];
   const buyer: ShopBuyer = {
     payer,
     terms,
@@ -245,22 +102,27 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
     line,
     otherUrl,
     async sign(deviation, otherTerms = terms) {
-      return payFor(otherTerms, payer, await scene.now(), deviation);
+      const { payment, headers } = await payFor(otherTerms, payer, await scene.now(), deviation);
+      signed.set(payment.signature, payment);
+      return headers;
     },
-    async send(payment = {}, { url: at = url, breakOffAfterMs } = {}) {
+    async send(header = {}, { url: at = url, breakOffAfterMs } = {}) {
       const startedSending = `+${((performance.now() - startedAt) / 1_000).toFixed(1)} s`;
-      const id = idOf(payment, terms);
-      if (id !== undefined && scene.studioUrl !== undefined) links.add(`${scene.studioUrl}#${id}`);
+      const payment = paymentIn(header, signed);
+      if (payment !== undefined && scene.studioUrl !== undefined) {
+        const { nonceSpace, payer: from, nonce } = payment;
+        links.add(`${scene.studioUrl}#${settlementId(network.chainId, nonceSpace, from, nonce)}`);
+      }
       const answer = await send(at, {
-        headers: { ...headers, ...payment },
+        headers: { ...headers, ...header },
         timeoutMs,
         ...(breakOffAfterMs !== undefined && { breakOffAfterMs }),
       });
-      if (answer !== undefined && answer.status >= 200 && answer.status < 300) services++;
+      if (answer !== undefined && answer.status >= 200 && answer.status < 300) charges.push(chargeOf(answer));
       const shown =
         answer?.status ?? (breakOffAfterMs === undefined ? "no answer" : "broken off by the buyer");
       exchanges.push(
-        `${startedSending}  GET ${new URL(at).pathname} ${describeHeaders(payment, sent)} → ${shown}`,
+        `${startedSending}  GET ${new URL(at).pathname} ${describeHeader(header, payment, sent)} → ${shown}`,
       );
       return answer;
     },
@@ -283,34 +145,44 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
     line.rule = undefined;
   }
   const transfers = await scene.transfersFrom(payer.address);
-  const verdict =
-    skipped === undefined ? judgeShopFacts({ transfers, price: terms.amount, services, wrong }) : "not_run";
+  const facts = { transfers, price: terms.amount, takesLess: way.scheme === "upto", charges, wrong };
+  const verdict = skipped === undefined ? judgeShopFacts(facts) : "not_run";
   return {
-    ...{ tested, verdict, transfers, services, exchanges, links: [...links] },
+    ...{ tested, verdict, transfers, services: charges.length, exchanges, links: [...links] },
     notes: skipped === undefined ? wrong : [skipped],
     tookMs: Math.round(performance.now() - startedAt),
   };
 }
 
-/** The settlement id of the payment in a header. */
-function idOf(headers: Readonly<Record<string, string>>, { network, asset }: Terms): string | undefined {
-  const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
-  const payment = readPayment(Object.fromEntries(lower));
-  if (payment === undefined || payment === "unreadable") return undefined;
-  const { from, nonce } = payment.authorization;
-  return settlementId(network.chainId, asset.address, from, nonce);
+/** The payment in a header, if the buyer has signed it. */
+function paymentIn(
+  header: Readonly<Record<string, string>>,
+  signed: ReadonlyMap<unknown, SignedPayment>,
+): SignedPayment | undefined {
+  const [value = ""] = Object.values(header);
+  return signed.get(membersOf(membersOf(decodeHeader(value)).payload).signature);
+}
+
+/** What the receipt of an answer says that was charged; undefined where it does not say it. */
+function chargeOf({ headers }: Answer): bigint | undefined {
+  const { amount } = membersOf(decodeHeader(headers.get("payment-response") ?? ""));
+  return typeof amount === "string" ? (parseUint256(amount) ?? undefined) : undefined;
 }
 
 /** Payments are numbered in the order in which they first came. */
-function describeHeaders(headers: Readonly<Record<string, string>>, sent: string[]): string {
-  const [[name, value] = []] = Object.entries(headers);
-  if (name === undefined || value === undefined) return "without payment";
+function describeHeader(
+  header: Readonly<Record<string, string>>,
+  payment: SignedPayment | undefined,
+  sent: string[],
+): string {
+  const [value] = Object.values(header);
+  if (value === undefined) return "without payment";
   if (!sent.includes(value)) sent.push(value);
   const number = sent.indexOf(value) + 1;
-  const payment = readPayment({ [name.toLowerCase()]: value });
-  if (payment === undefined || payment === "unreadable") return "with an unreadable payment";
-  const { value: amount, to } = payment.authorization;
-  return describePayment({ number, amount, to, network: payment.network });
+  if (payment === undefined) return "with an unreadable payment";
+  const written = membersOf(decodeHeader(value));
+  const network = String(written.network ?? membersOf(written.accepted).network);
+  return describePayment({ number, amount: payment.limit, to: payment.payTo, network });
 }
 
 /** The verdicts on a shop, worst first. */
@@ -319,6 +191,7 @@ export const shopVerdicts = {
   served_many_times: "one payment served several times",
   charged_without_service: "charged without service",
   other_price: "settled another price than its 402 said",
+  other_charge: "charged another amount than it said",
   wrong_answer: "wrong status or headers",
   not_run: "not run",
   good: "good",
@@ -330,20 +203,27 @@ type ShopVerdict = keyof typeof shopVerdicts;
 export type ShopFacts = {
   /** Every transfer from the buyer. */
   transfers: readonly TokenTransfer[];
-  /** The price in the shop's 402. */
+  /** The price in the shop's 402; of scheme “upto” the maximum. */
   price: bigint;
-  /** How many 2xx answers the buyer got. */
-  services: number;
+  /** Whether the shop may charge less (scheme “upto”). */
+  takesLess: boolean;
+  /** Of each 2xx answer that the buyer got, what its receipt says that was charged; undefined where it does not say it. */
+  charges: readonly (bigint | undefined)[];
   /** Problems of single answers. */
   wrong: readonly string[];
 };
 
-/** Judges by transfers on chain and the number of 2xx answers. */
-export function judgeShopFacts({ transfers, price, services, wrong }: ShopFacts): ShopVerdict {
-  if (services > transfers.length) {
+/** Judges by transfers on chain, the number of 2xx answers, and what these say. */
+export function judgeShopFacts({ transfers, price, takesLess, charges, wrong }: ShopFacts): ShopVerdict {
+  // What was served for nothing by its own word needs no transfer.
+  const paid = takesLess ? charges.filter((charge) => charge !== 0n) : charges;
+  if (paid.length > transfers.length) {
     return transfers.length === 0 ? "served_without_payment" : "served_many_times";
   }
-  if (transfers.length > services) return "charged_without_service";
-  if (transfers.some(({ amount }) => amount !== price)) return "other_price";
+  if (transfers.length > paid.length) return "charged_without_service";
+  if (transfers.some(({ amount }) => (takesLess ? amount > price : amount !== price))) return "other_price";
+  const said = paid.filter((charge) => charge !== undefined);
+  const isUnsaid = ({ amount }: TokenTransfer) => said.length === paid.length && !said.includes(amount);
+  if (takesLess && transfers.some(isUnsaid)) return "other_charge";
   return wrong.length > 0 ? "wrong_answer" : "good";
 }

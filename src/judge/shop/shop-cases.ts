@@ -5,7 +5,8 @@ import { membersOf } from "../../util/json.ts";
 import type { LineAnswer } from "../scene/facilitator-line.ts";
 import { decodeHeader, encodeHeader, stranger } from "../scene/offers.ts";
 import { otherThan } from "../scene/scene.ts";
-import { type Answer, type Deviation, readTerms, type ShopBuyer, type ShopCase } from "./run-shop-case.ts";
+import type { ShopBuyer, ShopCase } from "./run-shop-case.ts";
+import { type Answer, type Deviation, readTerms } from "./shop-payment.ts";
 
 const refuses = "Answers 402, and takes nothing.";
 const servesOnce = "Serves once for what it has been paid once.";

@@ -83,6 +83,12 @@ const changedByBlacklisted = {
   ],
 };
 
+/** Payers with code have a part of the gas budget of their own, which the message says. */
+const withCodeOverBudget = {
+  ...{ operation: "settle" as const, x402Version: 2 as const },
+  names: ["success.permit2_delegated", "gas_budget.used_up"],
+};
+
 let count = 0;
 
 // The table has one wrong thing to a row, and says nothing of the order in which they are looked at.
@@ -97,7 +103,7 @@ test("what has several things wrong is answered as the service answers it", asyn
       const request = await writeRequest(environment, at, spec);
       expect(await compareBoth(request)).toEqual([]);
     }),
-    { numRuns: 150, examples: [[emptyWithHighS], [changedByBlacklisted]] },
+    { numRuns: 150, examples: [[emptyWithHighS], [changedByBlacklisted], [withCodeOverBudget]] },
   );
 }, 60_000);
 

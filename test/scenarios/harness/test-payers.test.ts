@@ -27,6 +27,9 @@ function told(answer: object): string {
 test.each(names)("%s", async (payer) => {
   const { outcome, settleOutcome, permit2Outcome }: TestPayer = testPayers[payer];
   for (const way of ways) {
+    // The first payment of a wallet deploys it.
+    await harness.reset();
+    fixtures.reset();
     const isByPermit2 = !("x402Version" in way);
     const verify = (isByPermit2 ? permit2Outcome : undefined) ?? outcome;
     const expected = { verify, settle: settleOutcome ?? verify };

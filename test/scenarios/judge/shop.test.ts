@@ -99,6 +99,36 @@ describe.concurrent("a shop that", () => {
   });
 });
 
+describe.concurrent("a shop of the public packages that is paid by Permit2", () => {
+  /** Those that need no more of a shop than the public middleware has. */
+  const cases =
+    "wrong-signature,underpaid,nothing-paid,overpaid,other-recipient,other-asset,other-network,expired,too-early,facilitator-refuses";
+
+  test.each([
+    ["by scheme exact", "permit2", "10000"],
+    ["up to a maximum", "metered", "2500"],
+  ])("%s is judged", async (_way, manner, amount) => {
+    const { findings, bad, code } = await judge("shop", subject("public-shop", manner), "--cases", cases);
+    expect(bad).toEqual({});
+    expect(findings).toHaveLength(1 + cases.split(",").length);
+    expect(findings.filter(({ verdict }) => verdict === "not_run")).toEqual([]);
+    expect(findings[0]).toMatchObject({ name: "plain", transfers: [{ amount }], services: 1 });
+    expect(code).toBe(0);
+  });
+
+  test("and charges nothing has served nothing without payment", async () => {
+    const { findings, bad } = await judge("shop", subject("public-shop", "free"), "--cases", "plain");
+    expect(bad).toEqual({});
+    expect(findings[0]).toMatchObject({ transfers: [], services: 1 });
+  });
+
+  test("and charges more than it says is found out", async () => {
+    const { bad, code } = await judge("shop", subject("public-shop", "overcharging"), "--cases", "plain");
+    expect(bad).toEqual({ plain: "other_charge" });
+    expect(code).toBe(1);
+  });
+});
+
 test("a shop that runs already is judged at its URL, with the facilitator at the port it was told", async () => {
   const [port, facilitatorPort] = [await freePort(), await freePort()];
   const [file = "", ...args] = subject("shop", "good");

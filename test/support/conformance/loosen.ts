@@ -12,7 +12,7 @@ export function loosen(answer: FixtureAnswer): FixtureAnswer {
     .replaceAll(/"blockNumber":"\d+"/g, '"blockNumber":"<seconds>"')
     .replaceAll(/"retryAfterSeconds":\d+/g, '"retryAfterSeconds":"<seconds>"')
     .replaceAll(/"next":"[^"]+"/g, '"next":"<text>"')
-    .replaceAll(/time is \d+/g, "time is <time>")
+    .replaceAll(/time (is )?\d+/g, "time $1<time>")
     .replaceAll(/balance (of|is) \d+/g, "balance $1 <balance>");
   return {
     ...answer,
