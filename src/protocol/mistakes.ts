@@ -3,7 +3,7 @@ import { advice } from "./refusals.ts";
 /** What is advised on signatures that were made for something else, beside `advice`: web pages with the fixtures load it late. */
 export const signatureAdvice = {
   "signed-with-another-domain":
-    "Sign for the token's own name and version, which clients take from `extra` of the requirements, and for the network's chain id.",
+    "Sign for the token's own name and version, which clients take from `extra` of the requirements, its address and the network's chain id.",
   "signed-receive": "Sign primaryType TransferWithAuthorization.",
   "permit-domain":
     'Sign for the domain of Permit2 on the network\'s chain: name "Permit2", no version, and the contract of Permit2.',
@@ -183,7 +183,7 @@ export const mistakes = {
   "signed-by-another-key": {
     rank: 3,
     title: "The signature is not the payer's",
-    why: "It recovers to another address than authorization.from, whatever domain is tried: another key signed, or a member was changed after signing (to, value, validAfter, validBefore, nonce).",
+    why: "For what was sent, it recovers to another address than authorization.from. Either another key signed, or the payer's key did for another domain than those that were tried, or a member was changed after signing (to, value, validAfter, validBefore, nonce).",
     fix: advice["signed-by-another-key"],
   },
   "permit-domain": {

@@ -40,7 +40,7 @@ export const advice = {
   expired: signWithLater("validBefore"),
   "not-valid-yet": signWithZero("validAfter"),
   "signed-by-another-key":
-    "Sign with the key of authorization.from, and send every member of the authorization as it was signed. If that is a smart wallet, the wallet itself decides (EIP-1271), and it must be deployed.",
+    "Either another key signed, or for another domain: sign with the key of authorization.from, for the token's own name, version, chainId and verifyingContract, and send every member as it was signed. A smart wallet decides itself (EIP-1271), once deployed.",
 } as const;
 
 function signWithLater(end: string): string {

@@ -663,7 +663,7 @@ test.each(["to", "validBefore", "nonce"] as const)(
     // A recipient that was edited is found out, since the seller's terms have the one that was signed.
     if (member === "to")
       expect(explained(body).map(({ mistake }) => mistake)).toContain("signed-other-values");
-    else expect(found?.fix).toContain("every member of the authorization as it was signed");
+    else expect(found?.fix).toContain("every member as it was signed");
     expect(mistakes["signed-by-another-key"].why).toContain("changed after signing");
   },
 );
