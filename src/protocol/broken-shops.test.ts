@@ -88,7 +88,7 @@ test.each<[string, Shop, RegExp]>([
   [
     "a price with the decimals twice",
     { signs: { value: 10_000_000_000n } },
-    /is 10000000000, but exactly 10000 is required.*differ by 10\^6.*the token's decimals twice/,
+    /is 10,000 USDC \(10000000000\), but exactly 0\.01 USDC \(10000\) is required.*differ by 10\^6.*the token's decimals twice/,
   ],
   [
     "a price in dollars",
@@ -123,7 +123,7 @@ test.each<[string, Shop, RegExp]>([
   [
     "an authorization that has expired",
     { signs: { validBefore: now - 5n } },
-    /valid before 1799999995; the chain's time is 1800000000.*Sign again with a later validBefore/,
+    /valid before 1799999995 \(2027-01-15 07:59:55 UTC, 5 s ago\); the chain's time is 1800000000.*Sign again with a later validBefore/,
   ],
   [
     "times in milliseconds",

@@ -52,7 +52,13 @@ export const mistakes = {
     rank: 2,
     title: "A required member is missing or has the wrong type",
     why: "The facilitator reads members as they are and coerces nothing: a number is not a decimal string.",
-    fix: "Send the member as the protocol has it. Integers of the authorization are strings of decimal digits.",
+    fix: "Send the member as the protocol has it; amounts, times and numbers of what is signed are strings of decimal digits.",
+  },
+  "unknown-scheme": {
+    rank: 2,
+    title: "The scheme is not one that its version has here",
+    why: 'Version 1 has "exact" alone; version 2 has "exact", and "upto" for payments by Permit2 of up to a maximum.',
+    fix: 'Offer and pay scheme "exact", spelled so, or "upto" by a client and a server of version 2.',
   },
   "wrong-version": {
     rank: 2,
@@ -149,6 +155,12 @@ export const mistakes = {
     title: "The authorization has expired",
     why: "validBefore, or the deadline of a permit, has passed by the chain's clock, or is less than 6 s away, which is too short to settle.",
     fix: advice.expired,
+  },
+  "valid-too-long": {
+    rank: 3,
+    title: "The authorization is valid for too long",
+    why: "A payment is watched until it can no longer be settled. It is accepted for a day at most, unless the facilitator is configured otherwise.",
+    fix: "Sign again, until a few minutes from now: clients take the time from maxTimeoutSeconds of the requirements.",
   },
   "not-valid-yet": {
     rank: 3,

@@ -78,6 +78,8 @@ export const explainCommand = defineCommand({
         time !== undefined ? `the clock at ${url}` : at === undefined ? "this machine's clock" : undefined,
     });
     const names = new Set<string>(findings.map(({ mistake }) => mistake));
+    // Who lacks ten billion dollars is not to be given them.
+    if (names.has("amount-off-by-decimals")) names.add("insufficient_funds");
     const more = (there?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));
     const about = { kind, ...(says !== undefined && { says }) };
     return {

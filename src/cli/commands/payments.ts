@@ -12,7 +12,14 @@ import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { escapeControls } from "../../util/text.ts";
 import { atUrl, defineCommand, flag, option, textOption, tokenOption, urlOption } from "../kit/command.ts";
-import { endedOf, isGood, lineOf, type PaymentLine, renderPaymentLine } from "../kit/payment-line.ts";
+import {
+  endedOf,
+  isGood,
+  lineOf,
+  type PaymentLine,
+  renderPaymentLine,
+  withoutAdvice,
+} from "../kit/payment-line.ts";
 import { createPaymentReader, type PaymentReader } from "../kit/read-payments.ts";
 import { findLastAsked } from "./look-up.ts";
 
@@ -185,7 +192,7 @@ function explain({ explanations, verify, settle }: PaymentDetail): readonly stri
     // Where nothing more is known than was answered, the answer is the heading.
     ...(message === null || explanations.some(({ title }) => title === message)
       ? []
-      : [`Answered: ${message}`, ""]),
+      : [`Answered: ${withoutAdvice(message, explanations[0]?.fix ?? "")}`, ""]),
     ...explanations.flatMap((explanation) => [...describeMistake(explanation, "  "), ""]),
   ];
 }

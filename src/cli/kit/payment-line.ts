@@ -77,7 +77,7 @@ export function lineOf(
   return {
     time: new Date(at).toISOString(),
     ...{ operation, id, network, payer, payerName, amount, token, outcome, status, reason, message, tookMs },
-    ...adviceOn(explanations),
+    ...adviceOn(explanations, message),
     transaction: ["settled", "pending"].includes(outcome) ? payment.transaction : null,
   };
 }
@@ -100,20 +100,35 @@ export function renderPaymentLine(line: PaymentLine): string {
   const { message, fix, more } = line;
   return [
     words.join(" "),
-    ...(message === null ? [] : [`         why: ${message}`]),
-    ...(fix === null || fix === "" || message?.includes(fix) === true ? [] : [`         fix: ${fix}`]),
+    ...(message === null ? [] : [`         why: ${withoutAdvice(message, fix ?? "")}`]),
+    ...(fix === null || fix === "" ? [] : [`         fix: ${fix}`]),
     ...(more === null || more === "" ? [] : [`         more: ${more}`]),
   ]
     .map(escapeControls)
     .join("\n");
 }
 
-/** What to do about the worst finding, and where to read on. */
-function adviceOn(explanations: readonly RefusalExplanation[]): Pick<PaymentLine, "fix" | "more"> {
+/**
+ * A message without the advice at its end, where that is said beside it: answers carry both in one sentence, and cut what is
+ * too long.
+ */
+export function withoutAdvice(message: string, advice: string): string {
+  const said = message.replace(/\.\.\.$/, "");
+  for (const { index } of said.matchAll(/(?<=[.;:] )/g)) {
+    if (advice.startsWith(said.slice(index).replace(/\.$/, ""))) return said.slice(0, index).trimEnd();
+  }
+  return message;
+}
+
+/** What to do about the worst finding, and where to read on. What the message has said of it is not said again. */
+function adviceOn(
+  explanations: readonly RefusalExplanation[],
+  message: string | null,
+): Pick<PaymentLine, "fix" | "more"> {
   const [worst] = explanations;
   if (worst === undefined) return { fix: null, more: null };
   const { at, got, expected, fix, more } = worst;
-  if (got === null) return { fix, more };
+  if (got === null || message?.includes(got) === true) return { fix, more };
   const facts =
     expected === null ? `${at === "" ? "got" : `${at}:`} ${got}` : `got ${got}; expected ${expected}`;
   return { fix: `${fix} (${facts})`, more };

@@ -12,7 +12,7 @@ describe.each(builtInNetworks.all)("for a payment on $name", (network) => {
     // Each costs a recovery of 0.06 ms in the thread that also settles payments.
     expect(domains.length).toBeLessThan(140);
     // In the service they are tried for every payment that is refused, and two digests besides.
-    expect(likelyDomains(right).length).toBeLessThanOrEqual(30);
+    expect(likelyDomains(right).length).toBeLessThanOrEqual(22);
     expect(new Set(separators).size).toBe(domains.length);
     expect(separators).not.toContain(separatorOf(domainOf(right)));
   });

@@ -138,8 +138,22 @@ describe("who buys from a server of", () => {
       verify.v2.invalid_exact_evm_payload_undeployed_smart_wallet | 402 {} | PAYMENT-REQUIRED: invalid_exact_evm_payload_undeployed_smart_wallet | verify
       verify.v2.insufficient_funds | 402 {} | PAYMENT-REQUIRED: insufficient_funds | verify
       verify.v2.invalid_transaction_state | 402 {} | PAYMENT-REQUIRED: invalid_transaction_state | verify
+      verify.v2.invalid_permit2_spender | 402 {} | PAYMENT-REQUIRED: invalid_permit2_spender | verify
+      verify.v2.invalid_permit2_recipient_mismatch | 402 {} | PAYMENT-REQUIRED: invalid_permit2_recipient_mismatch | verify
+      verify.v2.permit2_deadline_expired | 402 {} | PAYMENT-REQUIRED: permit2_deadline_expired | verify
+      verify.v2.permit2_not_yet_valid | 402 {} | PAYMENT-REQUIRED: permit2_not_yet_valid | verify
+      verify.v2.permit2_amount_mismatch | 402 {} | PAYMENT-REQUIRED: permit2_amount_mismatch | verify
+      verify.v2.permit2_token_mismatch | 402 {} | PAYMENT-REQUIRED: permit2_token_mismatch | verify
+      verify.v2.asset_not_deployed_contract | 402 {} | PAYMENT-REQUIRED: asset_not_deployed_contract | verify
+      verify.v2.invalid_permit2_signature | 402 {} | PAYMENT-REQUIRED: invalid_permit2_signature | verify
+      verify.v2.permit2_proxy_not_deployed | 402 {} | PAYMENT-REQUIRED: permit2_proxy_not_deployed | verify
+      verify.v2.permit2_insufficient_balance | 402 {} | PAYMENT-REQUIRED: permit2_insufficient_balance | verify
+      verify.v2.permit2_allowance_required | 412 {} | PAYMENT-REQUIRED: permit2_allowance_required | verify
+      verify.v2.permit2_simulation_failed | 402 {} | PAYMENT-REQUIRED: permit2_simulation_failed | verify
+      verify.v2.invalid_upto_evm_scheme | 402 {} | PAYMENT-REQUIRED: invalid_upto_evm_scheme | verify
+      verify.v2.upto_facilitator_mismatch | 402 {} | PAYMENT-REQUIRED: upto_facilitator_mismatch | verify
       verify.v2.bad_request | 402 {} | PAYMENT-REQUIRED: unexpected_verify_error: The body is not JSON from line 1, column 2 on | verify
-      verify.v2.unauthorized | 402 {} | PAYMENT-REQUIRED: unexpected_verify_error: Send a valid API key in the Authorization header, as it is or after the word Bearer | verify
+      verify.v2.unauthorized | 402 {} | PAYMENT-REQUIRED: unexpected_verify_error: There is no Authorization header; send the API key in it, as it is or after the word Bearer | verify
       verify.v2.forbidden | 402 {} | PAYMENT-REQUIRED: unexpected_verify_error: This API key lacks the scope "verify"; use a key that has it | verify
       verify.v2.body_too_large | 402 {} | PAYMENT-REQUIRED: unexpected_verify_error: The body may have at most 32 KiB | verify
       verify.v2.unsupported_media_type | 402 {} | PAYMENT-REQUIRED: unexpected_verify_error: Send the body with content-type: application/json | verify
@@ -172,6 +186,21 @@ describe("who buys from a server of", () => {
       settle.v2.invalid_exact_evm_payload_undeployed_smart_wallet | 402 {} | receipt: invalid_exact_evm_payload_undeployed_smart_wallet | verify, settle
       settle.v2.insufficient_funds | 402 {} | receipt: insufficient_funds | verify, settle
       settle.v2.invalid_transaction_state | 402 {} | receipt: invalid_transaction_state | verify, settle
+      settle.v2.invalid_permit2_spender | 402 {} | receipt: invalid_permit2_spender | verify, settle
+      settle.v2.invalid_permit2_recipient_mismatch | 402 {} | receipt: invalid_permit2_recipient_mismatch | verify, settle
+      settle.v2.permit2_deadline_expired | 402 {} | receipt: permit2_deadline_expired | verify, settle
+      settle.v2.permit2_not_yet_valid | 402 {} | receipt: permit2_not_yet_valid | verify, settle
+      settle.v2.permit2_amount_mismatch | 402 {} | receipt: permit2_amount_mismatch | verify, settle
+      settle.v2.permit2_token_mismatch | 402 {} | receipt: permit2_token_mismatch | verify, settle
+      settle.v2.asset_not_deployed_contract | 402 {} | receipt: asset_not_deployed_contract | verify, settle
+      settle.v2.invalid_permit2_signature | 402 {} | receipt: invalid_permit2_signature | verify, settle
+      settle.v2.permit2_proxy_not_deployed | 402 {} | receipt: permit2_proxy_not_deployed | verify, settle
+      settle.v2.permit2_insufficient_balance | 402 {} | receipt: permit2_insufficient_balance | verify, settle
+      settle.v2.permit2_allowance_required | 402 {} | receipt: permit2_allowance_required | verify, settle
+      settle.v2.permit2_simulation_failed | 402 {} | receipt: permit2_simulation_failed | verify, settle
+      settle.v2.invalid_upto_evm_scheme | 402 {} | receipt: invalid_upto_evm_scheme | verify, settle
+      settle.v2.upto_facilitator_mismatch | 402 {} | receipt: upto_facilitator_mismatch | verify, settle
+      settle.v2.invalid_upto_evm_payload_settlement_exceeds_amount | 402 {} | receipt: invalid_upto_evm_payload_settlement_exceeds_amount | verify, settle
       settle.v2.bad_request | 402 {} | receipt: unexpected_settle_error | verify, settle
       settle.v2.unauthorized | 402 {} | receipt: unexpected_settle_error | verify, settle
       settle.v2.forbidden | 402 {} | receipt: unexpected_settle_error | verify, settle
@@ -325,23 +354,23 @@ describe("who calls HTTPFacilitatorClient", () => {
       ),
     ).toMatchInlineSnapshot(`
       "verify.success | returns {"isValid":true,"payer":"0x652026B65e32ffC7487F89D68D208977789a04d3"}
-      verify.insufficient_funds | returns {"isValid":false,"invalidReason":"insufficient_funds","invalidMessage":"The payer holds 0 of the asset's smallest unit; 10000 is needed. Fund the payer, or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52"}
-      verify.unauthorized | throws VerifyError 401: unexpected_verify_error: Send a valid API key in the Authorization header, as it is or after the word Bearer
+      verify.insufficient_funds | returns {"isValid":false,"invalidReason":"insufficient_funds","invalidMessage":"The payer holds 0 USDC (0); 0.01 USDC (10000) is needed. Give the payer more of the token (on a local chain: \`x402-kit fund\`), or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52"}
+      verify.unauthorized | throws VerifyError 401: unexpected_verify_error: There is no Authorization header; send the API key in it, as it is or after the word Bearer
       verify.unavailable | throws VerifyError 503: unexpected_verify_error: No RPC endpoint of base answers
       verify.connection.reset_before | throws TypeError: fetch failed
       verify.connection.cut_off | throws FacilitatorResponseError: Facilitator verify returned invalid JSON: {"isValid":true,
       verify.v2.success | returns {"isValid":true,"payer":"0x652026B65e32ffC7487F89D68D208977789a04d3"}
-      verify.v2.insufficient_funds | returns {"isValid":false,"invalidReason":"insufficient_funds","invalidMessage":"The payer holds 0 of the asset's smallest unit; 10000 is needed. Fund the payer, or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52"}
+      verify.v2.insufficient_funds | returns {"isValid":false,"invalidReason":"insufficient_funds","invalidMessage":"The payer holds 0 USDC (0); 0.01 USDC (10000) is needed. Give the payer more of the token (on a local chain: \`x402-kit fund\`), or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52"}
       verify.v2.too_many_requests | throws VerifyError 429: unexpected_verify_error: This API key sends too many requests; try again in 1 s
       settle.success | returns {"success":true,"payer":"0x652026B65e32ffC7487F89D68D208977789a04d3","transaction":"0x…","network":"base"}
-      settle.insufficient_funds | returns {"success":false,"errorReason":"insufficient_funds","errorMessage":"The payer holds 0 of the asset's smallest unit; 10000 is needed. Fund the payer, or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52","transaction":"","network":"base"}
+      settle.insufficient_funds | returns {"success":false,"errorReason":"insufficient_funds","errorMessage":"The payer holds 0 USDC (0); 0.01 USDC (10000) is needed. Give the payer more of the token (on a local chain: \`x402-kit fund\`), or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52","transaction":"","network":"base"}
       settle.unavailable | throws SettleError 503: unexpected_settle_error: No RPC endpoint of base answers
       settle.pending | throws SettleError 503: unexpected_settle_error: Transaction 0x… is sent and not decided yet; ask again with the same payment, or at the address in Location
       settle.connection.answer_lost | throws TypeError: fetch failed
       settle.connection.bad_gateway | throws Error: Facilitator settle failed (502): <html><h1>502 Bad Gateway</h1></html>
       settle.connection.not_json | throws FacilitatorResponseError: Facilitator settle returned invalid JSON: <html><h1>Please log in</h1></html>
       settle.v2.success | returns {"success":true,"payer":"0x652026B65e32ffC7487F89D68D208977789a04d3","transaction":"0x…","network":"eip155:8453"}
-      settle.v2.insufficient_funds | returns {"success":false,"errorReason":"insufficient_funds","errorMessage":"The payer holds 0 of the asset's smallest unit; 10000 is needed. Fund the payer, or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52","transaction":"","network":"eip155:8453"}
+      settle.v2.insufficient_funds | returns {"success":false,"errorReason":"insufficient_funds","errorMessage":"The payer holds 0 USDC (0); 0.01 USDC (10000) is needed. Give the payer more of the token (on a local chain: \`x402-kit fund\`), or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52","transaction":"","network":"eip155:8453"}
       settle.v2.pending | throws SettleError 503: settlement_pending: Transaction 0x… is sent and not decided yet; ask again with the same payment, or at the address in Location
       settle.v2.connection.answer_lost | throws TypeError: fetch failed"
     `);

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
-import { problemDetails } from "../../../protocol/problems.ts";
+import { unauthorizedDetail } from "../../../protocol/problems.ts";
 import type { Caller, Organizations } from "../../organizations/organizations.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 
@@ -20,7 +20,8 @@ export type CallerWithoutKey = () => Promise<Caller | null>;
 
 /**
  * Reads `Authorization: <key>` or `Authorization: Bearer <key>` on routes that ask for it. Runs before the body is
- * read. Every refusal is the same 401, whatever is wrong with the key.
+ * read. A key that is not accepted has the same 401 whatever is wrong with it; one that is missing, or a variable that was
+ * not set, is said to be that.
  */
 export const authentication = fp<{
   organizations: Organizations;
@@ -38,7 +39,7 @@ export const authentication = fp<{
     }
     const key = header?.replace(/^Bearer +/i, "").trim();
     const caller = key ? await organizations.authenticate(key) : null;
-    if (caller === null) throw new ProblemError("unauthorized", problemDetails.unauthorized);
+    if (caller === null) throw new ProblemError("unauthorized", unauthorizedDetail(header));
     request.caller = caller;
   });
 });
