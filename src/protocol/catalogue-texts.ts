@@ -405,7 +405,14 @@ export function adviceOnReason(reason: string, situation: unknown): { why: strin
   return { why: known.why ?? meaning, fix: known.fix ?? fix };
 }
 
+const guide = "docs/errors.md";
+
 /** The section of docs/errors.md about a mistake, a reason or a problem, all of which have one. */
 export function errorsSection(name: string): string {
-  return `docs/errors.md#${name}`;
+  return `${guide}#${name}`;
+}
+
+/** The same at a service that shows payments: `http://127.0.0.1:4402/errors#expired`. */
+export function errorsSectionAt(section: string, origin: string): string {
+  return section.startsWith(guide) ? `${origin}/errors${section.slice(guide.length)}` : section;
 }

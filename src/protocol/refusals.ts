@@ -320,7 +320,7 @@ export const refusals = {
       "balance_too_small",
       `The payer holds ${formatBoth(balance, units)}; ${formatBoth(value, units)} is needed`,
       units === undefined || meant === undefined
-        ? `Give the payer more of the token (on a local chain: \`x402-kit fund\`), or fix the price if it is off by decimals${exampleOf(units)}`
+        ? `Give the payer more of the token, or fix the price if it is off by decimals${exampleOf(units)}`
         : `Fix the price, if it was counted with 18 decimals: ${formatBoth(meant, units)}`,
     );
   },

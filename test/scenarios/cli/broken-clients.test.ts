@@ -77,11 +77,5 @@ test.each(Object.entries(brokenClients))(
       const [, first = ""] = (await cli("explain", challenge)).split("\n\n1. ");
       expect.soft(first, "explain of the 402").toMatch(row.challenge);
     }
-    if (process.env.SAID !== undefined)
-      console.log(
-        Object.entries(said)
-          .map(([place, text]) => `--- ${place}\n${text}`)
-          .join("\n"),
-      );
   },
 );
