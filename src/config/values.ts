@@ -7,8 +7,9 @@ import {
   type NetworkRegistry,
 } from "../protocol/networks.ts";
 import type { CorsOrigins } from "../protocol/routes.ts";
+import { parseAmount, type TokenUnits } from "../protocol/token-units.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
-import type { ConfigurationProblem } from "../util/errors.ts";
+import { type ConfigurationProblem, KitError } from "../util/errors.ts";
 import { quote } from "../util/text.ts";
 
 /*
@@ -203,7 +204,7 @@ export function warnOfClearText(
 
 /** One network by its v1 name. */
 export function readNetwork(text: string, known: NetworkRegistry = builtInNetworks): NetworkName {
-  return readOneOf(known.names)(text);
+  return known.find(text, 2)?.name ?? readOneOf(known.names)(text);
 }
 
 /** Networks separated by commas, each at most once. */
@@ -239,13 +240,31 @@ export function readPerNetwork<T>(read: (text: string) => T) {
   return (text: string, known?: NetworkRegistry): ByNetwork<T> => readByNetwork(text.split(","), read, known);
 }
 
+/** How much of a token, once it is known how it is counted. */
+export type Price = (token: TokenUnits) => bigint;
+
+/** An amount above zero: with a point in whole tokens, `0.01`, otherwise in the token's smallest unit. */
+export function readPrice(text: string): Price {
+  if (!text.includes(".")) {
+    const amount = readAmount(text);
+    return () => amount;
+  }
+  const isAmount = /^\d{0,60}\.\d{1,60}$/.test(text) && /[1-9]/.test(text);
+  if (!isAmount) throw new InvalidValue(`${quote(text)} is not an amount, such as 0.01 (of whole tokens)`);
+  return ({ symbol, decimals }) => {
+    const amount = parseAmount(text, decimals);
+    if (amount !== undefined) return BigInt(amount);
+    throw new KitError(`${text} has more decimals than ${symbol}, which has ${decimals}`);
+  };
+}
+
 /** An amount above zero in the asset's smallest unit. */
 export function readAmount(text: string): bigint {
   const value = parseUint256(text);
   if (value === null && /^[1-9][0-9]{77,}$/.test(text)) throw new InvalidValue("is above 2^256 - 1");
   if (value === null || value === 0n) {
     throw new InvalidValue(
-      `${quote(text)} is not an amount in the asset's smallest unit (1 USDC is 1000000)`,
+      `${quote(text)} is not an amount: whole tokens with a point (0.01), or the token's smallest unit (10000)`,
     );
   }
   return value;
@@ -254,6 +273,11 @@ export function readAmount(text: string): bigint {
 /** The same, or zero. */
 export function readAmountOrZero(text: string): bigint {
   return text === "0" ? 0n : readAmount(text);
+}
+
+/** The same, or nothing at all. */
+export function readPriceOrZero(text: string): Price {
+  return text === "0" ? () => 0n : readPrice(text);
 }
 
 /** A limit in smallest units or wei; null for `none`, which takes the limit away. */

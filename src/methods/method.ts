@@ -36,7 +36,8 @@ export type Method = PayloadReader &
     digester(asset: Asset, chainId: number): (payment: SignedPayment) => Hex;
     /**
      * What a signature of an account without code, which is not the payer's, was probably made for, and what to change. The
-     * service asks it for each payment that it refuses: ten recoveries of some 0.06 ms at most.
+     * service asks it for each payment that it refuses: 24 recoveries of some 0.06 ms at most, about as much as answering one
+     * costs. It must say the same at any load, so that it has a bound and no time limit.
      */
     describeWrongSignature(payment: SignedPayment, right: SignedDomain, recover: Recover): Promise<string>;
     /** `paymentPayload.payload` of a payment, as public clients write it. */

@@ -74,7 +74,7 @@ export const reasonTexts: Readonly<
   },
   insufficient_funds: {
     meaning: "The payer's balance does not hold the amount, or other settlements under way use it up.",
-    fix: "Fund the payer, or wait for the settlements under way; on a local chain: `x402-kit fund`.",
+    fix: "Give the payer the token, or wait for the settlements under way; on a local chain: `x402-kit fund`.",
   },
   invalid_transaction_state: {
     meaning:
@@ -119,7 +119,7 @@ export const reasonTexts: Readonly<
   },
   permit2_insufficient_balance: {
     meaning: "The payer's balance does not hold the amount, or other payments of the payer use it up.",
-    fix: "Fund the payer, or wait for the payments under way; on a local chain: `x402-kit fund`.",
+    fix: "Give the payer the token, or wait for the payments under way; on a local chain: `x402-kit fund`.",
   },
   permit2_allowance_required: {
     meaning: "The payer has not let Permit2 take so much of the token.",
@@ -196,12 +196,12 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
   },
   scheme_of_payload: {
     means: "The payment is of a scheme that its version does not have here: “exact”, and in version 2 “upto”",
-    mistakes: ["missing-member"],
+    mistakes: ["unknown-scheme"],
     rule: rules.supported,
   },
   scheme_of_requirements: {
     means: "The requirements ask for a scheme that their version does not have here",
-    mistakes: ["missing-member"],
+    mistakes: ["unknown-scheme"],
     rule: rules.supported,
   },
   network_of_requirements: {
@@ -293,12 +293,14 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
   not_valid_yet: { means: "`validAfter` has not passed yet", mistakes: ["not-valid-yet"], rule: rules.time },
   expired: {
     means: "`validBefore` has passed, or is less than 6 seconds away",
-    mistakes: ["expired"],
+    mistakes: ["expired", "timeout-out-of-range"],
     rule: rules.time,
   },
   valid_too_long: {
     means: "`validBefore` is further ahead than the facilitator accepts",
-    mistakes: ["times-in-milliseconds"],
+    why: "The authorization is valid for longer than the facilitator accepts: a day, unless configured otherwise.",
+    fix: "Let the payer sign until a few minutes from now; clients take the time from maxTimeoutSeconds of the requirements.",
+    mistakes: ["timeout-out-of-range", "valid-too-long", "times-in-milliseconds"],
   },
   signature_wrong: {
     means: "The signature is not the payer's",
@@ -438,7 +440,14 @@ export function adviceOnReason(reason: string, situation: unknown): { why: strin
   return { why: known.why ?? meaning, fix: known.fix ?? fix };
 }
 
+const guide = "docs/errors.md";
+
 /** The section of docs/errors.md about a mistake, a reason or a problem, all of which have one. */
 export function errorsSection(name: string): string {
-  return `docs/errors.md#${name}`;
+  return `${guide}#${name}`;
+}
+
+/** The same at a service that shows payments: `http://127.0.0.1:4402/errors#expired`. */
+export function errorsSectionAt(section: string, origin: string): string {
+  return section.startsWith(guide) ? `${origin}/errors${section.slice(guide.length)}` : section;
 }

@@ -4,13 +4,7 @@ import { type Asset, findAsset, isPaidBy, type TransferMethod, transferMethods }
 import type { Operation } from "./problems.ts";
 import { expiryMarginSeconds, refusals, usualMaxValiditySeconds } from "./refusals.ts";
 import type { PaymentRequest } from "./requests.ts";
-import {
-  boundsOf,
-  goesStraight,
-  type PaymentWords,
-  type PayToPolicy,
-  type SignedPayment,
-} from "./signed-payment.ts";
+import { boundsOf, goesStraight, type PayToPolicy, type SignedPayment } from "./signed-payment.ts";
 
 /** A network as one deployment serves it: what payments are checked against. */
 export type ServedNetwork = {
@@ -169,6 +163,12 @@ export function payeeOf(
   return network.payTo === "any" && goesStraight(payment, network) ? payment.payTo : recipient;
 }
 
+/** What a payment's window is judged by. */
+type WindowRequest = Pick<PaymentRequest, "words"> & {
+  payment: Pick<SignedPayment, "window">;
+  requirements: Pick<PaymentRequest["requirements"], "maxTimeoutSeconds">;
+};
+
 /**
  * Whether the chain's clock is inside the payer's window. The end that was signed must be at least {@link expiryMarginSeconds}
  * away, and not further than the network allows: until then the settlement is watched, and its value reserved.
@@ -176,15 +176,16 @@ export function payeeOf(
  * @param chainTime in unix seconds
  */
 export function checkValidityWindow(
-  { payment: { window }, words }: { payment: Pick<SignedPayment, "window">; words: PaymentWords },
+  { payment: { window }, words, requirements: { maxTimeoutSeconds } }: WindowRequest,
   chainTime: bigint,
   { maxValiditySeconds = usualMaxValiditySeconds }: ServedNetwork,
 ): Invalid | undefined {
   const { end } = boundsOf(window, words);
   if (chainTime < window.first) return refusals.tooEarly(window, chainTime, words);
-  if (end < chainTime + expiryMarginSeconds) return refusals.tooLate(window, chainTime, words);
+  const validity = { window, words, maxTimeoutSeconds };
+  if (end < chainTime + expiryMarginSeconds) return refusals.tooLate(validity, chainTime);
   if (end > chainTime + maxValiditySeconds) {
-    return refusals.tooFarAhead(window, chainTime, maxValiditySeconds, words);
+    return refusals.tooFarAhead(validity, chainTime, maxValiditySeconds);
   }
   return undefined;
 }

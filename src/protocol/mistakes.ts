@@ -3,7 +3,7 @@ import { advice } from "./refusals.ts";
 /** What is advised on signatures that were made for something else, beside `advice`: web pages with the fixtures load it late. */
 export const signatureAdvice = {
   "signed-with-another-domain":
-    "Sign for the token's own name and version, which clients take from `extra` of the requirements, and for the network's chain id.",
+    "Sign for the token's own name and version, which clients take from `extra` of the requirements, its address and the network's chain id.",
   "signed-receive": "Sign primaryType TransferWithAuthorization.",
   "permit-domain":
     'Sign for the domain of Permit2 on the network\'s chain: name "Permit2", no version, and the contract of Permit2.',
@@ -52,7 +52,13 @@ export const mistakes = {
     rank: 2,
     title: "A required member is missing or has the wrong type",
     why: "The facilitator reads members as they are and coerces nothing: a number is not a decimal string.",
-    fix: "Send the member as the protocol has it. Integers of the authorization are strings of decimal digits.",
+    fix: "Send the member as the protocol has it; amounts, times and numbers of what is signed are strings of decimal digits.",
+  },
+  "unknown-scheme": {
+    rank: 2,
+    title: "The scheme is not one that its version has here",
+    why: 'Version 1 has "exact" alone; version 2 has "exact", and "upto" for payments by Permit2 of up to a maximum.',
+    fix: 'Offer and pay scheme "exact", spelled so, or "upto" by a client and a server of version 2.',
   },
   "wrong-version": {
     rank: 2,
@@ -150,6 +156,12 @@ export const mistakes = {
     why: "validBefore, or the deadline of a permit, has passed by the chain's clock, or is less than 6 s away, which is too short to settle.",
     fix: advice.expired,
   },
+  "valid-too-long": {
+    rank: 3,
+    title: "The authorization is valid for too long",
+    why: "A payment is watched until it can no longer be settled. It is accepted for a day at most, unless the facilitator is configured otherwise.",
+    fix: "Sign again, until a few minutes from now: clients take the time from maxTimeoutSeconds of the requirements.",
+  },
   "not-valid-yet": {
     rank: 3,
     title: "The authorization is not valid yet",
@@ -183,7 +195,7 @@ export const mistakes = {
   "signed-by-another-key": {
     rank: 3,
     title: "The signature is not the payer's",
-    why: "It recovers to another address than authorization.from, whatever domain is tried: another key signed, or a member was changed after signing (to, value, validAfter, validBefore, nonce).",
+    why: "For what was sent, it recovers to another address than authorization.from. Either another key signed, or the payer's key did for another domain than those that were tried, or a member was changed after signing (to, value, validAfter, validBefore, nonce).",
     fix: advice["signed-by-another-key"],
   },
   "permit-domain": {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Address, Hex } from "./hex.ts";
-import { faults, forms, maxSignatureBytes, parseUint256 } from "./wire-values.ts";
+import { addressFault, faults, forms, maxSignatureBytes, parseUint256 } from "./wire-values.ts";
 
 /** A `uint256` written as a decimal string without sign, space or leading zero. Read as a bigint. */
 export const uint256String = z
@@ -16,7 +16,7 @@ export const uint256String = z
 /** A 20-byte address, in any casing. */
 export const address = z
   .string(faults.text)
-  .regex(forms.address, faults.address)
+  .regex(forms.address, { error: ({ input }) => addressFault(String(input)) })
   .transform((text) => text as Address)
   .meta({ description: "An address", example: "0x857b06519E91e3A54538791bDbb0E22373e36b66" });
 

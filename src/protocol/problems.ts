@@ -55,7 +55,7 @@ export const problemTexts: Readonly<Record<ProblemName, ProblemText>> = {
   },
   unauthorized: {
     means: "API key missing or not accepted",
-    fix: "Send the API key in the header Authorization; `x402-kit up` prints it.",
+    fix: "Send the API key in the header Authorization; `x402-kit up --env` prints that of a local facilitator.",
   },
   forbidden: {
     means: "The key lacks a scope, or its organization a recipient on the network",
@@ -109,9 +109,27 @@ export function isProblem(reason: string): reason is ProblemName {
   return Object.hasOwn(problemTexts, reason);
 }
 
+/** What a variable that is not set looks like in a header. */
+const unsetKeys = ["undefined", "null", "[object Object]", ""];
+
+/**
+ * What is wrong with the header Authorization, as far as its sender may know. Of a key that is not accepted it is not told
+ * whether there was ever one like it.
+ */
+export function unauthorizedDetail(header: string | undefined): string {
+  if (header === undefined) {
+    return "There is no Authorization header; send the API key in it, as it is or after the word Bearer";
+  }
+  const key = header.replace(/^Bearer\b/i, "").trim();
+  if (unsetKeys.includes(key)) {
+    const got = key === "" ? "no key" : `"${key}" in the place of a key`;
+    return `The Authorization header has ${got}: the variable that the caller takes it from is not set`;
+  }
+  return "The API key in the Authorization header is not known here, was revoked or has expired";
+}
+
 /** The details of the problems, for callers. */
 export const problemDetails = {
-  unauthorized: "Send a valid API key in the Authorization header, as it is or after the word Bearer",
   empty: "The body is empty; send the payment as JSON",
   undecodable: "The path cannot be decoded: a % in it begins no valid escape; write a plain % as %25",
   uriTooLong: `A part of the path is longer than ${longestParameter} characters`,

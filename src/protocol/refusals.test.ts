@@ -27,7 +27,7 @@ test("an amount that is off by a power of ten is explained with the units of the
   const messageFor = (asset: Asset | undefined) =>
     refusals.valueDiffers(10_000_000_000n, 10_000n, asset, eip3009Words).message;
   expect(messageFor(usdc)).toBe(
-    `authorization.value is 10000000000, but exactly 10000 is required. ${told}: 1 USDC is 1000000.`,
+    `authorization.value is 10,000 USDC (10000000000), but exactly 0.01 USDC (10000) is required. ${told}: 1 USDC is 1000000.`,
   );
   expect(messageFor(undefined)).toMatch(`${told}.`);
 });

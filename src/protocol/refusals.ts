@@ -9,6 +9,7 @@ import {
   situations,
 } from "./catalogue.ts";
 import { type Address, sameAddress } from "./hex.ts";
+import { formatMoment, formatSpan } from "./moments.ts";
 import {
   type Asset,
   builtInNetworks,
@@ -19,7 +20,7 @@ import {
 } from "./networks.ts";
 import type { settlementStates } from "./settlement-query.ts";
 import { boundsOf, type PaymentWords, type PayToPolicy, type SignedPayment } from "./signed-payment.ts";
-import { describeOne, type TokenUnits, unitsOf } from "./token-units.ts";
+import { countedAsEther, describeOne, formatBoth, type TokenUnits, unitsOf } from "./token-units.ts";
 
 /**
  * What the messages of refusals advise, by the mistakes of `mistakes.ts`, which web pages with the fixtures do not need. It
@@ -40,7 +41,7 @@ export const advice = {
   expired: signWithLater("validBefore"),
   "not-valid-yet": signWithZero("validAfter"),
   "signed-by-another-key":
-    "Sign with the key of authorization.from, and send every member of the authorization as it was signed. If that is a smart wallet, the wallet itself decides (EIP-1271), and it must be deployed.",
+    "Either another key signed, or for another domain: sign with the key of authorization.from, for the token's own name, version, chainId and verifyingContract, and send every member as it was signed. A smart wallet decides itself (EIP-1271), once deployed.",
 } as const;
 
 function signWithLater(end: string): string {
@@ -106,6 +107,14 @@ export function powerOfTenBetween(a: bigint, b: bigint): number | undefined {
 }
 
 type Window = SignedPayment["window"];
+
+/** A validity window, as messages say it. */
+type Validity = { window: Window; words: PaymentWords; maxTimeoutSeconds?: number | undefined };
+
+/** What is wrong with the time that a shop offers, by which its buyers sign. */
+function timeoutOffered(seconds: number, most: bigint): string {
+  return `paymentRequirements.maxTimeoutSeconds is ${seconds}, and clients sign until then: offer more than ${expiryMarginSeconds} and at most ${most}; 60 is usual`;
+}
 
 /** A number, or a placeholder where it is not known beforehand. */
 type Shown = bigint | string;
@@ -230,16 +239,19 @@ export const refusals = {
     );
   },
 
-  valueDiffers: (value: bigint, required: bigint, asset: Asset | undefined, words: PaymentWords) =>
-    invalid(
+  valueDiffers: (value: bigint, required: bigint, asset: Asset | undefined, words: PaymentWords) => {
+    const units = asset && unitsOf(asset);
+    const shown = (amount: bigint) => (units === undefined ? `${amount}` : formatBoth(amount, units));
+    return invalid(
       "value_differs",
-      `${words.limit} is ${value}, but exactly ${required} is required`,
+      `${words.limit} is ${shown(value)}, but exactly ${shown(required)} is required`,
       adviceOnAmounts(value, required, asset),
-    ),
+    );
+  },
 
   tooEarly: (window: Window, now: Shown, words: PaymentWords): Invalid => {
     const { start } = boundsOf(window, words);
-    const fact = `The authorization is valid ${words.startsSaid} ${start}; the chain's time is ${now}`;
+    const fact = `The authorization is valid ${words.startsSaid} ${formatMoment(start, now)}; the chain's time is ${now}`;
     if (isInMilliseconds(start)) {
       return { ...invalid("never_valid", fact, advice["times-in-milliseconds"]), chainTime: now };
     }
@@ -248,22 +260,31 @@ export const refusals = {
     return { ...refusal, retryAfterSeconds, chainTime: now };
   },
 
-  tooLate: (window: Window, now: Shown, words: PaymentWords): Invalid => ({
-    ...invalid(
-      "expired",
-      `The authorization is valid ${words.endsSaid} ${boundsOf(window, words).end}; the chain's time is ${now}, and ${expiryMarginSeconds} seconds are needed to settle`,
-      signWithLater(words.end),
-    ),
-    chainTime: now,
-  }),
+  /** `maxTimeoutSeconds` is what the shop offers; undefined where that is not known. */
+  tooLate: ({ window, words, maxTimeoutSeconds }: Validity, now: Shown): Invalid => {
+    const isOffered = maxTimeoutSeconds !== undefined && BigInt(maxTimeoutSeconds) <= expiryMarginSeconds;
+    return {
+      ...invalid(
+        "expired",
+        `The authorization is valid ${words.endsSaid} ${formatMoment(boundsOf(window, words).end, now)}; the chain's time is ${now}, and ${expiryMarginSeconds} seconds are needed to settle`,
+        isOffered ? timeoutOffered(maxTimeoutSeconds, usualMaxValiditySeconds) : signWithLater(words.end),
+      ),
+      chainTime: now,
+    };
+  },
 
-  tooFarAhead: (window: Window, now: Shown, mostSeconds: bigint, words: PaymentWords): Invalid => {
+  tooFarAhead: ({ window, words, maxTimeoutSeconds }: Validity, now: Shown, mostSeconds: bigint): Invalid => {
     const { end } = boundsOf(window, words);
+    const isOffered = maxTimeoutSeconds !== undefined && BigInt(maxTimeoutSeconds) > mostSeconds;
     return {
       ...invalid(
         "valid_too_long",
-        `The authorization is valid ${words.endsSaid} ${end}; the chain's time is ${now}, and at most ${mostSeconds} seconds ahead are accepted`,
-        isInMilliseconds(end) ? advice["times-in-milliseconds"] : `Sign again with an earlier ${words.end}.`,
+        `The authorization is valid ${words.endsSaid} ${formatMoment(end, now)}; the chain's time is ${now}, and at most ${mostSeconds} seconds (${formatSpan(mostSeconds)}) ahead are accepted`,
+        isInMilliseconds(end)
+          ? advice["times-in-milliseconds"]
+          : isOffered
+            ? timeoutOffered(maxTimeoutSeconds, mostSeconds)
+            : `Sign again with an earlier ${words.end}.`,
       ),
       chainTime: now,
     };
@@ -300,24 +321,34 @@ export const refusals = {
   factoryFails: (payer: Address, network: string, factory: Address) =>
     notDeployed(payer, network, `, and the call of its factory ${factory.toLowerCase()} does not deploy it`),
 
-  balanceTooSmall: (balance: Shown, value: bigint, asset: Asset | undefined) =>
-    invalid(
+  balanceTooSmall: (balance: Shown, value: bigint, asset: Asset | undefined) => {
+    const units = asset && unitsOf(asset);
+    const meant = units && countedAsEther(value, units);
+    return invalid(
       "balance_too_small",
-      `The payer holds ${balance} of the asset's smallest unit; ${value} is needed. Fund the payer, or fix the price if it is off by decimals${exampleOf(asset && unitsOf(asset))}`,
-    ),
+      `The payer holds ${formatBoth(balance, units)}; ${formatBoth(value, units)} is needed`,
+      units === undefined || meant === undefined
+        ? `Give the payer more of the token, or fix the price if it is off by decimals${exampleOf(units)}`
+        : `Fix the price, if it was counted with 18 decimals: ${formatBoth(meant, units)}`,
+    );
+  },
 
-  balanceTakenUp: (balance: Shown, value: bigint) =>
-    invalid(
+  balanceTakenUp: (balance: Shown, value: bigint, asset: Asset | undefined) => {
+    const units = asset && unitsOf(asset);
+    return invalid(
       "balance_taken_up",
-      `The payer's balance of ${balance} is taken up by settlements under way; ${value} more is needed`,
-    ),
+      `The payer's balance of ${formatBoth(balance, units)} is taken up by settlements under way; ${formatBoth(value, units)} more is needed`,
+    );
+  },
 
   /** Maxima of the payer that were verified and not settled yet. */
-  maximaTooMany: (balance: Shown, limit: bigint) =>
-    invalid(
+  maximaTooMany: (balance: Shown, limit: bigint, asset: Asset | undefined) => {
+    const units = asset && unitsOf(asset);
+    return invalid(
       "balance_taken_up",
-      `The payer can pay ${balance}, which is taken up by maxima that were verified and not settled yet; ${limit} more is needed`,
-    ),
+      `The payer can pay ${formatBoth(balance, units)}, which is taken up by maxima that were verified and not settled yet; ${formatBoth(limit, units)} more is needed`,
+    );
+  },
 
   /** Used or cancelled on chain by another party: the token does not tell the two apart. */
   usedOnChain: () => invalid("used_on_chain", "The authorization was used or cancelled before"),

@@ -243,7 +243,7 @@ test("version 1 does not have Permit2, nor what only it can do", () => {
     "invalid_payload: paymentPayload.payload.permit2Authorization.from: must be a string",
   );
   expect(refusalOf(withValue(request(1), "paymentRequirements.scheme", "upto"))).toBe(
-    'unsupported_scheme: paymentRequirements.scheme must be "exact"',
+    'unsupported_scheme: paymentRequirements.scheme must be "exact", not "upto", which needs version 2',
   );
   expect(refusalOf(withValue(request(2), "paymentRequirements.scheme", "upto"))).toMatch(
     /^invalid_upto_evm_scheme: The payment is of scheme exact, but paymentRequirements\.scheme is upto/,

@@ -41,7 +41,13 @@ export type PaymentRequest = Envelope & {
   /** What messages about it call its members. */
   words: PaymentWords;
   /** What the seller asks for; `amount` in the asset's smallest unit. */
-  requirements: { amount: bigint; asset: Address; payTo: Address | undefined };
+  requirements: {
+    amount: bigint;
+    asset: Address;
+    payTo: Address | undefined;
+    /** Until when from now clients sign; only messages name it. */
+    maxTimeoutSeconds?: number | undefined;
+  };
   /** What the payer's client calls the payment, in version 2. */
   identifier?: PaymentIdentifier;
 };
@@ -124,13 +130,20 @@ function parse(body: unknown, known: NetworkRegistry, readers: Readers): ParsedR
     return refuse(invalidAt("payload_malformed", `${acceptedAt}.scheme`, ` must be a string${otherVersion}`));
   }
 
-  const context: Known = { known, schemes: [...readers[version].keys()], version };
+  const context: Known = {
+    ...{ known, version },
+    schemes: [...readers[version].keys()],
+    other: [...readers[version === 1 ? 2 : 1].keys()],
+  };
   const named = readSchemeAndNetwork(context, accepted, acceptedAt, "payload");
   if ("reason" in named) return refuse(named);
 
   const requirements = propertyOf(body, "paymentRequirements");
   if (!isRecord(requirements)) {
-    return refuse(malformedRequirements("paymentRequirements", " must be an object"));
+    const problem = Array.isArray(requirements)
+      ? " must be an object, not an array: the one of accepts that the payer chose"
+      : " must be an object";
+    return refuse(malformedRequirements("paymentRequirements", problem));
   }
   const isShort = version === 1 && propertyOf(requirements, "amount") !== undefined;
   const asked = readSchemeAndNetwork(
@@ -204,11 +217,17 @@ function readEnvelope(body: unknown, readers: Readers): Envelope {
 }
 
 /** What a version has. */
-type Known = { known: NetworkRegistry; schemes: readonly string[]; version: X402Version };
+type Known = {
+  known: NetworkRegistry;
+  version: X402Version;
+  schemes: readonly string[];
+  /** Those of the other version. */
+  other: readonly string[];
+};
 
 /** @param usual the scheme that is meant where none is named; without it one must be named */
 function readSchemeAndNetwork(
-  { known, schemes, version }: Known,
+  { known, schemes, other, version }: Known,
   part: object,
   path: string,
   fault: InvalidPart,
@@ -221,7 +240,9 @@ function readSchemeAndNetwork(
   if (typeof scheme !== "string") return malformed(`${path}.scheme`);
   if (!schemes.includes(scheme)) {
     const those = schemes.map((one) => JSON.stringify(one)).join(" or ");
-    return invalidAt(`scheme_of_${fault}`, `${path}.scheme`, ` must be ${those}`);
+    const elsewhere = other.includes(scheme) ? `, which needs version ${3 - version}` : "";
+    const problem = ` must be ${those}, not ${JSON.stringify(scheme.slice(0, 40))}${elsewhere}`;
+    return invalidAt(`scheme_of_${fault}`, `${path}.scheme`, problem);
   }
   const spelling = propertyOf(part, "network");
   if (typeof spelling !== "string") return malformed(`${path}.network`);
@@ -241,7 +262,7 @@ function readRequirementsV1(value: object): PaymentRequest["requirements"] | Inv
     const asset = readWireAddress(requirements("asset"));
     // Checked, but not used.
     for (const name of ["resource", "description", "mimeType"]) optional(requirements(name), readText);
-    optional(requirements("maxTimeoutSeconds"), readSeconds);
+    const maxTimeoutSeconds = optional(requirements("maxTimeoutSeconds"), readSeconds);
 
     const required = maxAmountRequired ?? amount;
     if (required === undefined) {
@@ -262,7 +283,7 @@ function readRequirementsV1(value: object): PaymentRequest["requirements"] | Inv
     if (payTo !== undefined && recipient !== undefined && !sameAddress(payTo, recipient)) {
       return malformedRequirements("paymentRequirements.recipient", " and payTo must be equal");
     }
-    return { amount: required, asset, payTo: payTo ?? recipient };
+    return { amount: required, asset, payTo: payTo ?? recipient, maxTimeoutSeconds };
   }, malformedRequirements);
 }
 
@@ -272,8 +293,8 @@ function readRequirementsV2(value: object): PaymentRequest["requirements"] | Inv
     const amount = readUint256(requirements("amount"));
     const asset = readWireAddress(requirements("asset"));
     const payTo = readWireAddress(requirements("payTo"));
-    optional(requirements("maxTimeoutSeconds"), readSeconds);
-    return { amount, asset, payTo };
+    const maxTimeoutSeconds = optional(requirements("maxTimeoutSeconds"), readSeconds);
+    return { amount, asset, payTo, maxTimeoutSeconds };
   }, malformedRequirements);
 }
 

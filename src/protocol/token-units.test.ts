@@ -34,7 +34,8 @@ test.each([
 
 test("an amount of a token that is not known is told in its smallest unit", () => {
   expect(formatAmount("10000", { symbol: "USDC", decimals: 6 })).toBe("0.01 USDC");
-  expect(formatAmount("10000", null)).toBe("10000 units");
+  expect(formatAmount("10000", null)).toBe("10,000 units");
+  expect(formatAmount("1234567890000", { symbol: "USDC", decimals: 6 })).toBe("1,234,567.89 USDC");
 });
 
 test.each(["", ".", "-1", "1e3", "1,5", "0.0000001", "1.2.3", "0x10", "ten"])("%j is no amount", (text) => {

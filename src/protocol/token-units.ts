@@ -18,9 +18,39 @@ export function formatUnits(amount: bigint | string, decimals: number): string {
   return fraction === "" ? whole : `${whole}.${fraction}`;
 }
 
-/** An amount with its symbol: `0.01 USDC`. Of a token that is not known, in its smallest unit. */
+/** An amount with its symbol: `1,234.01 USDC`. Of a token that is not known, in its smallest unit. */
 export function formatAmount(amount: bigint | string, units: TokenUnits | null | undefined): string {
-  return units ? `${formatUnits(amount, units.decimals)} ${units.symbol}` : `${amount} units`;
+  if (!units) return `${groupDigits(`${amount}`)} units`;
+  const [whole = "", fraction] = formatUnits(amount, units.decimals).split(".");
+  return `${groupDigits(whole)}${fraction === undefined ? "" : `.${fraction}`} ${units.symbol}`;
+}
+
+function groupDigits(digits: string): string {
+  return digits.replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+/**
+ * An amount as messages show it: in whole tokens and, in brackets, in the smallest unit. A placeholder of expected answers
+ * stays one.
+ */
+export function formatBoth(amount: bigint | string, units: TokenUnits | null | undefined): string {
+  // What has more digits is nobody's amount.
+  if (!units || `${amount}`.length > 30) return `${amount} of the asset's smallest unit`;
+  return `${typeof amount === "bigint" ? formatAmount(amount, units) : "<text>"} (${amount})`;
+}
+
+/** The decimals of ether, which are often taken for those of every token. */
+const etherDecimals = 18;
+
+/** Whole tokens that no single payment is likely to ask for. */
+const unlikelyTokens = 1_000_000n;
+
+/** What was meant by an amount that nobody means, if it was counted with 18 decimals; undefined of any other. */
+export function countedAsEther(amount: bigint, { decimals }: TokenUnits): bigint | undefined {
+  const excess = etherDecimals - decimals;
+  const most = unlikelyTokens * 10n ** BigInt(decimals);
+  const meant = amount / 10n ** BigInt(Math.max(excess, 0));
+  return excess > 0 && amount >= most && meant < most ? meant : undefined;
 }
 
 /** What one whole token is in its smallest unit: `1 USDC is 1000000`. */

@@ -83,10 +83,16 @@ export function readUint256(place: Place): bigint {
   throw new MalformedError(place.path, forms.decimal.test(text) ? faults.tooLarge : faults.decimal);
 }
 
+/** What is wrong with what is to be an address: how long it is, where it is one otherwise. */
+export function addressFault(text: string): string {
+  const digits = /^0x([0-9a-f]*)$/i.exec(text)?.[1]?.length;
+  return digits === undefined ? faults.address : `${faults.address}, and has ${digits}`;
+}
+
 /** @throws MalformedError */
 export function readWireAddress(place: Place): Address {
   const text = readText(place);
-  if (!isAddress(text)) throw new MalformedError(place.path, faults.address);
+  if (!isAddress(text)) throw new MalformedError(place.path, addressFault(text));
   return text;
 }
 

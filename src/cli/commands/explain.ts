@@ -3,10 +3,15 @@ import { readFacilitatorUrl, readMoment } from "../../config/values.ts";
 import { askPayTo, askTime } from "../../harness/control/ask-chain.ts";
 import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
 import { explain } from "../../observe/explain/explain-input.ts";
-import { explanationOf, formatExplanations } from "../../observe/explain/explanations.ts";
+import {
+  explanationOf,
+  formatExplanations,
+  type RefusalExplanation,
+} from "../../observe/explain/explanations.ts";
 import { namedPayment, namesIn, readInput } from "../../observe/explain/read-input.ts";
 import { isBytes32 } from "../../protocol/hex.ts";
 import { sortByRank } from "../../protocol/mistakes.ts";
+import { unitsOf } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import {
@@ -21,6 +26,7 @@ import {
   tokenOption,
 } from "../kit/command.ts";
 import { readInputFile, readText } from "../kit/files.ts";
+import { explanationAt } from "../kit/payment-line.ts";
 import { askThere } from "./look-up.ts";
 
 /** Longer than any payment, shorter than what would be read by mistake. */
@@ -78,7 +84,23 @@ export const explainCommand = defineCommand({
         time !== undefined ? `the clock at ${url}` : at === undefined ? "this machine's clock" : undefined,
     });
     const names = new Set<string>(findings.map(({ mistake }) => mistake));
+    // Who lacks ten billion dollars is not to be given them.
+    if (names.has("amount-off-by-decimals")) names.add("insufficient_funds");
     const more = (there?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));
+    const named = namesIn(input, networks);
+    const toRead = (one: RefusalExplanation) =>
+      url === undefined
+        ? one
+        : explanationAt(
+            one,
+            {
+              network: named?.network?.name ?? null,
+              payer: named?.payer ?? null,
+              amount: named?.value === undefined ? null : `${named.value}`,
+              token: named?.network === undefined ? null : unitsOf(named.network.usdc),
+            },
+            url,
+          );
     const about = { kind, ...(says !== undefined && { says }) };
     return {
       json: {
@@ -86,7 +108,7 @@ export const explainCommand = defineCommand({
         ...(there !== undefined && { seen: there.seen ?? null }),
       },
       text: [
-        formatExplanations(sortByRank([...findings.map(explanationOf), ...more]), {
+        formatExplanations(sortByRank([...findings.map(explanationOf), ...more]).map(toRead), {
           ...about,
           ...(there !== undefined && { known: there.known }),
         }),

@@ -6,15 +6,24 @@ import {
   type PaymentSummary,
   type TimelineEntry,
 } from "../../observe/studio/payment-view.ts";
+import { formatSpan } from "../../protocol/moments.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
 import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { escapeControls } from "../../util/text.ts";
 import { atUrl, defineCommand, flag, option, textOption, tokenOption, urlOption } from "../kit/command.ts";
-import { endedOf, isGood, lineOf, type PaymentLine, renderPaymentLine } from "../kit/payment-line.ts";
+import {
+  endedOf,
+  explanationAt,
+  isGood,
+  lineOf,
+  type PaymentLine,
+  renderPaymentLine,
+  withoutAdvice,
+} from "../kit/payment-line.ts";
 import { createPaymentReader, type PaymentReader } from "../kit/read-payments.ts";
-import { findLastAsked } from "./look-up.ts";
+import { findLastAsked, lastAskedAt } from "./look-up.ts";
 
 const usualLimit = 20;
 
@@ -56,7 +65,7 @@ export const logs = defineCommand({
         return isNew;
       });
       for (const one of unseen.toSorted((a, b) => a.at - b.at)) {
-        write(lineOf(one, isGood(one) ? [] : await explanationsOf(one.payment)));
+        write(lineOf(one, isGood(one) ? [] : await explanationsOf(one.payment), url));
       }
     }
 
@@ -92,7 +101,7 @@ export const why = defineCommand({
 
   async run({ which, url, token }) {
     const payment = await find(createPaymentReader(url, token), which, atUrl(url));
-    return { json: payment, text: describe(payment) };
+    return { json: payment, text: describe(payment, { url, isLast: which.toLowerCase() === "last" }) };
   },
 });
 
@@ -117,7 +126,7 @@ async function find(reader: PaymentReader, which: string, at: string): Promise<P
 }
 
 /** The story of a payment: what it is, how it ended, what is wrong and what to do, and what happened when. */
-function describe(payment: PaymentDetail): string {
+function describe(payment: PaymentDetail, { url, isLast }: { url: string; isLast: boolean }): string {
   const { id, network, payer, payerName, amount, token, transaction, ledger, unrouted } = payment;
   const who = payerName === null ? payer : `${payerName} (${payer})`;
   // A request that holds no payment may name some of it.
@@ -129,10 +138,14 @@ function describe(payment: PaymentDetail): string {
   return [
     `Payment       ${id}`,
     ...(terms.length === 0 ? [] : [`              ${terms.join(" ")}`]),
+    `asked         ${ageOf(lastAskedAt(payment))}${isLast ? "; nothing has come since" : ""}`,
     ...(["verify", "settle"] as const).flatMap((operation) => {
       const view = payment[operation];
       if (view === null) return [];
-      const { outcome, reason, status, count } = view;
+      const { reason, status, count } = view;
+      // A success stays one, whatever the same payment is answered later.
+      const wasSettled = operation === "settle" && payment.settledAt !== null && view.outcome !== "settled";
+      const outcome = `${wasSettled ? "settled, then " : ""}${view.outcome}`;
       const asked = count > 1 ? `, asked ${count} times` : "";
       return [
         `${operation.padEnd(14)}${outcome}${reason === null ? "" : `: ${reason}`}${status === null ? "" : ` (${status})`}${asked}`,
@@ -142,7 +155,7 @@ function describe(payment: PaymentDetail): string {
     ...(ledger === null ? [] : [`ledger        ${ledger}`]),
     ...(transaction === null ? [] : [`transaction   ${transaction}`]),
     "",
-    ...explain(payment),
+    ...explain(payment, url),
     ...describeReceived(payment),
     "What happened:",
     ...payment.timeline.map((entry) => describeEntry(entry, payment.firstSeenAt)),
@@ -150,6 +163,14 @@ function describe(payment: PaymentDetail): string {
   ]
     .map(escapeControls)
     .join("\n");
+}
+
+/** A time of day by this machine's zone, and how long ago that was. */
+function ageOf(at: number): string {
+  const ago = BigInt(Math.max(0, Math.round((Date.now() - at) / 1_000)));
+  const date = new Date(at);
+  const day = formatSpan(ago).includes("h") || ago > 86_400n ? `${date.toLocaleDateString("en-CA")} ` : "";
+  return `at ${day}${date.toTimeString().slice(0, 8)}, ${formatSpan(ago)} ago`;
 }
 
 /** What came where no payment could be read: the line that is wrong, or all of it. */
@@ -175,7 +196,9 @@ function describeReceived({ received }: PaymentDetail): readonly string[] {
 /** An arrow below a column. */
 const markAt = (column: number) => `${" ".repeat(column - 1)}^`;
 
-function explain({ explanations, verify, settle }: PaymentDetail): readonly string[] {
+function explain(payment: PaymentDetail, url: string): readonly string[] {
+  const { verify, settle } = payment;
+  const explanations = payment.explanations.map((one) => explanationAt(one, payment, url));
   if (explanations.length === 0) {
     const open = [verify, settle].some((view) => view?.outcome === "open");
     return [open ? "It is under way." : "Nothing is wrong with it.", ""];
@@ -185,7 +208,7 @@ function explain({ explanations, verify, settle }: PaymentDetail): readonly stri
     // Where nothing more is known than was answered, the answer is the heading.
     ...(message === null || explanations.some(({ title }) => title === message)
       ? []
-      : [`Answered: ${message}`, ""]),
+      : [`Answered: ${withoutAdvice(message, explanations[0]?.fix ?? "")}`, ""]),
     ...explanations.flatMap((explanation) => [...describeMistake(explanation, "  "), ""]),
   ];
 }

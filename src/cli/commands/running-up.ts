@@ -1,14 +1,15 @@
 import { longestAdvanceSeconds } from "../../config/serve-config.ts";
 import {
-  readAmount,
   readAmountOrZero,
   readNetwork,
   readOneOf,
+  readPrice,
+  readPriceOrZero,
   readWholeNumber,
 } from "../../config/values.ts";
 import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/description.ts";
-import { type PaymentSpec, pay as payOnHarness, sampleAmount } from "../../harness/control/pay.ts";
+import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
 import { settleAnswerSchema } from "../../protocol/answers.ts";
 import { type NetworkName, transferMethods } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
@@ -28,6 +29,9 @@ import {
 } from "../kit/command.ts";
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];
+/** What an amount may be written as. */
+const amountForms = "whole tokens with a point (0.01, 1.0), or the token's smallest unit (10000)";
+
 const versions = { "1": 1, "2": 2 } as const;
 
 /**
@@ -42,16 +46,20 @@ async function controlOf(url: string, network: NetworkName): Promise<HarnessCont
 
 export const pay = defineCommand({
   options: {
-    network: option("NAME", "where to pay", { read: readNetwork, example: "base", default: "base" }),
+    network: option("NAME", "where to pay: base, or eip155:8453", {
+      read: readNetwork,
+      example: "eip155:8453",
+      default: "base",
+    }),
     payer: option("NAME", `who pays: ${payerNames.join(", ")}`, {
       read: readOneOf(payerNames),
       example: "empty",
       default: "funded",
     }),
-    amount: option("UNITS", "how much, in the asset's smallest unit (1 USDC is 1000000)", {
-      read: readAmountOrZero,
-      example: "10000",
-      default: `${sampleAmount}`,
+    amount: option("AMOUNT", `how much: ${amountForms}`, {
+      read: readPriceOrZero,
+      example: "0.01",
+      default: "0.01",
     }),
     "pay-to": addressOption(
       "where it goes (default: the facilitator contract; the organization's wallet where `up --pay-to` allows that)",
@@ -61,17 +69,18 @@ export const pay = defineCommand({
       example: "permit2",
     }),
     upto: option(
-      "UNITS",
+      "AMOUNT",
       "pay by scheme upto, with this as the maximum; --amount is what settle takes of it",
       {
-        read: readAmount,
-        example: "20000",
+        read: readPrice,
+        example: "0.02",
       },
     ),
     approval: flag("send an approval of Permit2 along (eip2612GasSponsoring), for a payer who has none"),
-    version: option("N", "x402 protocol version, 1 or 2 (default: 1; 2 by Permit2)", {
+    version: option("N", "x402 protocol version, 1 or 2", {
       read: (text) => versions[readOneOf(["1", "2"])(text)],
-      example: "2",
+      example: "1",
+      default: "2",
     }),
     ...networkFileOption,
     url: urlOption,
@@ -80,13 +89,14 @@ export const pay = defineCommand({
   async run({ network, payer, amount, method, upto, approval, version, url, "pay-to": payTo }, { print }) {
     const harness = await findHarness(url);
     const { asset } = requireRunning(harness, network);
+    const units = unitsOf(asset);
+    const paid = amount(units);
     const payment: PaymentSpec = {
-      ...{ network, payer, amount, validForSeconds: 600 },
+      ...{ network, payer, amount: paid, x402Version: version, validForSeconds: 600 },
       ...(payTo !== undefined && { payTo }),
       ...(method !== undefined && { method }),
-      ...(upto !== undefined && { scheme: "upto", max: upto }),
+      ...(upto !== undefined && { scheme: "upto", max: upto(units) }),
       ...(approval && { approval, method: "permit2" }),
-      ...(version !== undefined && { x402Version: version }),
     };
     const { settle, tookMs } = await payOnHarness(harness, payment, (operation, { status, body }) =>
       print(`${operation}  ${status}  ${JSON.stringify(body, null, 2)}`),
@@ -102,7 +112,7 @@ export const pay = defineCommand({
       });
     });
     const settled = settleAnswerSchema.safeParse(settle.body).data?.success === true;
-    const told = formatAmount(amount, unitsOf(asset));
+    const told = formatAmount(paid, units);
     print(`\n${settled ? "Settled" : "Not settled:"} ${told} on ${network} in ${Math.round(tookMs)} ms.`);
     if (!settled) print(`What is wrong, and what to do: ${self} why${atUrl(url)}`);
     return settled ? 0 : 1;
@@ -113,20 +123,16 @@ export const fund = defineCommand({
   options: {
     ...networkOptions,
     to: requiredAddress("the account"),
-    amount: option("UNITS", "how much, in the asset's smallest unit (1 USDC is 1000000)", {
-      read: readAmount,
-      example: "1000000",
-      required: true,
-    }),
+    amount: option("AMOUNT", `how much: ${amountForms}`, { read: readPrice, example: "1.5", required: true }),
     url: urlOption,
   },
 
   async run({ network, to, amount, url }, { print }) {
     const { asset } = requireRunning(await findHarness(url), network);
-    await createControlClient(url).fund(network, to, amount);
-    print(
-      `${to} has ${formatAmount(amount, unitsOf(asset))} more on ${network} (${amount} of its smallest unit).`,
-    );
+    const units = unitsOf(asset);
+    const given = amount(units);
+    await createControlClient(url).fund(network, to, given);
+    print(`${to} has ${formatAmount(given, units)} more on ${network} (${given} of its smallest unit).`);
     return 0;
   },
 });

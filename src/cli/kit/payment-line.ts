@@ -1,7 +1,10 @@
 import type { RefusalExplanation } from "../../observe/explain/explanations.ts";
+import { withWholeCommands } from "../../observe/explain/whole-commands.ts";
 import type { OperationView, PaymentSummary } from "../../observe/studio/payment-view.ts";
+import { errorsSectionAt } from "../../protocol/catalogue-texts.ts";
 import { formatAmount, type TokenUnits } from "../../protocol/token-units.ts";
 import { escapeControls } from "../../util/text.ts";
+import { atUrl } from "./command.ts";
 
 /** A line of `up` and `logs`: a verify or settle that has ended, or another request. */
 export type PaymentLine = {
@@ -67,17 +70,25 @@ export function isGood({ view }: Ended): boolean {
   return view.outcome === "valid" || view.outcome === "settled";
 }
 
-/** The line of what has ended. For a refusal, `explanations` say why. */
+/**
+ * The line of what has ended. For a refusal, `explanations` say why.
+ *
+ * @param origin of the service, where commands find it and pages of it are
+ */
 export function lineOf(
   { payment, operation, view, at }: Ended,
   explanations: readonly RefusalExplanation[],
+  origin: string,
 ): PaymentLine {
   const { id, network, payer, payerName, amount, token } = payment;
   const { outcome, status, reason, message, tookMs } = view;
   return {
     time: new Date(at).toISOString(),
     ...{ operation, id, network, payer, payerName, amount, token, outcome, status, reason, message, tookMs },
-    ...adviceOn(explanations),
+    ...adviceOn(
+      explanations.map((one) => explanationAt(one, payment, origin)),
+      message,
+    ),
     transaction: ["settled", "pending"].includes(outcome) ? payment.transaction : null,
   };
 }
@@ -100,20 +111,49 @@ export function renderPaymentLine(line: PaymentLine): string {
   const { message, fix, more } = line;
   return [
     words.join(" "),
-    ...(message === null ? [] : [`         why: ${message}`]),
-    ...(fix === null || fix === "" || message?.includes(fix) === true ? [] : [`         fix: ${fix}`]),
+    ...(message === null ? [] : [`         why: ${withoutAdvice(message, fix ?? "")}`]),
+    ...(fix === null || fix === "" ? [] : [`         fix: ${fix}`]),
     ...(more === null || more === "" ? [] : [`         more: ${more}`]),
   ]
     .map(escapeControls)
     .join("\n");
 }
 
-/** What to do about the worst finding, and where to read on. */
-function adviceOn(explanations: readonly RefusalExplanation[]): Pick<PaymentLine, "fix" | "more"> {
+/** An explanation for who reads it in a terminal: with commands to paste, and the address of a page. */
+export function explanationAt(
+  explanation: RefusalExplanation,
+  { network, payer, amount, token }: Pick<PaymentSummary, "network" | "payer" | "amount" | "token">,
+  origin: string,
+): RefusalExplanation {
+  const context = { at: atUrl(origin), network, payer, amount, token };
+  return {
+    ...explanation,
+    fix: withWholeCommands(explanation.fix, context),
+    more: errorsSectionAt(explanation.more, origin),
+  };
+}
+
+/**
+ * A message without the advice at its end, where that is said beside it: answers carry both in one sentence, and cut what is
+ * too long.
+ */
+export function withoutAdvice(message: string, advice: string): string {
+  const said = message.replace(/\.\.\.$/, "");
+  for (const { index } of said.matchAll(/(?<=[.;:] )/g)) {
+    if (advice.startsWith(said.slice(index).replace(/\.$/, ""))) return said.slice(0, index).trimEnd();
+  }
+  return message;
+}
+
+/** What to do about the worst finding, and where to read on. What the message has said of it is not said again. */
+function adviceOn(
+  explanations: readonly RefusalExplanation[],
+  message: string | null,
+): Pick<PaymentLine, "fix" | "more"> {
   const [worst] = explanations;
   if (worst === undefined) return { fix: null, more: null };
   const { at, got, expected, fix, more } = worst;
-  if (got === null) return { fix, more };
+  if (got === null || message?.includes(got) === true) return { fix, more };
   const facts =
     expected === null ? `${at === "" ? "got" : `${at}:`} ${got}` : `got ${got}; expected ${expected}`;
   return { fix: `${fix} (${facts})`, more };

@@ -17,7 +17,9 @@ function linesOf(payments: number, budget?: TimeBudget): PaymentLine[] {
   const context = { contracts: { mainnet: contract, testnet: contract } } as const;
   const timeline = createTimeline("the service");
   onTestFinished(() => timeline.close());
-  onTestFinished(followPayments(timeline, context, (line) => lines.push(line), budget));
+  onTestFinished(
+    followPayments(timeline, context, (line) => lines.push(line), "http://127.0.0.1:4402", budget),
+  );
   for (let index = 0; index < payments; index++) {
     const nonce: Hex = `0x${index.toString(16).padStart(64, "0")}`;
     // Its r is of a point of the curve, so that it is some key's signature.
@@ -43,7 +45,7 @@ test("a flood of wrong signatures holds up the process for a moment only, and ea
   expect(lines.at(-1)?.fix).toBe(
     `Many payments are being refused; \`npx x402-kit why ${ids.at(-1)}\` says what is wrong with this one.`,
   );
-  expect(lines.at(-1)?.more).toBe("docs/errors.md#invalid_exact_evm_payload_signature");
+  expect(lines.at(-1)?.more).toBe("http://127.0.0.1:4402/errors#invalid_exact_evm_payload_signature");
 });
 
 test("payments are explained whose lines are few", () => {

@@ -3,7 +3,6 @@ import { explainRecord } from "../../observe/studio/payment-detail.ts";
 import { summaryOf } from "../../observe/timeline/summary.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import { errorsSection } from "../../protocol/catalogue-texts.ts";
-import { self } from "../../util/self-command.ts";
 import { createTimeBudget, type TimeBudget } from "../../util/waiting.ts";
 import { type Ended, endedOf, isGood, lineOf, type PaymentLine } from "../kit/payment-line.ts";
 
@@ -22,6 +21,7 @@ export function followPayments(
   timeline: Pick<Timeline, "onEntry">,
   context: RefusalContext,
   write: (line: PaymentLine) => void,
+  origin: string,
   budget: TimeBudget = createTimeBudget(explaining),
 ): () => void {
   return timeline.onEntry((entry, [record]) => {
@@ -30,7 +30,7 @@ export function followPayments(
     const ended = endedOf(summaryOf(record, context)).find((one) => one.operation === operation);
     if (ended === undefined) return;
     const explain = () => explainRecord(record, context);
-    const line = lineOf(ended, isGood(ended) ? [] : (budget.spend(explain) ?? [adviceToAsk(ended)]));
+    const line = lineOf(ended, isGood(ended) ? [] : (budget.spend(explain) ?? [adviceToAsk(ended)]), origin);
     write({ ...line, transaction: entry.kind === "answer" ? (entry.result.transaction ?? null) : null });
   });
 }
@@ -39,7 +39,7 @@ export function followPayments(
 function adviceToAsk({ payment: { id }, view: { reason } }: Ended): RefusalExplanation {
   return {
     ...{ mistake: "", title: "", at: "", got: null, expected: null, why: "" },
-    fix: `Many payments are being refused; \`${self} why ${id}\` says what is wrong with this one.`,
+    fix: `Many payments are being refused; \`x402-kit why ${id}\` says what is wrong with this one.`,
     more: reason === null ? "" : errorsSection(reason),
   };
 }

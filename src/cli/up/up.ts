@@ -10,7 +10,7 @@ import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand } from "../kit/command.ts";
 import { requireWritable } from "../kit/files.ts";
-import { renderPaymentLine } from "../kit/payment-line.ts";
+import { type PaymentLine, renderPaymentLine } from "../kit/payment-line.ts";
 import { resolveForks } from "./fork-requests.ts";
 import { checkUp, resolveContracts, upOptions } from "./up-options.ts";
 import { describeAsEnv, describeUp } from "./up-report.ts";
@@ -105,9 +105,8 @@ export const up = defineCommand({
         const context = { contracts: facilitatorContracts, payTo, networks, tokens, hasOwnClock };
         const isJson = values["log-format"] === "json";
         if (timeline !== undefined) {
-          followPayments(timeline, context, (line) =>
-            print(isJson ? JSON.stringify(line) : renderPaymentLine(line)),
-          );
+          const write = (line: PaymentLine) => print(isJson ? JSON.stringify(line) : renderPaymentLine(line));
+          followPayments(timeline, context, write, harness.description.facilitator.url.replace(/\/v1$/, ""));
         }
       }
       if (values["ready-line"] !== undefined) print(values["ready-line"]);

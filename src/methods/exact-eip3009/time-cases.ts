@@ -28,7 +28,7 @@ const tooLate =
   (secondsLeft: bigint) =>
   ({ payment, now }: Facts) => {
     const { window, end, words } = timesOf(payment);
-    return refusals.tooLate(window, atLeast(now, end - secondsLeft), words);
+    return refusals.tooLate({ window, words }, atLeast(now, end - secondsLeft));
   };
 
 /** Situations of the scenario table in which a payment is early; their times are seconds from the chain's. */
@@ -68,7 +68,7 @@ export const lateCases = {
     refusal: ({ payment, now }: Facts) => {
       const { window, end, words } = timesOf(payment);
       const latest = end - usualMaxValiditySeconds - 1n;
-      return refusals.tooFarAhead(window, atMost(now, latest), usualMaxValiditySeconds, words);
+      return refusals.tooFarAhead({ window, words }, atMost(now, latest), usualMaxValiditySeconds);
     },
   },
 } as const;

@@ -11,9 +11,10 @@ import {
 import { signatureAdvice } from "../../protocol/mistakes.ts";
 import { networkNames, networks } from "../../protocol/networks.ts";
 import { digestUnder } from "../eip712.ts";
-import { separatorOf } from "../exact-eip3009/signature-mistakes.ts";
+import { domainOf, separatorOf } from "../exact-eip3009/signature-mistakes.ts";
 import { describeMalformed } from "../malformed-signature.ts";
 import type { Recover, SignedDomain } from "../method.ts";
+import { wellKnownChains } from "../well-known-domains.ts";
 import {
   exactProxyAddress,
   type Permit,
@@ -39,8 +40,8 @@ export type PermitMistake = {
 };
 
 /**
- * What a signature that is not the payer's was probably made for. Tries only the usual mistakes, with at most fifteen
- * recoveries of some 0.06 ms, since the service does this for each payment that it refuses.
+ * What a signature that is not the payer's was probably made for. Tries only the usual mistakes, with at most 24
+ * recoveries of 0.06 ms, since the service does this for each payment that it refuses.
  */
 export async function findPermitMistake(
   { permit, signature }: { permit: Permit; signature: Hex },
@@ -76,6 +77,9 @@ export async function describePermitMistake(
   }
 }
 
+/** So many of the well-known chains are tried. */
+const likelyChains = 4;
+
 type LikelyMistake = Pick<PermitMistake, "mistake" | "instead"> & { digest: Hex };
 
 /** What a permit may have been signed for instead, the likeliest first. Made one after the other, since most are not needed. */
@@ -84,12 +88,16 @@ export function* likelyMistakes(permit: Permit, { asset, chainId }: SignedDomain
   const signed = permitHash(permit);
   const kind = permit.facilitator === undefined ? "exact" : "upto";
 
-  for (const { chainId: other } of networkNames.map((name) => networks[name])) {
+  const chains = [
+    ...networkNames.map((name) => networks[name].chainId),
+    ...[...wellKnownChains.keys()].slice(0, likelyChains),
+  ];
+  for (const other of chains) {
     if (other === chainId) continue;
     const digest = digestUnder(permit2Separator(other), signed);
     yield { mistake: "permit-domain", instead: `chain ${other}`, digest };
   }
-  const ofToken = digestUnder(separatorOf({ asset, chainId }), signed);
+  const ofToken = digestUnder(separatorOf(domainOf({ asset, chainId })), signed);
   yield { mistake: "permit-domain", instead: "the domain of the token", digest: ofToken };
   const withVersion = digestUnder(separatorWithVersion(chainId), signed);
   yield { mistake: "permit-domain", instead: 'a domain with version "1"', digest: withVersion };

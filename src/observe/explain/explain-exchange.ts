@@ -4,21 +4,23 @@ import { reasons } from "../../protocol/catalogue.ts";
 import { adviceOnReason, reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type Finding, finding, mistakes } from "../../protocol/mistakes.ts";
+import { formatSpan } from "../../protocol/moments.ts";
 import type { Asset, Network, NetworkRegistry } from "../../protocol/networks.ts";
+import { isProblem } from "../../protocol/problems.ts";
 import { expiryMarginSeconds, usualMaxValiditySeconds } from "../../protocol/refusals.ts";
 import type { X402Version } from "../../protocol/requests.ts";
-import { describeOne, formatAmount, unitsOf } from "../../protocol/token-units.ts";
+import {
+  countedAsEther,
+  describeOne,
+  formatBoth,
+  parseAmount,
+  type TokenUnits,
+} from "../../protocol/token-units.ts";
 import { parseUint256 } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
 import { explainPermitOffer, isOfPermit2 } from "./explain-permit.ts";
 import { isRecord } from "./read-input.ts";
-
-/** Whole tokens that no single payment is likely to ask for. */
-const unlikelyTokens = 1_000_000n;
-
-/** The decimals of ether, which are often taken for those of every token. */
-const etherDecimals = 18;
 
 /** Whether `extra` of requirements names the token as it names itself: clients sign for what stands there. */
 export function explainExtra(at: string, extra: unknown, { name, version }: Asset): Finding[] {
@@ -40,7 +42,6 @@ export function explainOffer(
   { token, contract }: { token: Asset; contract: Address },
 ): Finding[] {
   return [
-    ...explainSize(at, offer, token),
     ...explainTimeout(`${at}.maxTimeoutSeconds`, offer.maxTimeoutSeconds),
     // Permit2 has a domain of its own.
     ...(isOfPermit2(offer) ? explainPermitOffer(at, offer, contract) : explainExtra(at, offer.extra, token)),
@@ -53,29 +54,27 @@ export function amountMemberOf(terms: Record<string, unknown>): "amount" | "maxA
 }
 
 /** An amount that nobody means: of a token with few decimals, one that was counted with 18. */
-function explainSize(at: string, offer: Record<string, unknown>, token: Asset): Finding[] {
-  const name = amountMemberOf(offer);
-  const text = offer[name];
+export function explainSize(at: string, text: unknown, units: TokenUnits): Finding[] {
   const amount = typeof text === "string" ? parseUint256(text) : null;
-  const units = unitsOf(token);
-  const excess = etherDecimals - units.decimals;
-  if (amount === null || excess <= 0 || amount < unlikelyTokens * 10n ** BigInt(units.decimals)) return [];
-  const meant = amount / 10n ** BigInt(excess);
+  const meant = amount === null ? undefined : countedAsEther(amount, units);
+  if (amount === null || meant === undefined) return [];
   return [
-    finding("amount-off-by-decimals", `${at}.${name}`, {
-      got: `${amount} (${formatAmount(amount, units)})`,
-      expected: `${meant} (${formatAmount(meant, units)}), if it was counted with ${etherDecimals} decimals`,
-      fix: `Count in the token's smallest unit: ${describeOne(units)}.`,
+    finding("amount-off-by-decimals", at, {
+      got: formatBoth(amount, units),
+      expected: `${formatBoth(meant, units)}, if it was counted with 18 decimals`,
+      why: `It was probably counted with 18 decimals, as ether is; ${units.symbol} has ${units.decimals}.`,
+      fix: `Count in the token's smallest unit: ${describeOne(units)}, and 0.01 ${units.symbol} is ${parseAmount("0.01", units.decimals) ?? "less than one"}.`,
     }),
   ];
 }
 
 /** Clients sign until `maxTimeoutSeconds` from now. */
-function explainTimeout(at: string, seconds: unknown): Finding[] {
-  if (typeof seconds !== "number") return [];
+export function explainTimeout(at: string, seconds: unknown): Finding[] {
+  if (typeof seconds !== "number" || !Number.isSafeInteger(seconds)) return [];
   if (seconds > Number(expiryMarginSeconds) && seconds <= Number(usualMaxValiditySeconds)) return [];
+  const got = seconds < 0 ? `${seconds}` : `${seconds} (${formatSpan(BigInt(seconds))})`;
   const expected = `more than ${expiryMarginSeconds}, and at most ${usualMaxValiditySeconds} (a day)`;
-  return [finding("timeout-out-of-range", at, { got: `${seconds}`, expected })];
+  return [finding("timeout-out-of-range", at, { got, expected })];
 }
 
 /** Both halves of a request. `at`: what the requirements are called. */
@@ -146,6 +145,7 @@ export type AnswerMembers = {
   situation?: unknown;
   /** Of a problem: an answer without a verdict. */
   type?: unknown;
+  detail?: unknown;
 };
 
 /** Reasons that do not follow from the request, or whose advice says already how to find out what in it leads there. */
@@ -164,14 +164,16 @@ const noVerdict =
 /** Explains an answer that is no success by its reason. */
 export function explainRefusedAnswer(answer: AnswerMembers): Finding {
   const { errorReason, errorMessage, situation } = answer;
-  const given = errorReason ?? answer.invalidReason;
-  const message = errorMessage ?? answer.invalidMessage;
+  // What no route answers has neither a reason nor a verdict's members.
+  const given = errorReason ?? answer.invalidReason ?? problemOf(answer);
+  const message = errorMessage ?? answer.invalidMessage ?? answer.detail;
   const sentence = typeof message === "string" && message !== "" ? message : undefined;
   const at = "success" in answer || errorReason !== undefined ? "errorReason" : "invalidReason";
   const got = sentence === undefined ? showValue(given) : `${showValue(given)}: ${sentence}`;
   // Of the reasons that are known, those that refuse nothing.
   const isUndetermined =
-    typeof given === "string" && Object.hasOwn(reasonTexts, given) && !Object.hasOwn(reasons, given);
+    typeof given === "string" &&
+    (isProblem(given) || (Object.hasOwn(reasonTexts, given) && !Object.hasOwn(reasons, given)));
   const mistake = isUndetermined ? "undetermined" : "refused";
   if (typeof given !== "string") {
     return finding(mistake, at, { got, why: "The answer names no reason." });

@@ -34,7 +34,7 @@ test.each(inputs)("%s is explained whatever stands in it", (_, input) => {
   for (const value of hostileValues) {
     for (const changed of replacedEverywhere(input, value)) {
       const text = JSON.stringify(changed);
-      const explanation = explain(text, { contracts, now: 1_700_000_000n });
+      const explanation = explain(text, { contracts, now: 1_999_990_000n });
       expect(formatExplanation(explanation)).not.toBe("");
       expect(JSON.stringify(explanation)).toContain("findings");
       const refused = { reason: "invalid_payload", message: "no", request: undefined, received: text, at: 0 };
@@ -70,7 +70,7 @@ test.each<[string, Record<string, unknown>]>([
   ["2 of scheme upto", permitBody("upto", signature)],
 ])("nothing that the service cannot read is said to be right, in version %s", (_, body) => {
   const findingsIn = (input: unknown) =>
-    explain(JSON.stringify(input ?? null), { contracts, now: 1_700_000_000n }).findings;
+    explain(JSON.stringify(input ?? null), { contracts, now: 1_999_990_000n }).findings;
   expect(findingsIn(body)).toEqual([]);
   expect(findingsIn(body.paymentPayload)).toEqual([]);
   const missed: unknown[] = [];
@@ -112,8 +112,8 @@ test.each([
   [{ ...requirements, maxTimeoutSeconds: "60" }, "accepts[0].maxTimeoutSeconds"],
 ])("an offer that cannot be paid is not said to be right: %j", (offer, at) => {
   const text = JSON.stringify({ x402Version: 1, accepts: [offer] });
-  const { findings } = explain(text, { contracts, now: 1_700_000_000n });
-  expect(findings).toMatchObject([{ mistake: "nothing-accepted" }, { at }]);
+  const { findings } = explain(text, { contracts, now: 1_999_990_000n });
+  expect(findings).toMatchObject([{ at }]);
 });
 
 test("of a challenge without a mistake nothing is said that only payments have", () => {
@@ -141,5 +141,5 @@ test("what is nested as deeply as a file can be is explained", () => {
 
 test("a challenge of very many broken offers is explained", () => {
   const text = JSON.stringify({ x402Version: 1, accepts: Array(250_000).fill(0) });
-  expect(explain(text, { contracts, now: 0n }).findings).toHaveLength(250_001);
+  expect(explain(text, { contracts, now: 0n }).findings).toHaveLength(250_000);
 });

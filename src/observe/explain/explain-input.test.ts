@@ -280,6 +280,21 @@ describe("what a developer got wrong is named", () => {
     ],
     ["expired", "expired", "authorization.validBefore", () => payment({ validBefore: now - 12n })],
     [
+      "a scheme of version 2 in version 1",
+      "unknown-scheme",
+      "paymentRequirements.scheme",
+      async () => {
+        const body = await payment();
+        return { ...body, paymentRequirements: { ...Object(body.paymentRequirements), scheme: "upto" } };
+      },
+    ],
+    [
+      "a time that is days ahead",
+      "valid-too-long",
+      "authorization.validBefore",
+      () => payment({ validBefore: now + 100_000n }),
+    ],
+    [
       "a clock that is ahead",
       "not-valid-yet",
       "authorization.validAfter",
@@ -524,20 +539,15 @@ describe("what a developer got wrong is named", () => {
 });
 
 test.each([
-  ["ahead", { validAfter: now + 90n }, "validAfter", `${now + 90n}, 90 s ahead of the clock`, `below ${now}`],
-  ["behind", { validBefore: now - 12n }, "validBefore", `${now - 12n}, 12 s ago`, `at least ${now + 6n}`],
-  [
-    "a little behind",
-    { validBefore: now + 3n },
-    "validBefore",
-    `${now + 3n}, in 3 s`,
-    `at least ${now + 6n}`,
-  ],
+  ["ahead", { validAfter: now + 90n }, "validAfter", "in 90 s)", `before ${now} (`],
+  ["behind", { validBefore: now - 12n }, "validBefore", "12 s ago)", `at least ${now + 6n} (`],
+  ["a little behind", { validBefore: now + 3n }, "validBefore", "in 3 s)", `at least ${now + 6n} (`],
 ] as const)(
   "a payer whose clock is %s is told by how many seconds",
   async (_, terms, member, got, expected) => {
     const explanation = explain(JSON.stringify(await payment(terms)), { contracts, now });
-    expect(explanation.findings).toMatchObject([{ at: `authorization.${member}`, got, expected }]);
+    const facts = { got: expect.stringContaining(got), expected: expect.stringContaining(expected) };
+    expect(explanation.findings).toMatchObject([{ at: `authorization.${member}`, ...facts }]);
     const [{ mistake } = { mistake: undefined }] = explanation.findings;
     expect(mistake && mistakes[mistake].why).toContain("clock");
     const text = formatExplanation(explanation);
@@ -630,14 +640,14 @@ test("the facts of the payment are named", async () => {
   expect(found).toMatchInlineSnapshot(`
     {
       "at": "paymentPayload.payload.signature",
-      "expected": "name "USD Coin", version "2", chain 8453, token 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
-      "fix": "Sign for the token's own name and version, which clients take from \`extra\` of the requirements, and for the network's chain id.",
-      "got": "signed for name "USDC", version "2", chain 8453, token 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+      "expected": "name "USD Coin", version "2", chainId 8453, verifyingContract 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+      "fix": "Sign for the token's own name and version, which clients take from \`extra\` of the requirements, its address and the network's chain id.",
+      "got": "signed with name "USDC" instead of "USD Coin"",
       "mistake": "signed-with-another-domain",
     }
   `);
   const [late] = explained(await payment({ validBefore: now - 12n }));
-  expect(late?.got).toBe(`${now - 12n}, 12 s ago`);
+  expect(late?.got).toContain("12 s ago");
 });
 
 test("a header with its name, and a challenge, are read too", async () => {
@@ -649,7 +659,7 @@ test("a header with its name, and a challenge, are read too", async () => {
   });
   const { paymentRequirements } = await payment();
   const challenge = { x402Version: 1, accepts: [{ ...paymentRequirements, payTo: merchant }] };
-  expect(explained(challenge).map(({ at }) => at)).toEqual(["accepts", "accepts[0].payTo"]);
+  expect(explained(challenge).map(({ at }) => at)).toEqual(["accepts[0].payTo"]);
 });
 
 test.each(["to", "validBefore", "nonce"] as const)(
@@ -663,7 +673,7 @@ test.each(["to", "validBefore", "nonce"] as const)(
     // A recipient that was edited is found out, since the seller's terms have the one that was signed.
     if (member === "to")
       expect(explained(body).map(({ mistake }) => mistake)).toContain("signed-other-values");
-    else expect(found?.fix).toContain("every member of the authorization as it was signed");
+    else expect(found?.fix).toContain("every member as it was signed");
     expect(mistakes["signed-by-another-key"].why).toContain("changed after signing");
   },
 );

@@ -3,7 +3,8 @@ import { methods, parsePaymentRequest } from "../../methods/methods.ts";
 import { isPermit2, permitMember } from "../../methods/permit2/payload.ts";
 import { permit2Words } from "../../methods/permit2/words.ts";
 import { type Address, isAddress, isBytes32, sameAddress } from "../../protocol/hex.ts";
-import { type Finding, finding, sortByRank } from "../../protocol/mistakes.ts";
+import { type Finding, finding, type MistakeId, sortByRank } from "../../protocol/mistakes.ts";
+import { formatMoment } from "../../protocol/moments.ts";
 import {
   type Asset,
   builtInNetworks,
@@ -12,10 +13,16 @@ import {
   type NetworkRegistry,
   type NetworkTier,
 } from "../../protocol/networks.ts";
-import { advice, adviceOnPower, expiryMarginSeconds, powerOfTenBetween } from "../../protocol/refusals.ts";
+import {
+  advice,
+  adviceOnPower,
+  expiryMarginSeconds,
+  powerOfTenBetween,
+  usualMaxValiditySeconds,
+} from "../../protocol/refusals.ts";
 import type { PaymentWords, PayToPolicy } from "../../protocol/signed-payment.ts";
 import {
-  formatAmount,
+  formatBoth,
   type KnownTokens,
   knownToken,
   parseAmount,
@@ -30,6 +37,8 @@ import {
   explainExtra,
   explainOffer,
   explainRefusedAnswer,
+  explainSize,
+  explainTimeout,
   explainUnread,
   paymentFor,
   requirementsFor,
@@ -136,13 +145,14 @@ function explainRequest(payload: unknown, requirements: unknown, context: Explai
       ? { ...paid, at: "paymentPayload.accepted" }
       : undefined;
   if (requirements !== undefined && !isRecord(requirements)) {
-    findings.push(finding("missing-member", "paymentRequirements", { expected: "an object" }));
+    findings.push(explainNoRequirements(requirements));
   }
   if (paid.network !== undefined && asked?.network !== undefined && paid.network !== asked.network) {
     const facts = { got: asked.network.name, expected: paid.network.name };
     findings.push(finding("networks-differ", `${asked.at}.network`, facts));
   }
-  if (asked !== undefined && !asked.isShort && paid.value.scheme !== asked.value.scheme) {
+  const isNamed = !findings.some(({ mistake }) => mistake === "unknown-scheme");
+  if (isNamed && asked !== undefined && !asked.isShort && paid.value.scheme !== asked.value.scheme) {
     const facts = { got: showValue(asked.value.scheme), expected: showValue(paid.value.scheme) };
     findings.push(finding("schemes-differ", `${asked.at}.scheme`, facts));
   }
@@ -159,6 +169,18 @@ function explainRequest(payload: unknown, requirements: unknown, context: Explai
   const terms = requirements ?? (version === 2 ? accepted : requirementsFor(payload, network));
   const named = requirements === undefined ? at : "paymentRequirements";
   return explainUnread({ payload, requirements: terms, at: named }, context.networks ?? builtInNetworks);
+}
+
+/** Requirements that are no object: often all that the shop offers, of which the payer has chosen one. */
+function explainNoRequirements(requirements: unknown): Finding {
+  const at = "paymentRequirements";
+  if (!Array.isArray(requirements)) return missing(at, requirements ?? undefined, "an object");
+  return finding("missing-member", at, {
+    got: `an array of ${requirements.length}`,
+    expected: "an object: the one of `accepts` that the payer chose",
+    why: "A payment is verified and settled against one offer.",
+    fix: "Send the one of `accepts` that the payer chose, by scheme and network of the payment, and not the whole array.",
+  });
 }
 
 function readVersion(payload: Record<string, unknown>, findings: Finding[]): Version {
@@ -189,10 +211,20 @@ function readSide(
     ...new Set<unknown>(methods.filter((one) => one.versions.includes(version)).map(({ scheme }) => scheme)),
   ];
   if (!schemes.includes(value.scheme) && !(isShort && value.scheme === undefined)) {
-    const expected = schemes.map((scheme) => `"${scheme}"`);
-    findings.push(missing(`${at}.scheme`, value.scheme, expected.sort().join(" or ")));
+    const expected = schemes.map((scheme) => `"${scheme}"`).sort();
+    findings.push(explainScheme(`${at}.scheme`, value.scheme, expected.join(" or "), version));
   }
   return { at, value, network, isShort };
+}
+
+/** A scheme that its version does not have. */
+function explainScheme(at: string, scheme: unknown, expected: string, version: Version): Finding {
+  const got = showValue(scheme);
+  const isOther = methods.some((method) => method.scheme === scheme);
+  return finding("unknown-scheme", at, {
+    got: isOther ? `${got}, which version ${version} does not have` : got,
+    expected: `${expected} in version ${version}`,
+  });
 }
 
 function readNetwork(
@@ -225,6 +257,7 @@ function explainTerms(
   const amountName = amountMemberOf(value);
   const units = unitsAsked({ value, network }, context);
   findings.push(...explainNumber(`${at}.${amountName}`, value[amountName], units));
+  findings.push(...explainSize(`${at}.${amountName}`, value[amountName], units));
   if (value[amountName] === "0" && !takesLess(value)) {
     const facts = { got: '"0"', expected: "more than nothing" };
     findings.push(finding("amount-zero", `${at}.${amountName}`, facts));
@@ -347,10 +380,13 @@ function explainSigned(
   if (network !== undefined) {
     findings.push(...explainTo(memberAt(payload, words.payTo), words, asked, network, context));
   }
-  if (value !== undefined && asked !== undefined) {
-    findings.push(...explainAmounts(value, words, asked, units));
+  if (value !== undefined) {
+    findings.push(
+      ...(asked === undefined
+        ? explainSize(words.limit, `${value}`, units)
+        : explainAmounts(value, words, asked, units)),
+    );
   }
-  findings.push(...explainTimes({ member, words, start, end }, context));
   if (context.signatureHeld !== true) {
     const required = asked?.value;
     const { tokens } = context;
@@ -366,6 +402,7 @@ function explainSigned(
           })),
     );
   }
+  findings.push(...explainTimes({ member, words, start, end, asked }, context));
   return findings;
 }
 
@@ -403,8 +440,8 @@ function explainAmounts(
   const required = typeof terms[name] === "string" ? parseUint256(terms[name]) : null;
   if (required === null || required === value || (takesLess(terms) && required < value)) return [];
   const facts = {
-    got: `${value} (${formatAmount(value, units)})`,
-    expected: `${required} (${formatAmount(required, units)}), as ${at}.${name} asks`,
+    got: formatBoth(value, units),
+    expected: `${formatBoth(required, units)}, as ${at}.${name} asks`,
   };
   const power = powerOfTenBetween(value, required);
   if (power === undefined) return [finding("amount-differs", signedAt, facts)];
@@ -418,10 +455,12 @@ type SignedTimes = {
   words: PaymentWords;
   start: bigint | undefined;
   end: bigint | undefined;
+  /** Of the shop, whose maxTimeoutSeconds buyers sign by. */
+  asked: Side | undefined;
 };
 
 function explainTimes(
-  { member, words, start, end }: SignedTimes,
+  { member, words, start, end, asked }: SignedTimes,
   { now, clock }: Pick<ExplainContext, "now" | "clock">,
 ): Finding[] {
   const findings: Finding[] = [];
@@ -439,16 +478,24 @@ function explainTimes(
   // Where a bound is in the window itself, it is one second nearer.
   const bound = words.includesBounds ? 1n : 0n;
   if (start !== undefined && !inMilliseconds(start) && start >= now + bound) {
-    const got = `${start}, ${start - now} s ahead of ${clock ?? "the clock"}`;
-    const facts = { got, expected: `below ${now + bound}` };
+    const got = `${formatMoment(start, now)}${clock === undefined ? "" : ` by ${clock}`}`;
+    const facts = { got, expected: `before ${formatMoment(now + bound, now)}` };
     findings.push(finding("not-valid-yet", `${member}.${words.start}`, facts));
   }
-  if (end !== undefined && end + bound < now + expiryMarginSeconds) {
-    const distance = end < now ? `${now - end} s ago` : `in ${end - now} s`;
-    const got = `${end}, ${distance}${clock === undefined ? "" : ` by ${clock}`}`;
-    const expected = `at least ${now + expiryMarginSeconds - bound}`;
-    findings.push(finding("expired", `${member}.${words.end}`, { got, expected }));
-  }
+  if (end === undefined || inMilliseconds(end)) return findings;
+  const isExpired = end + bound < now + expiryMarginSeconds;
+  if (!isExpired && end <= now + usualMaxValiditySeconds) return findings;
+  // Where the shop offers such a time, its buyers sign for it.
+  const { at: side, value: { maxTimeoutSeconds: seconds } = {} } = asked ?? {};
+  const isShort = typeof seconds === "number" && seconds <= Number(expiryMarginSeconds);
+  const ofShop = isExpired === isShort ? explainTimeout(`${side}.maxTimeoutSeconds`, seconds) : [];
+  const got = `${formatMoment(end, now)}${clock === undefined ? "" : ` by ${clock}`}`;
+  const least = `at least ${formatMoment(now + expiryMarginSeconds - bound, now)}`;
+  const most = `at most ${formatMoment(now + usualMaxValiditySeconds, now)}`;
+  const own = isExpired
+    ? finding("expired", `${member}.${words.end}`, { got, expected: least })
+    : finding("valid-too-long", `${member}.${words.end}`, { got, expected: most });
+  findings.push(...(ofShop.length > 0 ? ofShop : [own]));
   return findings;
 }
 
@@ -458,7 +505,7 @@ function explainNumber(at: string, value: unknown, units: TokenUnits | undefined
   if (typeof value === "string" && /^[1-9]\d{77,}$/.test(value)) {
     return [finding("number-too-large", at, { got: showValue(value), expected: "below 2^256" })];
   }
-  const unreadable = missing(at, value, "a string of decimal digits");
+  const unreadable = missing(at, value, decimalDigits);
   if (units === undefined) return [unreadable];
   const { symbol, decimals } = units;
   const text = typeof value === "string" && value.length < 100 ? value : "";
@@ -473,6 +520,12 @@ function explainNumber(at: string, value: unknown, units: TokenUnits | undefined
   }
   return [unreadable];
 }
+
+/** The mistakes of an offer of something that is not settled here at all. */
+const ofOtherKinds: ReadonlySet<MistakeId> = new Set([
+  ...(["unknown-scheme", "unknown-network", "wrong-version"] as const),
+  ...(["wrong-asset", "pay-to-not-accepted", "other-tier"] as const),
+]);
 
 /** Checks the offers of a 402, as far as possible before anything is signed. */
 function explainChallenge(accepts: readonly unknown[], version: Version, context: ExplainContext): Finding[] {
@@ -493,7 +546,9 @@ function explainChallenge(accepts: readonly unknown[], version: Version, context
     const payload = paymentFor(entry, version);
     return explainUnread({ payload, requirements: entry, at }, context.networks ?? builtInNetworks);
   });
-  const none = each.length === 0 || each.every((findings) => findings.length > 0);
+  const isOther = (findings: readonly Finding[]) => findings.some(({ mistake }) => ofOtherKinds.has(mistake));
+  // Of a single offer, what is wrong with it says the same.
+  const none = each.length !== 1 && each.every(isOther);
   return [...(none ? [finding("nothing-accepted", "accepts")] : []), ...each.flat()];
 }
 
@@ -526,5 +581,17 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
 
 /** A member that is not there, or not what it is to be. */
 function missing(at: string, value: unknown, expected: string): Finding {
-  return finding("missing-member", at, { got: showValue(value), expected });
+  const hexDigits = typeof value === "string" ? /^0x([0-9a-f]*)$/i.exec(value)?.[1]?.length : undefined;
+  const isShort = hexDigits !== undefined && hexDigits < 64 && expected.includes("0x");
+  const got = showValue(value);
+  return finding("missing-member", at, {
+    got: isShort ? `${got}, which has ${hexDigits} hexadecimal digits; an address has 40` : got,
+    expected,
+    ...(expected !== decimalDigits && {
+      why: "The facilitator reads members as they are.",
+      fix: `Send ${expected}.`,
+    }),
+  });
 }
+
+const decimalDigits = "a string of decimal digits";

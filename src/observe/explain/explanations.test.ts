@@ -22,20 +22,23 @@ describe("what is said of the times of a refused payment", () => {
   const early = seconds(validBefore - 60n);
 
   test("is by the chain's time, where the answer says it, whatever this machine's is", () => {
-    const tooLate = refusals.tooLate({ first: 1n, last: validBefore - 1n }, validBefore + 5n, request.words);
+    const tooLate = refusals.tooLate(
+      { window: { first: 1n, last: validBefore - 1n }, words: request.words },
+      validBefore + 5n,
+    );
     // Settles of version 1 have one reason for all that is wrong with a payload.
     for (const reason of ["invalid_exact_evm_payload_authorization_valid_before", "invalid_payload"]) {
       expect(timesIn({ ...tooLate, reason, at: seconds(validBefore + 4n) })).toEqual([
-        `expired: ${validBefore}, 5 s ago`,
+        `expired: ${validBefore} (2033-05-18 03:33:20 UTC, 5 s ago)`,
       ]);
       expect(timesIn({ ...tooLate, reason, at: early })).toEqual([
-        `expired: ${validBefore}, 5 s ago by the chain's clock, which is 65 s ahead of this machine's (a local chain's is put back by \`x402-kit reset\`)`,
+        `expired: ${validBefore} (2033-05-18 03:33:20 UTC, 5 s ago) by the chain's clock, which is 65 s ahead of this machine's (a local chain's is put back by \`x402-kit reset\`)`,
       ]);
     }
     expect(
       timesIn({ ...refusals.tooEarly({ first: 1n, last: validBefore }, 0n, request.words), at: late }),
     ).toEqual([
-      `not-valid-yet: 0, 0 s ahead of the chain's clock, which is ${validBefore + 60n} s behind this machine's (a local chain's is put back by \`x402-kit reset\`)`,
+      `not-valid-yet: 0 (1970-01-01 00:00:00 UTC, now) by the chain's clock, which is ${validBefore + 60n} s behind this machine's (a local chain's is put back by \`x402-kit reset\`)`,
     ]);
   });
 
@@ -47,7 +50,7 @@ describe("what is said of the times of a refused payment", () => {
 
   test("is by this machine's clock, where they were not looked at, unless the chains have another", () => {
     const refused = { reason: "invalid_exact_evm_payload_signature", message: undefined, at: late };
-    expect(timesIn(refused)).toEqual([`expired: ${validBefore}, 60 s ago`]);
+    expect(timesIn(refused)).toEqual([`expired: ${validBefore} (2033-05-18 03:33:20 UTC, 60 s ago)`]);
     expect(timesIn(refused, true)).toEqual([]);
   });
 });

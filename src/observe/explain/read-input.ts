@@ -72,7 +72,9 @@ function classify(value: unknown, findings: Finding[]): Input | undefined {
     return { kind: "challenge", accepts: value.accepts, x402Version: value.x402Version };
   }
   if ("payload" in value) return { kind: "payment", payload: value };
-  if ("success" in value || "isValid" in value) return { kind: "answer", answer: value };
+  const isProblem =
+    typeof value.type === "string" && value.type.startsWith("urn:x402-facilitator-kit:problem:");
+  if ("success" in value || "isValid" in value || isProblem) return { kind: "answer", answer: value };
   return undefined;
 }
 

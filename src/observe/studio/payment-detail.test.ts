@@ -90,9 +90,8 @@ test("the chain's clock is compared with this machine's by the time of the refus
   onTestFinished(() => timeline.close());
   const { validBefore } = authorizationOf(payment.payment);
   const { reason, message, situation, chainTime } = refusals.tooLate(
-    payment.payment.window,
+    { window: payment.payment.window, words: payment.words },
     validBefore + 5n,
-    payment.words,
   );
   const about = { serviceId, requestId: "1", operation: "settle", settlementId, payment } as const;
   const result = { outcome: "invalid", reason, message, situation, chainTime } as const;
@@ -104,5 +103,7 @@ test("the chain's clock is compared with this machine's by the time of the refus
   const record = timeline.find(settlementId);
   if (record === undefined) throw new Error("the timeline has no such payment");
   const { explanations } = await describePayment(record, { contracts }, undefined);
-  expect(explanations).toMatchObject([{ mistake: "expired", got: `${validBefore}, 5 s ago` }]);
+  expect(explanations).toMatchObject([
+    { mistake: "expired", got: `${validBefore} (2033-05-18 03:33:20 UTC, 5 s ago)` },
+  ]);
 });

@@ -19,7 +19,7 @@ type Actions = { resend?: Resend; chain?: PaymentChain };
 
 /**
  * `GET /payments`, `GET /payments/{id}`, `GET /events` and the page `GET /studio`, beside a local service: what it did about
- * each payment, without signatures or keys. With `resend`, `POST /payments/{id}/again` sends a payment once more, and
+ * each payment, without signatures or keys; and `GET /errors`, what each refusal means. With `resend`, `POST /payments/{id}/again` sends a payment once more, and
  * `POST /payments/{id}/curl` writes it as a command; the caller keeps foreign pages from both.
  */
 export function serveStudio(
@@ -30,6 +30,13 @@ export function serveStudio(
     paymentRoutes(scope, { timeline, context, chain });
     if (resend !== undefined) againRoutes(scope, { timeline, context, resend });
     pageRoutes(scope, builtPage);
+    scope.get("/errors", async (_, reply) => {
+      const { errorsPage, errorsPagePolicy } = await import("./errors-page.ts");
+      return reply
+        .header("content-type", "text/html; charset=utf-8")
+        .header("content-security-policy", errorsPagePolicy)
+        .send(errorsPage());
+    });
   });
 }
 

@@ -48,7 +48,7 @@ const balancePollMs = 50;
  */
 export async function claimPayment(claimant: Claimant, options: ClaimOptions): Promise<Invalid | undefined> {
   const { payment, chain, relayer, signature, caller, recipient, checked } = claimant;
-  const { signed, words, network } = payment;
+  const { signed, words, requirements, network } = payment;
   const { now, deadline, signal, gasBudget, turn, ways } = options;
   const settling = ways.settlingOf(signed.method);
   const { amount } = payment;
@@ -85,7 +85,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     });
     const outsideWindow = checked(
       "windowIsOpen",
-      checkValidityWindow({ payment: signed, words }, head.timestamp, chain.network),
+      checkValidityWindow({ payment: signed, words, requirements }, head.timestamp, chain.network),
     );
     if (outsideWindow !== undefined) return outsideWindow;
     const reverts = checked("simulationSucceeds", revert && (await settling.explain(chain, call, revert)));
@@ -143,7 +143,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
         takenUp = undefined;
         return undefined;
       case "over_balance":
-        takenUp = refusals.balanceTakenUp(funds.payer, amount);
+        takenUp = refusals.balanceTakenUp(funds.payer, amount, payment.asset);
         return undefined;
     }
   }
@@ -157,12 +157,12 @@ export async function claimNothing(
   { payment, identifier, chain, signature, caller, recipient, checked }: Claimant,
   { ledger, ways }: { ledger: Pick<Ledger, "claims">; ways: WaysToPay },
 ): Promise<Invalid | undefined> {
-  const { signed, words } = payment;
+  const { signed, words, requirements } = payment;
   const [head, isUsed] = await Promise.all([
     chain.head(),
     ways.settlingOf(signed.method).isUsed(chain, signed, payment.id),
   ]);
-  const window = checkValidityWindow({ payment: signed, words }, head.timestamp, chain.network);
+  const window = checkValidityWindow({ payment: signed, words, requirements }, head.timestamp, chain.network);
   const outsideWindow = checked("windowIsOpen", window);
   if (outsideWindow !== undefined) return outsideWindow;
   if (isUsed) return checked("simulationSucceeds", refusals.usedOnChain());

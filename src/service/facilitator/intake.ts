@@ -190,6 +190,7 @@ export type SettleablePayment = {
   signed: SignedPayment;
   /** What messages about it call its members. */
   words: PaymentWords;
+  requirements: PaymentRequest["requirements"];
   /** What the signature is over (EIP-712). */
   digest: Hex;
   /** What is to be settled: all that was signed, or of a maximum what the request asks for. */
@@ -217,6 +218,16 @@ export function createPaymentReader(
     if (asset === undefined) return undefined;
     const { takesLess } = ways.methodOf(signed.method);
     const amount = takesLess && operation === "settle" ? requirements.amount : signed.limit;
-    return { id, network, asset, signed, words, digest: digestOf(signed, asset), amount, takesLess };
+    return {
+      id,
+      network,
+      asset,
+      signed,
+      words,
+      requirements,
+      digest: digestOf(signed, asset),
+      amount,
+      takesLess,
+    };
   };
 }

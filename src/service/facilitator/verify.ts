@@ -122,7 +122,9 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       const maximum = { id: payment.id, limit: signed.limit, last: signed.window.last };
       const available = funds.payer;
       const isCovered = maxima.open(accountOf(payment), { ...maximum, available, now: head.timestamp });
-      const uncovered = isCovered ? undefined : refusals.maximaTooMany(available, signed.limit);
+      const uncovered = isCovered
+        ? undefined
+        : refusals.maximaTooMany(available, signed.limit, payment.asset);
       return checked("maximumIsCovered", uncovered);
     });
   }

@@ -249,7 +249,7 @@ test("what the contract forwards is said where there is a recoverer", async () =
       .map(({ status, detail }) => `${status} ${detail}`);
   };
   expect(await limits(1_000_000_000n, 999_990_000n)).toEqual([
-    "ok the contract forwards up to 999.99 USDC now; its limit is 1000 USDC",
+    "ok the contract forwards up to 999.99 USDC now; its limit is 1,000 USDC",
   ]);
   expect(await limits(0n, 0n)).toEqual([
     "warning the contract forwards no USDC: payments that were submitted directly to the token wait",

@@ -156,13 +156,13 @@ describe("a command line that cannot be", () => {
   });
 
   test("pay with values that cannot be", async () => {
-    const args = ["pay", "--payer", "nobody", "--amount", "0.01", "--version", "3", "--network", "ethereum"];
+    const args = ["pay", "--payer", "nobody", "--amount", "0.0x", "--version", "3", "--network", "ethereum"];
     expect(await refusalOf({ args, env: { X402_KIT_URL: "localhost:4402" } })).toMatchInlineSnapshot(`
       "x402-kit pay: 5 things are wrong
-        --network: "ethereum" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon; others are known with --network-file FILE (for example base)
+        --network: "ethereum" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon; others are known with --network-file FILE (for example eip155:8453)
         --payer: "nobody" is not one of funded, empty, unapproved, approvedShort, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle (for example empty)
-        --amount: "0.01" is not an amount in the asset's smallest unit (1 USDC is 1000000) (for example 10000)
-        --version: "3" is not one of 1, 2 (for example 2)
+        --amount: "0.0x" is not an amount, such as 0.01 (of whole tokens) (for example 0.01)
+        --version: "3" is not one of 1, 2 (for example 1)
         X402_KIT_URL: is not a URL that begins with https:// or http:// (for example http://127.0.0.1:4402)
 
       Options: npx x402-kit pay --help
@@ -195,7 +195,7 @@ describe("a command line that cannot be", () => {
   test("fund without what it needs", async () => {
     expect(await refusalOf({ args: ["fund", "--to", "vitalik.eth", "--amount"] })).toMatchInlineSnapshot(`
       "x402-kit fund: 3 things are wrong
-        --amount: needs a value (for example --amount 1000000)
+        --amount: needs a value (for example --amount 1.5)
         --network: is needed (for example --network base)
         --to: is not an address: 0x and 40 hexadecimal digits (for example 0x857b06519E91e3A54538791bDbb0E22373e36b66)
 
@@ -354,21 +354,19 @@ describe("help", () => {
     expect(await helpOf("pay", "-h")).toMatchInlineSnapshot(`
       "x402-kit pay: make one payment against a running \`up\`
 
-        --network NAME       where to pay (default base)
+        --network NAME       where to pay: base, or eip155:8453 (default base)
         --payer NAME         who pays: funded, empty, unapproved, approvedShort,
                              blacklisted, smartWallet, undeployedWallet, delegated,
                              hijacked, gasBurner, fickle (default funded)
-        --amount UNITS       how much, in the asset's smallest unit (1 USDC is
-                             1000000) (default 10000)
+        --amount AMOUNT      how much: whole tokens with a point (0.01, 1.0), or the
+                             token's smallest unit (10000) (default 0.01)
         --pay-to ADDRESS     where it goes (default: the facilitator contract; the
                              organization's wallet where \`up --pay-to\` allows that)
         --method NAME        how the tokens move: eip3009 or permit2 (default:
                              eip3009)
-        --upto UNITS         pay by scheme upto, with this as the maximum; --amount is
+        --upto AMOUNT        pay by scheme upto, with this as the maximum; --amount is
                              what settle takes of it
-        --approval           send an approval of Permit2 along (eip2612GasSponsoring),
-                             for a payer who has none
-        --version N          x402 protocol version, 1 or 2 (default: 1; 2 by Permit2)
+        --version N          x402 protocol version, 1 or 2 (default 2)
         --network-file FILE  JSON file with networks besides the five [env:
                              NETWORKS_FILE]
         --url URL            where \`x402-kit up\` listens (default
@@ -385,8 +383,8 @@ describe("help", () => {
         --network-file FILE  JSON file with networks besides the five [env:
                              NETWORKS_FILE]
         --to ADDRESS         the account (needed)
-        --amount UNITS       how much, in the asset's smallest unit (1 USDC is
-                             1000000) (needed)
+        --amount AMOUNT      how much: whole tokens with a point (0.01, 1.0), or the
+                             token's smallest unit (10000) (needed)
         --url URL            where \`x402-kit up\` listens (default
                              http://127.0.0.1:4402) [env: X402_KIT_URL]
       "

@@ -1,3 +1,4 @@
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import type { PaymentLine } from "../../../src/cli/kit/payment-line.ts";
@@ -8,7 +9,7 @@ import { authorizationOf } from "../../../src/methods/exact-eip3009/payload.ts";
 import { captureSchema } from "../../../src/observe/capture/capture-format.ts";
 import { paymentListSchema } from "../../../src/observe/studio/payment-view.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
-import { requestJson } from "../../../src/util/http-client.ts";
+import { requestJson, sendHttp } from "../../../src/util/http-client.ts";
 import { type CliProcess, runCli, startCli } from "../../support/cli.ts";
 import { parseBody } from "../../support/example-payment.ts";
 
@@ -51,7 +52,7 @@ test("up prints a line for every verify and settle, and says of a refusal what t
       payerName: "empty",
       outcome: "invalid",
       reason: "insufficient_funds",
-      more: "docs/errors.md#insufficient_funds",
+      more: `${origin}/errors#insufficient_funds`,
     },
     { operation: "settle", payerName: "empty", fix: expect.stringContaining("x402-kit fund") },
   ]);
@@ -134,7 +135,7 @@ test("explain says of a payment that was never sent that its authorization is un
 });
 
 test.each([
-  ["empty", "The payer holds 0 of the asset's smallest unit", "insufficient_funds"],
+  ["empty", "The payer holds 0 USDC (0)", "insufficient_funds"],
   ["blacklisted", "The payer is blacklisted by the asset's issuer", "invalid_transaction_state"],
 ] as const)(
   "explain finds what stands in the way of a payment by the payer %s, before it is sent",
@@ -143,7 +144,7 @@ test.each([
     const { stdout, code } = await cli("explain", JSON.stringify(request));
     expect(code).toBe(1);
     expect(stdout).toContain(`1. ${told}`);
-    expect(stdout).toContain(`docs/errors.md#${reason}`);
+    expect(stdout).toContain(`${origin}/errors#${reason}`);
     expect(stdout).toContain("its authorization is unused on base");
     expect(stdout).not.toContain("not looked at");
     // What is only worth a look comes after it.
@@ -152,6 +153,38 @@ test.each([
     expect(both.stdout).toMatch(/^2\. .*x402Version/m);
   },
 );
+
+test("a fix is a command that works as it stands, and what it links to is served", async () => {
+  const payer = generatePrivateKey();
+  const payment = { network: "base", payer, amount: 20_000n } as const;
+  await pay(description, payment);
+  const { stdout } = await cli("why");
+  const [, command = ""] = /fix: .*`npx x402-kit (fund [^`]*)`/.exec(stdout) ?? [];
+  expect(command).toContain(
+    `--network base --to ${privateKeyToAccount(payer).address} --amount 0.02 --url ${origin}`,
+  );
+  const funded = await runCli(command.split(" "));
+  expect(funded).toMatchObject({ code: 0, stderr: "" });
+  expect((await pay(description, payment)).settle.body).toMatchObject({
+    success: true,
+  });
+  const [more = "", section = ""] = /http\S+\/errors#(\S+)/.exec(stdout) ?? [];
+  const { status, text } = await sendHttp(more);
+  expect(status).toBe(200);
+  expect(text).toContain(` id="${section}"`);
+});
+
+test("two settles at once are counted as two, and the one that paid is told before the other", async () => {
+  const { request: body } = await signPayment(description, { network: "base" });
+  const headers = { authorization: description.organization.apiKey };
+  const settle = () => requestJson(`${origin}/v1/settle`, { method: "POST", headers, body });
+  await Promise.all([settle(), settle()]);
+  const { stdout } = await cli("why");
+  expect(stdout).toMatch(
+    /^settle {8}settled, then invalid: invalid_transaction_state \(200\), asked 2 times$/m,
+  );
+  expect(stdout).toMatch(/^asked {9}at \d\d:\d\d:\d\d, \d+ s ago; nothing has come since$/m);
+});
 
 test("why says each sentence once, and of a contract wallet nothing about the payer's key", async () => {
   const { request } = await signPayment(description, { network: "base", payer: "gasBurner" });
@@ -195,7 +228,7 @@ test("a wrong key, a wrong path and a body that is no payment have a line too", 
   expect(printed().slice(before)).toMatchObject([
     {
       ...{ operation: "verify", status: 401, fix: expect.stringContaining("x402-kit up") },
-      more: "docs/errors.md#unauthorized",
+      more: `${origin}/errors#unauthorized`,
     },
     { operation: null, status: 404, outcome: "POST /v2/verify", fix: expect.stringContaining("ends in /v1") },
     { operation: "settle", status: 200, reason: "invalid_payload", payer: null },
@@ -304,7 +337,7 @@ test("why explains the payment that was asked for last, or the one with an id or
   expect(refused.code).toBe(0);
   expect(refused.stdout).toContain("The authorization has expired (authorization.validBefore)");
   expect(refused.stdout).toContain("fix:      Sign again");
-  expect(refused.stdout).toContain("more:     docs/errors.md#expired");
+  expect(refused.stdout).toContain(`more:     ${origin}/errors#expired`);
   // An earlier payment that is sent again is the last one that was asked for.
   const first = await signPayment(description, { network: "base" });
   const sendFirst = () =>
@@ -348,7 +381,7 @@ test("why says of a settled payment whose answer was lost what to do", async () 
   await expect
     .poll(() => printed().at(-1))
     .toMatchObject({
-      ...{ operation: "settle", outcome: "abandoned", more: "docs/errors.md#answer-lost" },
+      ...{ operation: "settle", outcome: "abandoned", more: `${origin}/errors#answer-lost` },
       fix: expect.stringContaining("Send the same payment again"),
     });
   expect(await why()).toMatch(/settle +abandoned\n(.*\n)+The answer did not reach its caller/);
@@ -365,7 +398,7 @@ test("logs lists what was, and follows what comes", async () => {
   await following.printed(/settle +base/);
   await pay(description, { network: "base", payer: "blacklisted" });
   await following.printed(/settle +base +blacklisted +0.01 USDC +invalid: invalid_transaction_state/);
-  await following.printed(/^ +why: .*\n(?: +fix: .*\n)? +more: docs\/errors\.md#invalid_transaction_state$/m);
+  await following.printed(/^ +why: .*\n(?: +fix: .*\n)? +more: http\S+\/errors#invalid_transaction_state$/m);
   following.kill("SIGINT");
   await following.ended;
 });
@@ -449,11 +482,11 @@ test("explain goes by the time of the chain at --url, or the one that is given, 
   await cli("advance-time", "--network", "base", "--seconds", "3600");
   const there = await cli("explain", body);
   expect(there.stdout).toContain(expired);
-  expect(there.stdout).toMatch(new RegExp(` s ago by the clock at ${origin}$`, "m"));
+  expect(there.stdout).toMatch(new RegExp(` ago\\) by the clock at ${origin}$`, "m"));
   expect((await runCli(["explain", body])).stdout).not.toContain(expired);
   const then = new Date(Number(validBefore) * 1_000 + 5_000).toISOString();
-  expect((await runCli(["explain", body, "--at", then])).stdout).toContain(
-    `got:      ${validBefore}, 5 s ago`,
+  expect((await runCli(["explain", body, "--at", then])).stdout).toMatch(
+    new RegExp(`got: +${validBefore} \\(\\S+ \\S+ UTC, 5 s ago\\)`),
   );
 });
 
@@ -466,7 +499,7 @@ test("a payment that is valid on a chain whose time was moved is not explained b
     authorization: { validAfter, value: 9_999n },
   });
   const here = await runCli(["explain", JSON.stringify(request)]);
-  expect(here.stdout).toMatch(/ s ahead of this machine's clock$/m);
+  expect(here.stdout).toMatch(/, in [^,]*\) by this machine's clock$/m);
   await requestJson(`${origin}/v1/verify`, {
     method: "POST",
     headers: { authorization: description.organization.apiKey },
@@ -476,5 +509,5 @@ test("a payment that is valid on a chain whose time was moved is not explained b
   expect(stdout).toContain("The signed value is not the required amount");
   expect(stdout).not.toContain("not valid yet");
   const told = () => printed().findLast(({ reason }) => reason?.endsWith("authorization_value"));
-  await expect.poll(() => told()?.more).toBe("docs/errors.md#amount-differs");
+  await expect.poll(() => told()?.more).toBe(`${origin}/errors#amount-differs`);
 });

@@ -264,9 +264,9 @@ describe("up for a person", () => {
       "verify  200  {
         "isValid": false,
         "invalidReason": "insufficient_funds",
-        "invalidMessage": "The payer holds 0 of the asset's smallest unit; 10000 is needed. Fund the payer, or fix the price if it is off by decimals: 1 USDC is 1000000",
+        "invalidMessage": "The payer holds 0 USDC (0); 0.01 USDC (10000) is needed. Give the payer more of the token, or fix the price if it is off by decimals: 1 USDC is 1000000",
         "payer": "0xF44DC5355909ac8b48873E7995dEfC56D1620a52",
-        "network": "base",
+        "network": "eip155:8453",
         "authContext": {
           "organizationId": "org_local",
           "authMethod": "organization_specific",
@@ -279,9 +279,9 @@ describe("up for a person", () => {
       settle  200  {
         "success": false,
         "errorReason": "insufficient_funds",
-        "errorMessage": "The payer holds 0 of the asset's smallest unit; 10000 is needed. Fund the payer, or fix the price if it is off by decimals: 1 USDC is 1000000",
+        "errorMessage": "The payer holds 0 USDC (0); 0.01 USDC (10000) is needed. Give the payer more of the token, or fix the price if it is off by decimals: 1 USDC is 1000000",
         "transaction": "",
-        "network": "base",
+        "network": "eip155:8453",
         "payer": "0xF44DC5355909ac8b48873E7995dEfC56D1620a52",
         "situation": "balance_too_small",
         "nextAction": "give_up",

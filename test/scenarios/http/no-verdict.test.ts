@@ -66,17 +66,24 @@ function postRaw(operation: string, body: string, headers: Record<string, string
 
 const json = { authorization: localOrganization.apiKey, "content-type": "application/json" };
 
+const noHeader =
+  "There is no Authorization header; send the API key in it, as it is or after the word Bearer";
+const notSet = (what: string) =>
+  `The Authorization header has ${what}: the variable that the caller takes it from is not set`;
+const notAccepted = "The API key in the Authorization header is not known here, was revoked or has expired";
+
 describe.each(operations)("%s", (operation) => {
   test.each([
-    ["no key", undefined],
-    ["an empty key", ""],
-    ["no key after Bearer", "Bearer "],
-    ["nonsense", "nonsense"],
-    ["another scheme", "Basic dXNlcjpwYXNz"],
-    ["an unknown key", `x4k_nobody_${"0".repeat(64)}`],
-    ["the wrong secret", `x4k_local_${"1".repeat(64)}`],
-    ["a very long key", `x4k_local_${"0".repeat(5_000)}`],
-  ])("with %s is 401, the same for all, before the body is read", async (_name, key) => {
+    ["no key", undefined, noHeader],
+    ["an empty key", "", notSet("no key")],
+    ["no key after Bearer", "Bearer ", notSet("no key")],
+    ["a variable that is not set", "Bearer undefined", notSet('"undefined" in the place of a key')],
+    ["nonsense", "nonsense", notAccepted],
+    ["another scheme", "Basic dXNlcjpwYXNz", notAccepted],
+    ["an unknown key", `x4k_nobody_${"0".repeat(64)}`, notAccepted],
+    ["the wrong secret", `x4k_local_${"1".repeat(64)}`, notAccepted],
+    ["a very long key", `x4k_local_${"0".repeat(5_000)}`, notAccepted],
+  ])("with %s is 401, before the body is read", async (_name, key, detail) => {
     const answer = await postRaw(operation, "not json", {
       "content-type": "application/json",
       ...(key !== undefined && { authorization: key }),
@@ -90,7 +97,7 @@ describe.each(operations)("%s", (operation) => {
       type: "urn:x402-facilitator-kit:problem:unauthorized",
       title: "API key missing or not accepted",
       status: 401,
-      detail: "Send a valid API key in the Authorization header, as it is or after the word Bearer",
+      detail,
       instance: "",
       network: "",
       ...x402Members[operation],

@@ -744,7 +744,7 @@ describe("in a browser", { timeout: 60_000 }, () => {
     await page.keyboard.press("j");
     await page.waitForSelector("article");
     const article = () => page.locator("article").textContent();
-    await expect.poll(article, { timeout }).toContain("holds 0 of the asset's smallest unit");
+    await expect.poll(article, { timeout }).toContain("holds 0 USDC (0)");
     await expect.poll(article, { timeout }).toContain("POST /v1/settle");
     await rows().nth(1).click();
     await page.getByText("Answer to settle: 200").click();

@@ -79,7 +79,11 @@ function Explanations({ payment }: { payment: PaymentDetail }) {
             </p>
           )}
           {isOfBalance(mistake) && <Fund payment={payment} />}
-          {more !== "" && <p class="path">More: {more}</p>}
+          {more !== "" && (
+            <p class="path">
+              <a href={more.replace("docs/errors.md", "/errors")}>More on this</a>
+            </p>
+          )}
         </section>
       ))}
     </>
@@ -91,7 +95,9 @@ function isOfBalance(mistake: string): boolean {
   return mistake === "insufficient_funds" || mistake === "permit2_insufficient_balance";
 }
 
-function titleOf({ amount, token, network, signed }: PaymentDetail): string {
+function titleOf({ amount, token, network, signed, unrouted, verify, settle }: PaymentDetail): string {
+  if (unrouted !== null) return `${unrouted.status}: ${unrouted.method} ${unrouted.path}`;
+  if ((settle ?? verify)?.status === 401) return "A request without an accepted API key";
   const terms = amount === null ? [] : [formatAmount(amount, token), "on", network ?? "an unknown network"];
   if (signed !== null) return terms.join(" ");
   return ["An unreadable request", ...(terms.length === 0 ? [] : ["for", ...terms])].join(" ");
@@ -121,7 +127,7 @@ function typed(code: string, { network, payer, amount }: PaymentDetail): string 
   const options = isOfLocalChain
     ? ` --network ${network} --to ${payer} --amount ${amount}${atThisPlace}`
     : "";
-  return `${code.replace(/^x402-kit(?= )/, command)}${options}`;
+  return `${code.replace(/^x402-kit(?= )/, command).replace(/^up(?= --)/, `${command} up`)}${options}`;
 }
 
 function Overview({ payment }: { payment: PaymentDetail }) {

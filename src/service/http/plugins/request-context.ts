@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import type { FastifyBaseLogger, FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
 import type { NetworkName } from "../../../protocol/networks.ts";
-import { noHost, type Operation, problemDetails } from "../../../protocol/problems.ts";
+import { noHost, type Operation, unauthorizedDetail } from "../../../protocol/problems.ts";
 import type { Envelope, PaymentRequest } from "../../../protocol/requests.ts";
 import type { Caller, Organizations } from "../../organizations/organizations.ts";
 import { ProblemError } from "../problems/problem-error.ts";
@@ -148,7 +148,8 @@ export type CallerWithoutKey = () => Promise<Caller | null>;
 
 /**
  * Reads `Authorization: <key>` or `Authorization: Bearer <key>` on routes that ask for it. Runs before the body is
- * read. Every refusal is the same 401, whatever is wrong with the key.
+ * read. A key that is not accepted has the same 401 whatever is wrong with it; one that is missing, or a variable that was
+ * not set, is said to be that.
  */
 export const authentication = fp<{
   organizations: Organizations;
@@ -166,7 +167,7 @@ export const authentication = fp<{
     }
     const key = header?.replace(/^Bearer +/i, "").trim();
     const caller = key ? await organizations.authenticate(key) : null;
-    if (caller === null) throw new ProblemError("unauthorized", problemDetails.unauthorized);
+    if (caller === null) throw new ProblemError("unauthorized", unauthorizedDetail(header));
     request.caller = caller;
   });
 });
