@@ -20,6 +20,7 @@ import { encodeProxySettle } from "../../methods/permit2/on-chain/calldata.ts";
 import { exactProxyAddress, permit2Address } from "../../methods/permit2/permit.ts";
 import { signPermit } from "../../methods/permit2/sign-permit.ts";
 import { type NetworkName, networkNames, networks } from "../../protocol/networks.ts";
+import { tokenSignature, unwrapErc6492 } from "../../protocol/signed-payment.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { signAs } from "../../published/sign-as.ts";
 import { type TestPayer, type TestPayerName, testPayers } from "../../published/test-payers.ts";
@@ -63,16 +64,25 @@ async function settle(chain: HarnessChain, payer: TestPayerName): Promise<string
     validBefore: (await chain.now()) + 60n,
   });
   const { from, value, validAfter, validBefore, nonce } = authorization;
-  const data = encodeFunctionData({
+  const settlement = encodeFunctionData({
     abi: x402FacilitatorAbi,
     functionName: "settle",
     args: [
       chain.asset.address,
       { from, value, validAfter, validBefore, nonce },
-      signature,
+      tokenSignature(signature),
       harnessAccounts.recipient.address,
     ],
   });
+  const wallet = unwrapErc6492(signature);
+  const data =
+    wallet === undefined
+      ? settlement
+      : encodeFunctionData({
+          abi: x402FacilitatorAbi,
+          functionName: "deployAndSettle",
+          args: [from, wallet.factory, wallet.factoryCalldata, settlement],
+        });
   const { address: operator } = harnessAccounts.operator;
   await chain.node.request("anvil_impersonateAccount", operator);
   const call = { from: operator, to: chain.facilitatorContract, data, gas: "0x4c4b40" };
@@ -224,7 +234,7 @@ describe("the chains of all networks", () => {
         "hijacked": "Error FiatTokenV2: invalid signature",
         "smartWallet": "success",
         "unapproved": "success",
-        "undeployedWallet": "Error ECRecover: invalid signature length",
+        "undeployedWallet": "success",
       }
     `);
   });
