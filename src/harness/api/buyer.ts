@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { authorizationJson } from "../../methods/exact-eip3009/payload.ts";
+import { authorizationJson } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";

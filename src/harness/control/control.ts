@@ -3,7 +3,7 @@ import { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { forTimes, type PaymentTimes, timeFields } from "../../methods/exact-eip3009/payment-times.ts";
-import { permitTimes } from "../../methods/permit2/payload.ts";
+import { permitTimes } from "../../methods/permit2/permit2-payload.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { transferMethods } from "../../protocol/networks.ts";
 import { address, bytes32, uint256String } from "../../protocol/primitives.ts";

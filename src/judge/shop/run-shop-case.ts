@@ -4,7 +4,7 @@ import {
   type AuthorizationTerms,
   signAuthorization,
 } from "../../methods/exact-eip3009/authorization.ts";
-import { authorizationJson } from "../../methods/exact-eip3009/payload.ts";
+import { authorizationJson } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { type PaymentTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { Network, NetworkRegistry } from "../../protocol/networks.ts";

@@ -1,13 +1,12 @@
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
-import { digestUnder } from "../../methods/eip712.ts";
 import {
   type Authorization,
   authorizationHash,
   authorizationTypehashes,
 } from "../../methods/exact-eip3009/authorization.ts";
-import { exactPayloadSchema } from "../../methods/exact-eip3009/payload-schema.ts";
-import { formatDomain, separatorOf } from "../../methods/exact-eip3009/signature-mistakes.ts";
-import type { SignedDomain } from "../../methods/method.ts";
+import { exactPayloadSchema } from "../../methods/exact-eip3009/eip3009-schemas.ts";
+import { formatDomain, separatorOf } from "../../methods/exact-eip3009/explain-eip3009.ts";
+import { digestUnder, type SignedDomain } from "../../methods/method.ts";
 import { create2Deployer } from "../../protocol/create2.ts";
 import { type Hex, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";

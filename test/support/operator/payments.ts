@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { signAuthorization } from "../../../src/methods/exact-eip3009/authorization.ts";
-import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/payload.ts";
+import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
 import { createPayerSigner, signAs } from "../../../src/published/sign-as.ts";

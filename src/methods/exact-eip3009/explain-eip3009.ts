@@ -2,15 +2,20 @@ import { checksumAddress, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { signatureAdvice } from "../../protocol/mistakes.ts";
 import { networkNames, networks } from "../../protocol/networks.ts";
 import { advice } from "../../protocol/refusals.ts";
-import { digestUnder } from "../eip712.ts";
-import { describeMalformed } from "../malformed-signature.ts";
-import type { Recover, SignedDomain } from "../method.ts";
+import {
+  describeMalformed,
+  digestUnder,
+  type Recover,
+  type SignedDomain,
+  type SignedMember,
+} from "../method.ts";
 import {
   type Authorization,
   authorizationHash,
   authorizationTypehashes,
   domainSeparator,
 } from "./authorization.ts";
+import { authorizationJson } from "./eip3009-payload.ts";
 
 /**
  * What a signature of an account without code, which is not the payer's, was probably made for, and what to change.
@@ -75,4 +80,23 @@ function likelyDomains({ asset, chainId }: SignedDomain): SignedDomain[] {
     ...otherTiers.map((other) => ({ asset, chainId: other.chainId })),
     ...others.map(({ usdc, chainId }) => ({ asset: usdc, chainId })),
   ];
+}
+
+const kinds: Readonly<Record<keyof Authorization, SignedMember["kind"]>> = {
+  from: "other",
+  to: "recipient",
+  value: "amount",
+  validAfter: "time",
+  validBefore: "time",
+  nonce: "other",
+};
+
+/** The members of an authorization by the names that EIP-3009 gives them, in the order in which they are signed. */
+export function describeAuthorization(authorization: Authorization): readonly SignedMember[] {
+  const written = authorizationJson(authorization);
+  return (Object.keys(kinds) as (keyof Authorization)[]).map((label) => ({
+    label,
+    value: written[label],
+    kind: kinds[label],
+  }));
 }
