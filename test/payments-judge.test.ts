@@ -1,11 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Address, Hex } from "../src/protocol/hex.ts";
-import {
-  type AnsweredPayment,
-  judgePayments,
-  type Transfer,
-  type Verdict,
-} from "./support/operator/judge-payments.ts";
+import { type AnsweredPayment, judgePayments, type Verdict } from "./support/operator/judge-payments.ts";
+import type { Transfer } from "./support/transfers.ts";
 
 /* The long run of an operator's troubles is worth what its judge notices. */
 
@@ -20,6 +16,7 @@ const two = transaction("2");
 const payment = (value: bigint, changes: Partial<AnsweredPayment> = {}): AnsweredPayment => ({
   payer: address("d"),
   value,
+  straight: false,
   recipient: shop,
   successes: [one],
   refusals: [],
@@ -50,6 +47,17 @@ test("payments that arrived once and were answered once are good, alone and seve
   );
   const lostOnItsWay = payment(10n, { successes: [], saidToBeSettled: true });
   expect(judge([lostOnItsWay], [taken(10n), paid(10n)])).toEqual(good);
+});
+
+const straight = (value: bigint, to = shop): Transfer => ({ ...taken(value), to });
+const zero = payment(0n, { successes: [""] });
+
+test("so are those that went straight to their recipient, and those of which nothing was to be taken", () => {
+  expect(
+    judge([payment(10n, { straight: true }), payment(11n)], [straight(10n), taken(11n), paid(11n)]),
+  ).toEqual(good);
+  expect(judge([zero, zero], [])).toEqual(good);
+  expect(judge([{ ...zero, successes: [], saidToBeSettled: true }], [])).toEqual(good);
 });
 
 describe("it notices", () => {
@@ -112,6 +120,22 @@ describe("it notices", () => {
       [payment(10n, { successes: [two] })],
       [taken(10n), paid(10n)],
     ],
+    [
+      "one that went straight to another",
+      "lost",
+      [payment(10n, { straight: true })],
+      [straight(10n, otherShop)],
+    ],
+    ["one that went to the shop and not through the contract", "lost", [payment(10n)], [straight(10n)]],
+    ["one taken twice straight", "twice", [payment(10n, { straight: true })], [straight(10n), straight(10n)]],
+    [
+      "the maximum where a part was asked for",
+      "twice",
+      [payment(10n)],
+      [taken(10n), paid(10n), taken(20n), paid(20n)],
+    ],
+    ["the maximum where nothing was asked for", "twice", [zero], [taken(20n), paid(20n)]],
+    ["a transaction where nothing was asked for", "wrong", [{ ...zero, successes: [one] }], []],
     ["no answer", "undecided", [payment(10n, { successes: [] })], []],
   ])("%s", (_, kind, payments, transfers) => {
     expect(judge(payments, transfers)[kind]).not.toEqual([]);

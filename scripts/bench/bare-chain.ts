@@ -18,6 +18,7 @@ export async function startBareChain() {
     variables: {
       ...deployed.variables,
       CONFIRMATIONS: "base=1",
+      PAY_TO: "any",
       RATE_LIMIT_KEY: "100000/1000000",
       // A local node asks for far higher fees than base does: the default budget would last for some 1,000 payments.
       DAILY_GAS_BUDGET: "base=none",

@@ -12,7 +12,7 @@ import { cpuMs, type Load, load, median } from "./load.ts";
 import { createReport, markdownTable, ms, sizesGiven } from "./markdown.ts";
 import { startServe } from "./serve.ts";
 import { measureStarts } from "./starts.ts";
-import { type SigningTerms, signBodies, startUp } from "./up.ts";
+import { type PaidBy, type SigningTerms, signBodies, startUp } from "./up.ts";
 
 const [rounds = 3, settles = 2_000] = sizesGiven();
 
@@ -34,6 +34,18 @@ const sides = {
   "this, up": { start: startUpSide, verifies: 20_000 },
   reference: { start: startReference, verifies: 1_500 },
 } as const;
+
+type Route = "through the contract" | "straight";
+
+/** The ways to pay, each by the routes that this service has and that are not measured yet; the reference has one. */
+const ways: readonly { way: string; routes: readonly Route[]; paid: PaidBy }[] = [
+  { way: "EIP-3009", routes: ["straight"], paid: {} },
+  { way: "Permit2", routes: ["through the contract", "straight"], paid: { method: "permit2" } },
+  { way: "upto", routes: ["through the contract", "straight"], paid: { scheme: "upto", max: 2n } },
+];
+
+/** A wallet that has something already, as a merchant's has. */
+const merchant = "0x00000000000000000000000000000000c0ffee03";
 
 const report = createReport("peers");
 // First, while this process, which starts the others, is small and has no memory to clean up.
@@ -59,6 +71,18 @@ for (let round = 0; round < rounds; round++) {
     // The same number first, as with verifies.
     await measure(side, "settle", await signBodies(side.terms, settles, 2), settles);
     await add(`settle, ${settles} at once`, "settle", await signBodies(side.terms, settles, 2), settles);
+    for (const { way, routes, paid } of name === "this, up" ? [] : ways) {
+      for (const route of name === "reference" ? (["straight"] as const) : routes) {
+        const how: PaidBy = { ...paid, ...(route === "straight" && { payTo: merchant }) };
+        // What is verified of scheme “upto” is the maximum.
+        const whole = await signBodies(side.terms, 200, 2, how.max === undefined ? how : { ...how, max: 1n });
+        const verified = Array.from({ length: verifies / 4 }, (_, index) => whole[index % 200] ?? "");
+        const what = (operation: string) => `${way}, ${route}: ${operation}`;
+        await add(what("verify, 50 connections"), "verify", verified, 50);
+        await add(what("settle, one at a time"), "settle", await signBodies(side.terms, 20, 2, how), 1);
+        await add(what("settle, 200 at once"), "settle", await signBodies(side.terms, 200, 2, how), 200);
+      }
+    }
     await side.stop();
   }
 }
@@ -138,12 +162,14 @@ async function startUpSide(): Promise<Side> {
 /** The reference, on a node like that of `serve`. */
 async function startReference(): Promise<Side> {
   const bare = await startBareChain();
-  const { origin, pid, close } = await startReferenceFacilitator({ ...bare, ...bare.networks.base });
+  const { base } = bare.networks;
+  const { origin, pid, address, close } = await startReferenceFacilitator({ ...bare, ...base });
   return {
     url: `${origin}/v1`,
     pid,
     headers: {},
-    terms: bare,
+    // Payments of scheme “upto” name its key, which alone may submit them.
+    terms: { networks: { base: { ...base, facilitatorContract: address } } },
     node: [bare.nodePid],
     async stop() {
       await close();

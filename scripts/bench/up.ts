@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { type HarnessDescription, harnessDescriptionSchema } from "../../src/harness/control/description.ts";
-import { signPayment } from "../../src/harness/control/pay.ts";
+import { type PaymentSpec, signPayment } from "../../src/harness/control/pay.ts";
 import type { X402Version } from "../../src/protocol/requests.ts";
 
 /** A running `x402-kit up` in a process of its own. */
@@ -34,16 +34,24 @@ export async function startUp(options: readonly string[]): Promise<Up> {
 /** What payments are signed by: a description, or as much of one. */
 export type SigningTerms = Pick<HarnessDescription, "networks">;
 
-/** Bodies of payments of one unit on base, each signed by the test payer `funded`, for an hour. */
+/** How payments are paid, and where they go. */
+export type PaidBy = Pick<PaymentSpec, "scheme" | "method" | "max" | "payTo">;
+
+/**
+ * Bodies of payments of one unit on base, each signed by the test payer `funded`, for an hour.
+ *
+ * @param way how they are paid, where that is not by EIP-3009; of scheme “upto” the bodies of settles, where `max` is more
+ */
 export function signBodies(
   description: SigningTerms,
   count: number,
   x402Version: X402Version,
+  way: PaidBy = {},
 ): Promise<string[]> {
   return Promise.all(
     Array.from({ length: count }, async () => {
-      const order = { network: "base", amount: 1n, validForSeconds: 3_600, x402Version } as const;
-      return JSON.stringify((await signPayment(description, order)).request);
+      const order = { network: "base", amount: 1n, validForSeconds: 3_600, x402Version, ...way } as const;
+      return JSON.stringify((await signPayment(description, order)).settleRequest);
     }),
   );
 }

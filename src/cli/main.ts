@@ -37,6 +37,7 @@ export const commands: readonly CommandEntry[] = [
   ...commandsOf(() => import("./commands/running-up.ts"), {
     pay: ["pay", "make one payment against a running `up`", "keyless"],
     fund: ["fund", "give an account of a running `up` some of the token", "keyless"],
+    approve: ["approve", "let Permit2 take the tokens of an account of a running `up`", "keyless"],
     advanceTime: ["advance-time", "move the time of a chain of a running `up` forward", "keyless"],
     reset: ["reset", "put a running `up` back to its start: chains and ledger", "keyless"],
   }),

@@ -251,6 +251,11 @@ export function readAmount(text: string): bigint {
   return value;
 }
 
+/** The same, or zero. */
+export function readAmountOrZero(text: string): bigint {
+  return text === "0" ? 0n : readAmount(text);
+}
+
 /** A limit in smallest units or wei; null for `none`, which takes the limit away. */
 export function readLimit(text: string): bigint | null {
   if (text === "none") return null;

@@ -25,8 +25,8 @@ export function publishLedger(ledger: Ledger, service: PublishedService): Ledger
       async claim(operator, requests, sign) {
         const result = await claims.claim(operator, requests, sign);
         const claimed = requests.filter((_, index) => result.outcomes[index] === "claimed");
-        for (const { id, network, organizationId } of claimed) {
-          publishStep([id], () => ({ step: "claimed", network, organizationId }));
+        for (const { id, network, organizationId, method } of claimed) {
+          publishStep([id], () => ({ step: "claimed", network, organizationId, method }));
         }
         if (result.attempt !== null) publishSigned(result.attempt, () => claimed.map(({ id }) => id));
         return result;
@@ -35,8 +35,8 @@ export function publishLedger(ledger: Ledger, service: PublishedService): Ledger
       async claimNothing(claim, checkedAt) {
         const outcome = await claims.claimNothing(claim, checkedAt);
         if (outcome !== "claimed") return outcome;
-        const { id, network, organizationId } = claim;
-        publishStep([id], () => ({ step: "claimed", network, organizationId }));
+        const { id, network, organizationId, method } = claim;
+        publishStep([id], () => ({ step: "claimed", network, organizationId, method }));
         publishStep([id], () => ({ step: "settled", transaction: noTransaction }));
         return outcome;
       },

@@ -46,6 +46,7 @@ export const testPayers = {
     privateKey: "0x58198feb37543b0b98eeef2a40e427f64966ea09e1915d635fa7506fda76c4eb",
     standsFor: "A plain account that has no USDC.",
     outcome: "insufficient_funds",
+    permit2Outcome: "permit2_insufficient_balance",
   },
   unapproved: {
     address: "0x25164E0f1b0f0d7518E0afc0ac8fCBf65247a438",
@@ -98,6 +99,7 @@ export const testPayers = {
     standsFor:
       "A plain account with 1,000,000 USDC, delegated (EIP-7702) to code that accepts no signature, as leaked keys are on live chains.",
     outcome: "invalid_exact_evm_payload_signature",
+    permit2Outcome: "invalid_permit2_signature",
   },
   gasBurner: {
     address: "0xA90840213eFA86cd3c7b44cA275480395e63F3bF",
@@ -106,6 +108,7 @@ export const testPayers = {
     standsFor:
       "A contract wallet with 1,000,000 USDC that burns all gas it is given when asked about a signature.",
     outcome: "invalid_exact_evm_payload_signature",
+    permit2Outcome: "invalid_permit2_signature",
   },
   fickle: {
     address: "0x5f944Ac6BDaFC06ac301A5d2a1F1139F6A73AbEF",

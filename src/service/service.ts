@@ -195,7 +195,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     closing: closing.signal,
   });
   const checkHealth = createHealthCheck({
-    ...{ networks, database: db, organizations, clock, now, log: logger },
+    ...{ networks, database: db, organizations, clock, now, log: logger, supervision },
     whyNotServed: (name) => (draining ? "shutting down" : starts.whyNotServed(name)),
   });
   metrics.observe(createMetricSources({ networks, ledger, health: checkHealth, usual: ways.usual }));

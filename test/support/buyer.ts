@@ -1,4 +1,5 @@
 import { ExactEvmScheme } from "@x402/evm/exact/client";
+import { UptoEvmScheme } from "@x402/evm/upto/client";
 import { ExactEvmSchemeV1 } from "@x402/evm/v1";
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client, x402HTTPClient } from "@x402/fetch";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
@@ -29,8 +30,16 @@ export type Buyer = { buy(url: string): Promise<Purchase> };
 
 const paymentHeaders = ["PAYMENT-SIGNATURE", "X-PAYMENT"];
 
-export function createBuyer(account: BuyerAccount, spendControls?: SpendControls): Buyer {
-  const client = new x402Client().register("eip155:*", new ExactEvmScheme(account));
+/** @param rpcUrl where the clients may read the chain, as they want to before they sign an approval */
+export function createBuyer(
+  account: BuyerAccount,
+  spendControls?: SpendControls,
+  rpcUrl?: string | undefined,
+): Buyer {
+  const options = rpcUrl === undefined ? undefined : { rpcUrl };
+  const client = new x402Client()
+    .register("eip155:*", new ExactEvmScheme(account, options))
+    .register("eip155:*", new UptoEvmScheme(account, options));
   for (const network of ["base", "base-sepolia", "polygon"] as const) {
     client.registerV1(network, new ExactEvmSchemeV1(account));
   }

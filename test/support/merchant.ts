@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { HTTPFacilitatorClient } from "@x402/core/server";
 import { ExactEvmScheme } from "@x402/evm/exact/server";
-import { paymentMiddleware, x402ResourceServer } from "@x402/express";
+import { UptoEvmScheme } from "@x402/evm/upto/server";
+import { paymentMiddleware, setSettlementOverrides, x402ResourceServer } from "@x402/express";
 import express from "express";
 import { type LoopbackServer, listenOnLoopback } from "./loopback-server.ts";
 
@@ -10,9 +11,17 @@ export type FacilitatorAccess = { url: string; apiKey?: string };
 
 /** What a path costs: the network by its v2 name, and a price as the public server takes it. */
 export type Offer = {
+  /** “exact” by default. */
+  scheme?: "exact" | "upto";
   network: `eip155:${number}`;
   payTo: string;
-  price: string | { asset: string; amount: string; extra: { name: string; version: string } };
+  price: string | { asset: string; amount: string; extra?: Record<string, string> };
+  /** How it is to be paid: what the route adds to `extra` of the requirements. */
+  extra?: { assetTransferMethod?: "permit2"; paymentFlow?: "upfront" };
+  /** What it declares to its buyers beside the requirements. */
+  extensions?: Record<string, unknown>;
+  /** Of scheme “upto”: what the content costs in the end, as the public helper takes it: an amount, or a share such as "25%". */
+  charge?: string;
 };
 
 /** The paid content of every merchant. */
@@ -37,16 +46,23 @@ export function startMerchant(
       return { verify: headers, settle: headers, supported: key };
     },
   });
-  const server = new x402ResourceServer(facilitator).register("eip155:*", new ExactEvmScheme());
+  const server = new x402ResourceServer(facilitator)
+    .register("eip155:*", new ExactEvmScheme())
+    .register("eip155:*", new UptoEvmScheme());
   const routes = Object.fromEntries(
-    Object.entries(offers).map(([path, offer]) => [
+    Object.entries(offers).map(([path, { charge: _, extensions, ...offer }]) => [
       `GET ${path}`,
-      { accepts: { scheme: "exact", ...offer } },
+      { accepts: { scheme: "exact", ...offer }, ...(extensions && { extensions }) },
     ]),
   );
   const app = express();
   app.use(({ url: path = "" }, _response, next) => asked.run(path, next));
   app.use(paymentMiddleware(routes, server));
-  for (const path of Object.keys(offers)) app.get(path, (_request, response) => response.json(goods));
+  for (const [path, { charge }] of Object.entries(offers)) {
+    app.get(path, (_request, response) => {
+      if (charge !== undefined) setSettlementOverrides(response, { amount: charge });
+      response.json(goods);
+    });
+  }
   return listenOnLoopback(app);
 }

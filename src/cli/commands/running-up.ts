@@ -1,5 +1,11 @@
 import { longestAdvanceSeconds } from "../../config/serve-config.ts";
-import { readAmount, readNetwork, readOneOf, readWholeNumber } from "../../config/values.ts";
+import {
+  readAmount,
+  readAmountOrZero,
+  readNetwork,
+  readOneOf,
+  readWholeNumber,
+} from "../../config/values.ts";
 import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/description.ts";
 import { type PaymentSpec, pay as payOnHarness, sampleAmount } from "../../harness/control/pay.ts";
@@ -43,7 +49,7 @@ export const pay = defineCommand({
       default: "funded",
     }),
     amount: option("UNITS", "how much, in the asset's smallest unit (1 USDC is 1000000)", {
-      read: readAmount,
+      read: readAmountOrZero,
       example: "10000",
       default: `${sampleAmount}`,
     }),
@@ -121,6 +127,30 @@ export const fund = defineCommand({
     print(
       `${to} has ${formatAmount(amount, unitsOf(asset))} more on ${network} (${amount} of its smallest unit).`,
     );
+    return 0;
+  },
+});
+
+export const approve = defineCommand({
+  options: {
+    ...networkOptions,
+    account: requiredAddress("the account that pays"),
+    amount: option(
+      "UNITS",
+      "how much Permit2 may take, in the asset's smallest unit (default: all); 0: nothing",
+      {
+        read: readAmountOrZero,
+        example: "1000000",
+      },
+    ),
+    url: urlOption,
+  },
+
+  async run({ network, account, amount, url }, { print }) {
+    const { asset } = requireRunning(await findHarness(url), network);
+    await createControlClient(url).approve(network, account, amount ?? 2n ** 256n - 1n);
+    const most = amount === undefined ? "all tokens" : formatAmount(amount, unitsOf(asset));
+    print(`Permit2 may take ${most} of ${account} on ${network}.`);
     return 0;
   },
 });

@@ -212,9 +212,9 @@ function speakFor<N extends NetworkName>(
         };
       });
     },
-    shopConfig(network, price) {
+    shopConfig(network, price, options = {}) {
       requireArgument("price", price, aUint256);
-      return describeShop(description, { network, price, apiKey });
+      return describeShop(description, { network, price, apiKey, options });
     },
   };
   return caller;
@@ -307,6 +307,11 @@ function assembleNetwork(
       requireOpen();
       requireArgument("amount", amount, aUint256);
       await inTurn(name, () => control.fund(name, requireAccount(account), amount));
+    },
+    async approvePermit2(account, amount = 2n ** 256n - 1n) {
+      requireOpen();
+      requireArgument("amount", amount, aUint256);
+      await inTurn(name, () => control.approve(name, requireAccount(account), amount));
     },
     async balanceOf(account) {
       return client.readContract({

@@ -1,14 +1,19 @@
 import { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { authorizationJson } from "../../methods/exact-eip3009/eip3009-payload.ts";
+import { paymentOf } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
+import { methodOf } from "../../methods/methods.ts";
+import { permitPayment, permitTimes } from "../../methods/permit2/permit2-payload.ts";
 import type { Address } from "../../protocol/hex.ts";
+import { transferMethods } from "../../protocol/networks.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
-import { signAs } from "../../published/sign-as.ts";
+import { signAs, signPermitAs } from "../../published/sign-as.ts";
 import type { TestPayerName } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
+import { requireGiven, type Wanted } from "../../util/given.ts";
 import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
+import { type PaymentSpec, paymentSpec, uptoByPermit2, usualMethod } from "../control/pay.ts";
 
 /** Buys at shops as one of the test payers. */
 export type HarnessBuyer = {
@@ -17,13 +22,19 @@ export type HarnessBuyer = {
 };
 
 const offerSchema = z.looseObject({
-  scheme: z.literal("exact"),
+  scheme: z.enum(["exact", "upto"]),
   network: z.string(),
   asset: address,
   payTo: address,
   amount: uint256String.optional(),
   maxAmountRequired: uint256String.optional(),
   maxTimeoutSeconds: z.int().positive().default(60),
+  extra: z
+    .looseObject({
+      assetTransferMethod: z.enum(transferMethods).optional(),
+      facilitatorAddress: address.optional(),
+    })
+    .default({}),
 });
 
 const challengeSchema = z.looseObject({
@@ -61,7 +72,11 @@ async function pay(
   for (const written of accepts) {
     const offer = offerSchema.safeParse(written);
     if (!offer.success) continue;
-    const { network, amount, maxAmountRequired, asset, payTo, maxTimeoutSeconds } = offer.data;
+    const { network, amount, maxAmountRequired, asset, payTo, maxTimeoutSeconds, extra, scheme } = offer.data;
+    const facilitator = scheme === "upto" ? extra.facilitatorAddress : undefined;
+    const isByPermit2 = scheme === "upto" || extra.assetTransferMethod === "permit2";
+    // Version 1 knows EIP-3009 alone, and a payment of scheme “upto” names who may submit it.
+    if (isByPermit2 && (x402Version === 1 || (scheme === "upto" && facilitator === undefined))) continue;
     const value = maxAmountRequired ?? amount;
     const [name, running] =
       Object.entries(description.networks).find(
@@ -69,20 +84,31 @@ async function pay(
       ) ?? [];
     if (name === undefined || running === undefined || value === undefined) continue;
     const now = await readHeadTime(createLocalRpc(running.rpcUrl), name);
-    const { authorization, signature } = await signAs(payer, {
-      asset: { ...running.asset, address: asset },
-      chainId: running.chainId,
-      to: payTo,
-      value,
-      ...timesFrom(now, { until: maxTimeoutSeconds }),
-    });
-    const payload = { signature, authorization: authorizationJson(authorization) };
+    const times = timesFrom(now, { until: maxTimeoutSeconds });
+    const { chainId } = running;
+    const payment = isByPermit2
+      ? permitPayment(
+          await signPermitAs(payer, {
+            ...{ chainId, token: asset, amount: value, to: payTo, facilitator },
+            ...permitTimes(times),
+          }),
+        )
+      : paymentOf(
+          asset,
+          await signAs(payer, {
+            ...{ asset: { ...running.asset, address: asset }, chainId, to: payTo, value },
+            ...times,
+          }),
+        );
+    const payload = methodOf(payment).write(payment);
     return x402Version === 1
       ? { "X-PAYMENT": writeHeader({ x402Version, scheme: "exact", network, payload }) }
       : { "PAYMENT-SIGNATURE": writeHeader({ x402Version, resource, accepted: written, payload }) };
   }
   const running = Object.keys(description.networks).join(", ");
-  throw refuse(`wants nothing that can be paid here: this harness has ${running}, and pays by scheme exact`);
+  throw refuse(
+    `wants nothing that can be paid here: this harness has ${running}, and pays by schemes exact and upto`,
+  );
 }
 
 function readHeader(text: string): unknown {
@@ -108,18 +134,37 @@ export type ShopConfig = {
   };
   /** What a route costs: `paymentMiddleware({ "GET /report": { accepts } }, server)`. */
   accepts: {
-    scheme: "exact";
+    scheme: "exact" | "upto";
     network: `eip155:${number}`;
     payTo: Address;
     price: { asset: Address; amount: string; extra: { name: string; version: string } };
+    /** Where that is not by EIP-3009. */
+    extra?: { assetTransferMethod: "permit2" };
   };
+};
+
+/** How a shop is to be paid. */
+export type ShopOptions = Pick<PaymentSpec, "scheme" | "method">;
+
+const shopOptions: Readonly<Record<keyof ShopOptions, Wanted>> = {
+  scheme: paymentSpec.scheme,
+  method: paymentSpec.method,
 };
 
 /** @throws {KitError} when the network does not run there */
 export function describeShop(
   description: HarnessDescription,
-  { network, price, apiKey }: { network: string; price: bigint; apiKey: string },
+  {
+    network,
+    price,
+    apiKey,
+    options,
+  }: { network: string; price: bigint; apiKey: string; options: ShopOptions },
 ): ShopConfig {
+  requireGiven(options, shopOptions, "options");
+  const { scheme = "exact" } = options;
+  const { method = usualMethod(scheme) } = options;
+  if (scheme === "upto" && method !== "permit2") throw uptoByPermit2();
   const running = requireRunning(description, network);
   const { caip2, asset } = running;
   const headers = { Authorization: `Bearer ${apiKey}` };
@@ -130,10 +175,12 @@ export function describeShop(
       createAuthHeaders: async () => ({ verify: headers, settle: headers, supported: headers }),
     },
     accepts: {
-      scheme: "exact",
+      scheme,
       network: caip2,
       payTo: payToOf(description, [network, running], apiKey),
       price: { asset: address, amount: `${price}`, extra: { name, version } },
+      // Scheme “upto” has no other way.
+      ...(scheme === "exact" && method === "permit2" && { extra: { assetTransferMethod: "permit2" } }),
     },
   };
 }

@@ -16,7 +16,7 @@ import type { Faults } from "../faults/faults.ts";
 import type { ForkOption } from "../fork/fork-options.ts";
 import type { PaymentJournal } from "../journal/journal.ts";
 import type { Journal } from "../journal/journal-reader.ts";
-import type { HarnessBuyer, ShopConfig } from "./buyer.ts";
+import type { HarnessBuyer, ShopConfig, ShopOptions } from "./buyer.ts";
 import type { HarnessClient } from "./viem-client.ts";
 
 /** A local chain of a harness. Amounts are in the asset's smallest unit, times in unix seconds. */
@@ -43,6 +43,11 @@ export type HarnessNetwork<N extends NetworkName = NetworkName> = {
   };
   /** Gives an account more of the asset. Resolves when that is mined. */
   fund(account: Address, amount: bigint): Promise<void>;
+  /**
+   * Has an account let Permit2 take its tokens, all of them by default, as its own `approve` would, but without gas; 0 withdraws
+   * it. The test payers have done so, except `unapproved` and `approvedShort`. Resolves when that is mined.
+   */
+  approvePermit2(account: Address, amount?: bigint): Promise<void>;
   /** How much of the asset an account has. */
   balanceOf(account: Address): Promise<bigint>;
   /** Mines blocks at once; one by default. */
@@ -189,14 +194,15 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
   /**
    * What a shop of the public server packages needs to be paid here.
    *
-   * @param price in the asset's smallest unit
+   * @param price in the asset's smallest unit; of scheme “upto” the maximum
+   * @param options how it is to be paid: scheme “exact” by EIP-3009 by default
    *
    * @example
    * const { facilitator, accepts } = harness.shopConfig("base", 10_000n);
    * const server = new x402ResourceServer(new HTTPFacilitatorClient(facilitator)).register("eip155:*", new ExactEvmScheme());
    * app.use(paymentMiddleware({ "GET /report": { accepts } }, server));
    */
-  shopConfig(network: N, price: bigint): ShopConfig;
+  shopConfig(network: N, price: bigint, options?: ShopOptions): ShopConfig;
   /**
    * Remembers all chains and the ledger together; `restore()` puts them back, any number of times. Take it while no
    * payment is under way. To restore it ends faults and empties the journal, as {@link reset} does, and ends snapshots that

@@ -15,6 +15,8 @@ import { notRunning } from "./description.ts";
 /** What can be done to a running harness, from its own process or from another. */
 export type HarnessControl = {
   fund(network: NetworkName, to: Address, amount: bigint): Promise<void>;
+  /** Has an account let Permit2 take so much of its tokens. */
+  approve(network: NetworkName, account: Address, amount: bigint): Promise<void>;
   mine(network: NetworkName, blocks: number): Promise<void>;
   /** Gives the chain's new time, in unix seconds. */
   advanceTime(network: NetworkName, seconds: number): Promise<bigint>;
@@ -48,6 +50,7 @@ export function controlOf(harness: ControlledHarness): HarnessControl {
   const chainOf = (network: NetworkName) => runningChain(harness, network);
   return {
     fund: (network, to, amount) => chainOf(network).fund(to, amount),
+    approve: (network, account, amount) => chainOf(network).approvePermit2(account, amount),
     mine: (network, blocks) => chainOf(network).mine(blocks),
     advanceTime: (network, seconds) => chainOf(network).advanceTime(seconds),
     nextAuthorizationNonce: async () => nextAuthorizationNonce(),
@@ -105,6 +108,7 @@ export function createControlClient(origin: string): HarnessControl {
 
   return {
     fund: (network, to, amount) => act("fund", { network, to, amount: amount.toString() }),
+    approve: (network, account, amount) => act("approve", { network, account, amount: amount.toString() }),
     mine: (network, blocks) => act("mine", { network, blocks }),
     advanceTime: async (network, seconds) =>
       BigInt((await ask("advance-time", advancedSchema, { network, seconds })).now),

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { forTimes, type PaymentTimes, timeFields } from "../../methods/exact-eip3009/payment-times.ts";
+import { permit2Address } from "../../methods/permit2/permit.ts";
 import { permitTimes } from "../../methods/permit2/permit2-payload.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { transferMethods } from "../../protocol/networks.ts";
@@ -22,6 +23,7 @@ import type { PaymentSpec } from "./pay.ts";
 
 /** What the routes take. Amounts are in the asset's smallest unit. */
 const fundRequest = z.object({ network: z.string(), to: z.string(), amount: uint256String });
+const approveRequest = z.object({ network: z.string(), account: z.string(), amount: uint256String });
 const advanceTimeRequest = z.object({ network: z.string(), seconds: z.number() });
 const mineRequest = z.object({ network: z.string(), blocks: z.number() });
 const journalRequest = z.object({ id: bytes32 });
@@ -69,6 +71,13 @@ export function controlRoutes(
     const { asset } = runningChain(harness, network);
     await control.fund(network, requireAccount(to), amount);
     return { network, to, amount: amount.toString(), asset: asset.address };
+  });
+
+  app.post("/harness/approve", async (request) => {
+    const { network, account, amount } = approveRequest.parse(request.body);
+    const { asset } = runningChain(harness, network);
+    await control.approve(network, requireAccount(account), amount);
+    return { network, account, spender: permit2Address, amount: amount.toString(), asset: asset.address };
   });
 
   app.post("/harness/pay", async (request) => {

@@ -134,12 +134,10 @@ export async function signPayment(
   if (spec.authorization !== undefined) requireGiven(spec.authorization, signedMembers, "authorization");
   if (spec.permit !== undefined) requireGiven(spec.permit, permitMembers, "permit");
   const { network, payer = "funded", scheme = "exact", validForSeconds = 600 } = spec;
-  const { method = scheme === "upto" ? "permit2" : "eip3009" } = spec;
+  const { method = usualMethod(scheme) } = spec;
   const { x402Version = method === "permit2" ? 2 : 1 } = spec;
   const running = requireRunning(harness, network);
-  if (scheme === "upto" && method !== "permit2") {
-    throw new KitError("Scheme upto is paid by Permit2 alone", { hints: ["Leave the method out."] });
-  }
+  if (scheme === "upto" && method !== "permit2") throw uptoByPermit2();
   if (spec.max !== undefined && scheme !== "upto") {
     throw new KitError("Only scheme upto has a maximum", { hints: ['Ask for it: { scheme: "upto" }.'] });
   }
@@ -218,6 +216,16 @@ export async function signPayment(
       ? request
       : { ...rest, paymentRequirements: { ...Object(paymentRequirements), amount: `${amount}` } };
   return { request, settleRequest, payment };
+}
+
+/** How tokens move by a scheme, where nothing is said. */
+export function usualMethod(scheme: "exact" | "upto"): TransferMethod {
+  return scheme === "upto" ? "permit2" : "eip3009";
+}
+
+/** Why scheme “upto” is not paid by EIP-3009. */
+export function uptoByPermit2(): KitError {
+  return new KitError("Scheme upto is paid by Permit2 alone", { hints: ["Leave the method out."] });
 }
 
 /** 0.01 USDC. */

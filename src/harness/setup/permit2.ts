@@ -36,10 +36,11 @@ export async function missingContractCode(rpc: LocalRpc): Promise<LocalCall[]> {
 
 const all = 2n ** 256n - 1n;
 
-/** How much Permit2 may take of each test payer's tokens. */
-const approvals: readonly (readonly [payer: Address, amount: bigint])[] = Object.values<TestPayer>(
-  testPayers,
-).map(({ address, approved }) => [
+/** How much Permit2 may take of accounts' tokens, in their smallest unit. */
+type Approvals = readonly (readonly [account: Address, amount: bigint])[];
+
+/** Those of the test payers. */
+const ofTestPayers: Approvals = Object.values<TestPayer>(testPayers).map(({ address, approved }) => [
   address,
   approved === undefined ? all : approved === "nothing" ? 0n : BigInt(approved),
 ]);
@@ -47,7 +48,7 @@ const approvals: readonly (readonly [payer: Address, amount: bigint])[] = Object
 /** The calls that write the payers' approvals into a token that keeps its allowances in this slot. */
 export function approvalWrites(token: Address, mappingSlot: bigint): LocalCall[] {
   const spender: Hex = `0x${addressWord(permit2Address)}`;
-  return approvals.map(([payer, amount]) => [
+  return ofTestPayers.map(([payer, amount]) => [
     "anvil_setStorageAt",
     token,
     `0x${uintWord(authorizationSlot(payer, spender, mappingSlot))}`,
@@ -55,22 +56,35 @@ export function approvalWrites(token: Address, mappingSlot: bigint): LocalCall[]
   ]);
 }
 
+/** An amount that nobody approves. */
+const unusual = 2n ** 255n + 402n;
+
 const approveSelector = selector("approve(address,uint256)");
 
-/** Writes the payers' approvals into a token whose storage is not known: what their calls of `approve` would change. */
-export async function writeApprovals(rpc: LocalRpc, token: Address): Promise<void> {
+/**
+ * Writes approvals, by default the test payers', into a token whose storage is not known: what the accounts' calls of `approve`
+ * would change.
+ */
+export async function writeApprovals(
+  rpc: LocalRpc,
+  token: Address,
+  approvals: Approvals = ofTestPayers,
+): Promise<void> {
+  const spender = addressWord(permit2Address);
   const traces = await rpc.batch(
     approvals.map(([from, amount]) => [
       "debug_traceCall",
-      { from, to: token, data: `${approveSelector}${addressWord(permit2Address)}${uintWord(amount)}` },
+      // A trace leaves out what becomes zero: the place is found by another amount.
+      { from, to: token, data: `${approveSelector}${spender}${uintWord(amount === 0n ? unusual : amount)}` },
       "latest",
       changesTracer,
     ]),
   );
-  const writes = traces.flatMap((trace) =>
-    readStorageChanges(trace).storage.map(
-      ({ address, slot, value }): LocalCall => ["anvil_setStorageAt", address, slot, value],
-    ),
+  const writes = traces.flatMap((trace, index) =>
+    readStorageChanges(trace).storage.map(({ address, slot, value }): LocalCall => {
+      const written: Hex = approvals[index]?.[1] === 0n ? `0x${uintWord(0n)}` : value;
+      return ["anvil_setStorageAt", address, slot, written];
+    }),
   );
   await rpc.batch(writes);
 }

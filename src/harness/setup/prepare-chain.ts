@@ -11,7 +11,7 @@ import { membersOf } from "../../util/json.ts";
 import { type LocalNode, startHeartbeat } from "../nodes/nodes.ts";
 import { planLocalDeployment } from "./addresses.ts";
 import { type CapturedSlice, placeSlice } from "./captured-slice.ts";
-import { approvalWrites, missingContractCode, publicContractCode } from "./permit2.ts";
+import { approvalWrites, missingContractCode, publicContractCode, writeApprovals } from "./permit2.ts";
 import {
   mockAllowanceSlot,
   mockToken,
@@ -46,6 +46,11 @@ export type HarnessChain = {
   readonly mined: MinedCounts;
   /** Gives an account more of the asset. Resolves when that is mined. */
   fund(account: Address, amount: bigint): Promise<void>;
+  /**
+   * Has an account let Permit2 take so much of its tokens; 0 withdraws that. As its own `approve` would, without gas, and for a
+   * contract wallet too. Resolves when it is mined.
+   */
+  approvePermit2(account: Address, amount: bigint): Promise<void>;
   /** Sets an account's native balance, in wei. */
   setBalance(account: Address, wei: bigint): Promise<void>;
   /** Mines blocks at once; one by default. */
@@ -182,6 +187,11 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
         }
         await sendFromTreasury(node, asset.address, data);
       }),
+    approvePermit2: (account, amount) =>
+      inTurn(async () => {
+        await writeApprovals(node, asset.address, [[account, amount]]);
+        await mining.mineUnlessHeld();
+      }),
     async setBalance(account, wei) {
       await node.request("anvil_setBalance", account, `0x${wei.toString(16)}`);
     },
@@ -275,6 +285,10 @@ function createMining(node: LocalNode, { ownClock }: { ownClock: boolean }) {
 
   return {
     mineBlocks,
+    /** Mines a block, unless blocks are held back. */
+    async mineUnlessHeld() {
+      if (!isHeld) await mineBlocks(1);
+    },
     /** Ends the heartbeat's part for a while. */
     pause: async () => void (await heartbeat?.pause()),
     resume: () => heartbeat?.resume(),

@@ -10,6 +10,7 @@ test("the report is XML whatever a facilitator answers", () => {
     access: { prefix: "/v1", auth: "bare", authHeader: "authorization" } as const,
     environment: createFixtureEngine().environment,
     isKit: false,
+    uptoSubmitter: undefined,
     hasFunds: true,
     hasBlacklist: true,
     unfitPayers: new Map<string, string>(),

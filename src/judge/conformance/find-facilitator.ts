@@ -25,6 +25,7 @@ import {
   type NetworkName,
   type NetworkRegistry,
 } from "../../protocol/networks.ts";
+import { address } from "../../protocol/primitives.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { type PayToPolicy, payToPolicies } from "../../protocol/signed-payment.ts";
 import { formatUnits } from "../../protocol/token-units.ts";
@@ -69,6 +70,8 @@ export type FoundFacilitator = {
   unfitPayers: UnfitPayers;
   /** The versions of the protocol that it lists for the network. */
   versions: ReadonlySet<X402Version>;
+  /** Who may submit payments of scheme “upto” on the network, as it lists it; undefined where it lists no such kind. */
+  uptoSubmitter: Address | undefined;
   /** Shows neither the API key nor the payer's. */
   compare: Comparison;
 };
@@ -81,7 +84,10 @@ const supportedSchema = z.object({
       scheme: z.string(),
       network: z.string(),
       extra: z
-        .object({ payTo: z.enum(payToPolicies) })
+        .object({
+          payTo: z.enum(payToPolicies).optional().catch(undefined),
+          facilitatorAddress: address.optional().catch(undefined),
+        })
         .optional()
         .catch(undefined),
     }),
@@ -103,7 +109,7 @@ const answersWithinMs = 10_000;
  */
 export async function findFacilitator(options: FacilitatorOptions): Promise<FoundFacilitator> {
   const { baseUrl, payerKey } = options;
-  const { listed, prefix, isPublished, policy, gasSponsoring } = await readSupported(baseUrl);
+  const { listed, uptos, prefix, isPublished, policy, gasSponsoring } = await readSupported(baseUrl);
   const isKit = isPublished && (options.apiKey ?? testKeys.local.apiKey) === testKeys.local.apiKey;
   const apiKey = options.apiKey ?? (isKit ? testKeys.local.apiKey : undefined);
   const { auth = apiKey === undefined ? "none" : "bare", authHeader = "authorization" } = options;
@@ -142,6 +148,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
     hasFunds: isKit || payerKey !== undefined,
     hasBlacklist: running?.fork?.hasBlacklist ?? true,
     unfitPayers: running && rpc ? await findUnfitPayers(rpc, running.asset) : new Map(),
+    uptoSubmitter: uptos.find((kind) => known.find(kind.network, 2)?.name === name)?.submitter,
     versions: new Set(kinds.filter((kind) => kind.name === name).map(({ x402Version }) => x402Version)),
     compare: hideSecrets(
       isKit ? compareExactly : compareContract,
@@ -177,6 +184,8 @@ function addRunning(known: NetworkRegistry, harness: HarnessDescription | undefi
 type SupportedAnswer = {
   /** Its kinds with scheme "exact", each with the network's name as in the answer. */
   listed: { network: string; x402Version: X402Version }[];
+  /** Those with scheme “upto” that name who submits them. */
+  uptos: { network: string; submitter: Address }[];
   prefix: Access["prefix"];
   /** Whether it uses the published operator, as `up` and `mock` do. */
   isPublished: boolean;
@@ -200,7 +209,12 @@ async function readSupported(baseUrl: string): Promise<SupportedAnswer> {
           .flat()
           .some((signer) => sameAddress(signer, published)),
         gasSponsoring: gasSponsorings.filter((name) => extensions.includes(name)),
-        policy: kinds.find(({ extra }) => extra !== undefined)?.extra?.payTo ?? "contract",
+        policy: kinds.find(({ extra }) => extra?.payTo !== undefined)?.extra?.payTo ?? "contract",
+        uptos: kinds.flatMap(({ scheme, network, extra }) =>
+          scheme === "upto" && extra?.facilitatorAddress !== undefined
+            ? [{ network, submitter: extra.facilitatorAddress }]
+            : [],
+        ),
         listed: kinds.flatMap(({ scheme, x402Version, network }) =>
           scheme === "exact" && (x402Version === 1 || x402Version === 2) ? [{ network, x402Version }] : [],
         ),

@@ -9,6 +9,7 @@ import {
 } from "../../fixtures/engine/answer.ts";
 import type { ScenarioEnvironment } from "../../fixtures/engine/scenario-environment.ts";
 import type { InvalidReason } from "../../protocol/catalogue.ts";
+import { sameAddress } from "../../protocol/hex.ts";
 import { inParallel } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
@@ -162,7 +163,8 @@ const aboutKeys = /^(unauthorized|forbidden)\.|^success\.(bearer|default_authent
 
 /** Why a scenario cannot be run against a facilitator from outside; undefined when it can. */
 function whyNotRun(scenario: ScenarioRow, facilitator: FoundFacilitator): Obstacle | undefined {
-  const { environment, access, isKit, hasFunds, hasBlacklist, unfitPayers, versions } = facilitator;
+  const { environment, access, isKit, hasFunds, hasBlacklist, unfitPayers, versions, uptoSubmitter } =
+    facilitator;
   const { cause, outcome, x402Version } = scenario;
   if (!versions.has(x402Version)) {
     return { why: `the facilitator lists no version ${x402Version} of the protocol for the network` };
@@ -172,7 +174,13 @@ function whyNotRun(scenario: ScenarioRow, facilitator: FoundFacilitator): Obstac
   }
   const cannot = scenario.cannotRun(environment);
   if (cannot !== undefined) return { why: cannot };
-  const { keys, payers } = scenario.needs(environment);
+  const { keys, payers, methods } = scenario.needs(environment);
+  if (methods.includes("upto-permit2")) {
+    if (uptoSubmitter === undefined) return { why: "the facilitator lists no scheme upto for the network" };
+    if (!sameAddress(uptoSubmitter, environment.network.facilitatorContract)) {
+      return { why: "needs a facilitator that is paid where it submits payments of scheme upto from" };
+    }
+  }
   if (!hasBlacklist && (payers.includes("blacklisted") || keys.includes("blockedRecipient"))) {
     return { why: "needs a token with a blacklist" };
   }

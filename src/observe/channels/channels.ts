@@ -131,7 +131,13 @@ export type DeliveryEnded = FromService & {
 
 /** One step of a settlement, durable in the ledger when it is published. */
 export type SettlementStep = FromService & { readonly settlementId: Hex } & (
-    | { readonly step: "claimed"; readonly network: NetworkName; readonly organizationId: string }
+    | {
+        readonly step: "claimed";
+        readonly network: NetworkName;
+        readonly organizationId: string;
+        /** How it is paid: `SignedPayment.method`. */
+        readonly method: string;
+      }
     /** A block holds it that is not deep enough yet. */
     | { readonly step: "mined"; readonly blockNumber: bigint }
     /** That block has vanished. */

@@ -20,12 +20,18 @@ const operator = "0x00000000000000000000000000000000000000aa";
 
 describe("what is counted", () => {
   test("requests are counted by operation, outcome, reason, version and network, and timed", async () => {
-    const settle = { operation: "settle", x402Version: 2, network: "base", seconds: 2.5 } as const;
+    const settle = {
+      operation: "settle",
+      x402Version: 2,
+      network: "base",
+      method: "exact-permit2",
+      seconds: 2.5,
+    } as const;
     metrics.payment({ ...settle, outcome: "settled", reason: undefined });
     metrics.payment({ ...settle, outcome: "invalid", reason: "insufficient_funds" });
     expect(await lines("x402_requests_total")).toEqual([
-      'x402_requests_total{operation="settle",outcome="settled",reason="none",version="2",network="base"} 1',
-      'x402_requests_total{operation="settle",outcome="invalid",reason="insufficient_funds",version="2",network="base"} 1',
+      'x402_requests_total{operation="settle",outcome="settled",reason="none",version="2",network="base",method="exact-permit2"} 1',
+      'x402_requests_total{operation="settle",outcome="invalid",reason="insufficient_funds",version="2",network="base",method="exact-permit2"} 1',
     ]);
     expect(await lines('x402_settle_duration_seconds_bucket{le="2",outcome="settled"')).toEqual([
       'x402_settle_duration_seconds_bucket{le="2",outcome="settled",network="base"} 0',
@@ -42,10 +48,11 @@ describe("what is counted", () => {
       reason: "unauthorized",
       x402Version: undefined,
       network: undefined,
+      method: undefined,
       seconds: 0.001,
     });
     expect(await lines("x402_requests_total")).toEqual([
-      'x402_requests_total{operation="verify",outcome="refused",reason="unauthorized",version="none",network="none"} 1',
+      'x402_requests_total{operation="verify",outcome="refused",reason="unauthorized",version="none",network="none",method="none"} 1',
     ]);
   });
 
@@ -70,6 +77,7 @@ describe("what is counted", () => {
         reason: `reason ${index}`,
         x402Version: 1,
         network: "base",
+        method: "exact-eip3009",
         seconds: 0,
       });
     }

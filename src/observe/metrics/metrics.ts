@@ -12,6 +12,8 @@ export type EndedPayment = {
   x402Version: 1 | 2 | undefined;
   /** Undefined when the request names none that is known. */
   network: NetworkName | undefined;
+  /** How it is paid, `SignedPayment.method`; undefined when the body is not a well-formed payment. */
+  method: string | undefined;
   seconds: number;
 };
 
@@ -87,6 +89,7 @@ export async function createMetrics(
     "reason",
     "version",
     "network",
+    "method",
   ]);
   const durations = {
     verify: histogram(
@@ -136,13 +139,14 @@ export async function createMetrics(
   const words = capLabels(32);
 
   const metrics: Metrics = {
-    payment({ operation, outcome, reason, x402Version, network = "none", seconds }) {
+    payment({ operation, outcome, reason, x402Version, network = "none", method = "none", seconds }) {
       payments.inc({
         operation,
         outcome,
         reason: reason === undefined ? "none" : reasons(reason),
         version: x402Version ?? "none",
         network,
+        method,
       });
       durations[operation].observe({ outcome, network }, seconds);
     },

@@ -51,7 +51,8 @@ function transact(step: TransactionStep): void {
 }
 
 function claim(settlementId: Hex): void {
-  settle({ serviceId, settlementId, step: "claimed", network: "base", organizationId: "shop" });
+  const claimed = { network: "base", organizationId: "shop", method: "upto-permit2" } as const;
+  settle({ serviceId, settlementId, step: "claimed", ...claimed });
 }
 
 function sign(transaction: Hex, settlementIds: readonly Hex[]): void {

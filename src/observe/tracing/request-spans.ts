@@ -123,12 +123,14 @@ function describePayment({
   settlementId,
   knownNetwork,
   payer,
+  payment,
   requirements,
 }: PaymentRequest): Attributes {
   return {
     "x402.version": x402Version,
     "x402.payment.id": settlementId,
     "x402.network": knownNetwork.name,
+    "x402.method": payment.method,
     "x402.payer": payer,
     "x402.asset": requirements.asset,
     "x402.amount": `${requirements.amount}`,

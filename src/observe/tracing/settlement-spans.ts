@@ -44,6 +44,7 @@ export function createSettlementSpans({ api, tracer, payments }: TraceContext) {
           start("x402.settlement", settlementId).setAttributes({
             "x402.network": step.network,
             "x402.organization.id": step.organizationId,
+            "x402.method": step.method,
           });
           return;
         case "mined":

@@ -42,6 +42,7 @@ function answerWell({ method, params }: RpcCall): unknown {
     case "eth_call": {
       const data = JSON.stringify(params);
       if (data.includes("3644e515")) return tokenViews(6n);
+      if (data.includes("6afdd850")) return permit2Views();
       if (data.includes("2d4e01fd")) return probes(uintWord(1_000_000_000n), uintWord(999_990_000n));
       return data.includes("5c975abb") ? contractViews(1) : probes(uintWord(0n));
     }
@@ -53,6 +54,10 @@ function answerWell({ method, params }: RpcCall): unknown {
 /** Domain and decimals of the only token. */
 const tokenViews = (decimals: bigint) =>
   probes(domainSeparator(networks.base.usdc, 8453).slice(2), uintWord(decimals), uintWord(0n));
+
+/** That Permit2 is there, and is that of both proxies of x402. */
+const permit2Views = () =>
+  probes(uintWord(0n), ...[1, 2].map(() => addressWord("0x000000000022D473030F116dDEE9F6B43aC78BA3")));
 
 /** The contract's admin, its delay, that it is not paused, and that all accounts hold their roles. */
 const contractViews = (accounts: number) =>

@@ -17,9 +17,12 @@ import {
 } from "./check.ts";
 import { assetsCheck, contractCheck } from "./check-contract.ts";
 import { gasMoneyCheck, txNoncesCheck } from "./check-operators.ts";
+import { permit2Check } from "./check-permit2.ts";
 
 /** All checks besides those of the RPC endpoints, in the order of the report. */
-const networkChecks: readonly NetworkCheck[] = [contractCheck, gasMoneyCheck, assetsCheck, txNoncesCheck];
+const networkChecks: readonly NetworkCheck[] = [
+  ...[contractCheck, gasMoneyCheck, assetsCheck, permit2Check, txNoncesCheck],
+];
 
 export type InspectionOptions = Accounts & {
   network: NetworkConfig;

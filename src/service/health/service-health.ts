@@ -10,6 +10,7 @@ import { wrongPepper } from "../organizations/key-issuing.ts";
 import type { Organizations } from "../organizations/organizations.ts";
 import type { Check } from "./check.ts";
 import { warnsOfGasMoney } from "./check-operators.ts";
+import { permit2CheckName } from "./check-permit2.ts";
 import type { ClockTolerance, Inspection } from "./inspect-network.ts";
 
 /** How long readiness waits for one network's newest block. */
@@ -25,6 +26,7 @@ export type HealthOptions = {
   log: ServiceLog;
   /** Why a network takes no payments at the moment; undefined where it does. */
   whyNotServed(network: NetworkName): string | undefined;
+  supervision: Pick<Supervision, "limits">;
 };
 
 /**
@@ -32,7 +34,7 @@ export type HealthOptions = {
  * concerns all networks is logged when it begins, and when it has ended.
  */
 export function createHealthCheck(options: HealthOptions): () => Promise<Record<string, NetworkHealth>> {
-  const { networks, organizations, clock, now, log, whyNotServed } = options;
+  const { networks, organizations, clock, now, log, whyNotServed, supervision } = options;
   const checkWrites = createWriteCheck(options.database);
   let databaseProblem: string | null = null;
   let isPepperWrong = false;
@@ -91,7 +93,7 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
     if (reason !== undefined) return { ready: false, detail: reason };
     const found = await inspect(lanes).catch(() => ({ problem: "the RPC does not answer" }));
     if ("problem" in found) return { ready: false, detail: found.problem };
-    return { ready: true, detail: found.warnings.join("; ") || "ok" };
+    return { ready: true, detail: [...found.warnings, ...supervision.limits(name)].join("; ") || "ok" };
   }
 
   return async () => {
@@ -112,6 +114,8 @@ export type Supervision = {
   inspect(network: NetworkName): Promise<Inspection>;
   /** Whether an operator can send on a network, by the last inspection: it has its role, gas money, and its signer. */
   canSend(network: NetworkName, operator: Address): boolean;
+  /** What of the payments that are configured cannot be taken on a network, by the last inspection; the others can. */
+  limits(network: NetworkName): readonly string[];
   /** Whether its gas money is running low, by the last inspection. */
   isLow(network: NetworkName, operator: Address): boolean;
 };
@@ -145,6 +149,8 @@ export function createSupervision(options: {
       return inspection;
     },
 
+    limits: (network) =>
+      (found.get(network) ?? []).flatMap(({ name, detail }) => (name === permit2CheckName ? [detail] : [])),
     canSend: (network, operator) => !checksOf(network, operator).some(({ status }) => status === "failed"),
     isLow: (network, operator) => checksOf(network, operator).some(warnsOfGasMoney),
   };

@@ -309,6 +309,22 @@ describe("up for a person", () => {
     expect(await payBy(description, "base", wallet)).toMatchObject({ success: true, payer: wallet.address });
   });
 
+  test("approve lets a wallet pay by Permit2, and 0 withdraws it", async () => {
+    const { address } = testPayers.unapproved;
+    const pay = () =>
+      runCli(["pay", "--url", url, "--network", "base", "--payer", "unapproved", "--upto", "20000"]);
+    const approve = (...args: string[]) =>
+      runCli(["approve", "--url", url, "--network", "base", "--account", address, ...args]);
+    expect((await pay()).stdout).toContain('"errorReason": "permit2_allowance_required"');
+    expect(await approve()).toMatchObject({
+      ...{ code: 0, stderr: "" },
+      stdout: `Permit2 may take all tokens of ${address} on base.\n`,
+    });
+    expect((await pay()).stdout).toContain("Settled 0.01 USDC on base");
+    expect((await approve("--amount", "0")).stdout).toBe(`Permit2 may take 0 USDC of ${address} on base.\n`);
+    expect((await pay()).stdout).toContain('"errorReason": "permit2_allowance_required"');
+  });
+
   test("fund of more than there can be says so", async () => {
     const { recipient } = localOrganization;
     const amount = (2n ** 256n - 1n).toString();

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import type { RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
+import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { main } from "../../../src/cli/main.ts";
 import { createControlClient } from "../../../src/harness/control/control-client.ts";
@@ -128,6 +128,19 @@ describe("against a facilitator that is not of this kit", () => {
     expect(output).toMatch(/\d+ {2}needs an API key that only this kit has: noRecipient/);
     expect(code).toBe(0);
     expect(output).not.toContain(env.X402_API_KEY);
+  });
+
+  test("what is paid by Permit2 needs a payer who has approved it", async () => {
+    const { args, env } = await others();
+    const filtered = [...args, "--filter", "success"];
+    expect((await run(filtered, env)).output).toMatch(
+      /5 {2}needs a payer who has approved Permit2 on the token/,
+    );
+    const { address } = privateKeyToAccount(`0x${(env.PAYER_PRIVATE_KEY ?? "").slice(2)}`);
+    await runningChain(harness, "base").approvePermit2(address, 1_000_000n);
+    const { code, output } = await run(filtered, env);
+    expect(output).not.toContain("has approved Permit2");
+    expect(code).toBe(0);
   });
 
   test("what settles needs a payer, and where to pay must be known", async () => {

@@ -39,6 +39,7 @@ beforeAll(async () => {
   reference = await startReferenceFacilitator({ ...chain, chainId: chain.network.chainId });
   const payerKey = generatePrivateKey();
   await chain.fund(privateKeyToAddress(payerKey), 1_000_000n);
+  await chain.approvePermit2(privateKeyToAddress(payerKey), 1_000_000n);
   const merchant = privateKeyToAddress(generatePrivateKey());
   const lines: string[] = [];
   const print = (text: string) => void lines.push(text);
@@ -60,6 +61,7 @@ test("it is found at the root, without a key", () => {
     expect.arrayContaining([
       ...["verify.success.funded", "verify.v2.success.funded"],
       ...["settle.success.funded", "settle.v2.success.funded"],
+      ...["verify.v2.success.permit2", "settle.v2.success.permit2"],
     ]),
   );
 });

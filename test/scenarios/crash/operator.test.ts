@@ -92,7 +92,7 @@ test(`an operator's troubles: nothing is lost, paid twice or wrongly refused, an
   expect(transfers.length).toBeGreaterThan(made.length);
 
   // The same judge, on the same chain, would have noticed.
-  const [one] = answered;
+  const one = answered.find(({ value }) => value > 0n);
   if (one === undefined) throw new Error("no payment was made");
   const isTaken = ({ value }: { value: bigint }) => value === one.value;
   const without = transfers.filter((transfer) => !isTaken(transfer));

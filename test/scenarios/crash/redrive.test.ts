@@ -11,6 +11,7 @@ import {
   startServiceProcess,
 } from "../../support/service-process.ts";
 import { type Findings, noFindings, tally } from "../../support/tally.ts";
+import { movingWays, signInWay, zeroWay } from "../../support/ways.ts";
 
 /*
  * A batch that is too large for every node is taken apart, and the process dies when the first of its payments is
@@ -19,7 +20,11 @@ import { type Findings, noFindings, tally } from "../../support/tally.ts";
 
 /** How often it is tried on each database. */
 const repetitions = Number(process.env.REDRIVE_REPETITIONS ?? 1);
-const payments = 8;
+const payments = 16;
+/** The ways that are tried: four payments of each. */
+const batched = 4;
+/** Each payment has its own value, by which its transfers are known. */
+let value = 10_000n;
 /** A settle of one payment has fewer bytes, a batch more. */
 const takesBytes = 700;
 
@@ -48,12 +53,14 @@ describe.each(backends)("on $name", (backend) => {
   }, async () => {
     for (let repetition = 0; repetition < repetitions; repetition++) {
       const before = await composition.recipientBalance();
-      const bodies = await Promise.all(
-        // Half of them go straight to their recipient, and share no transaction with the others.
+      const { chain } = composition;
+      const signed = await Promise.all(
+        // Those that go straight to their recipient share no transaction with the others, nor do the two ways to sign.
         Array.from({ length: payments }, (_, index) =>
-          composition.payment("funded", 600, 1, { straight: index % 2 === 1 }),
+          signInWay(movingWays[index % batched] ?? zeroWay, { chain, value: value++ }),
         ),
       );
+      const bodies = signed.map(({ body }) => body);
       const first = await startServiceProcess(composition, database.url, { takesBytes });
       const died = once(first.child, "exit");
       const cutOff = bodies.map((body) => first.settle(body).catch(() => undefined));
@@ -70,17 +77,18 @@ describe.each(backends)("on $name", (backend) => {
       const second = await startServiceProcess(composition, database.url);
       const findings: Findings = { lost: [], paidTwice: [], wrongAnswers: [] };
       const answers = await Promise.all(bodies.map((body) => settleUntilDecided(second, body)));
-      for (const [index, body] of bodies.entries()) {
+      for (const [index, payment] of signed.entries()) {
         const { success, errorMessage } = Object(answers[index]);
         // One may have been answered by the process that died.
         if (success !== true && !/was settled before/.test(errorMessage))
           findings.wrongAnswers.push(errorMessage);
-        const hashes = await hashesOnChain(composition, body);
+        const hashes = await hashesOnChain(composition, payment);
         if (hashes.length === 0) findings.lost.push(JSON.stringify(answers[index]));
         if (hashes.length > 1) findings.paidTwice.push(hashes.join());
       }
       const paid = (await composition.recipientBalance()) - before;
-      if (paid !== BigInt(payments) * 10_000n) findings.paidTwice.push(`${paid} was paid`);
+      if (paid !== signed.reduce((sum, { due }) => sum + due, 0n))
+        findings.paidTwice.push(`${paid} was paid`);
       isAlive = false;
       await mining;
       await second.stop();

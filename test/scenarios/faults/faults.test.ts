@@ -10,9 +10,10 @@ import { largePayments } from "../../support/faults/large-payments.ts";
 import { createScene, createStage, type Stage } from "../../support/faults/stage.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { type Findings, noFindings, tally } from "../../support/tally.ts";
+import { allWays, signInWay, type Way, type WayPayment, zeroWay } from "../../support/ways.ts";
 
 /*
- * Payments through every kind of trouble, on real chains: each ends, is answered as the chain shows, and moves money
+ * Payments in every way through every kind of trouble, on real chains: each ends, is answered as the chain shows, and moves money
  * once if it succeeds and never if it fails.
  */
 
@@ -45,6 +46,14 @@ afterAll(async () => {
   await chains.stop();
 });
 
+/** Each payment has its own value, by which its transfers are known. */
+let value = 20_000n;
+
+/** Three ways after one another, another first one for each kind: each kind has its turn at all of them in a long run. */
+function wayOf(kind: Kind, index: number, random: Random): Way {
+  return allWays[(kinds.indexOf(kind) + random.seed + index) % allWays.length] ?? zeroWay;
+}
+
 async function run(kind: Kind, stage: Stage, random: Random): Promise<Findings> {
   await stage.composition.openDirectory();
   try {
@@ -67,31 +76,33 @@ async function payInTrouble(
     settleWaitMs: kind.settleWaitMs ?? 2_000,
   });
   const before = await composition.recipientBalance();
+  const { validForSeconds = 600 } = kind;
   const usual = await Promise.all(
     Array.from({ length: payments }, (_, index) =>
-      composition.payment("funded", kind.validForSeconds, index % 2 === 0 ? 1 : 2, {
-        straight: index % 4 >= 2,
+      signInWay(wayOf(kind, index, random), {
+        ...{ chain, value: value++, x402Version: index % 2 === 0 ? 1 : 2, validForSeconds },
       }),
     ),
   );
-  const bodies = [...(await largePayments(composition, kind.largePayments ?? 0)), ...usual];
+  const signed = [...(await largePayments(composition, kind.largePayments ?? 0)), ...usual];
   let undecided = 0;
   const scene = await createScene({ composition, faults }, random, () => undecided);
   const held = kind.held === true ? await scene.chain.holdBlocks() : undefined;
   await kind.before?.(scene);
 
-  async function pay(body: Told["body"]): Promise<Told> {
-    const verify = await composition.post(running, "verify", body);
+  async function pay(payment: WayPayment): Promise<Told> {
+    const { body, verifyBody } = payment;
+    const verify = await composition.post(running, "verify", verifyBody);
     const settles = [];
     for (let attempt = 0; attempt < mostAttempts; attempt++) {
       const answer = await composition.post(running, "settle", body);
       settles.push(answer);
       if (answer.status === 200)
-        return { body, verify, settles, shown: await hashesOnChain(composition, body) };
+        return { payment, verify, settles, shown: await hashesOnChain(composition, payment) };
       undecided++;
       await wait(100);
     }
-    return { body, verify, settles, shown: [] };
+    return { payment, verify, settles, shown: [] };
   }
 
   async function trouble(): Promise<void> {
@@ -103,22 +114,23 @@ async function payInTrouble(
   }
 
   const during = trouble();
-  const told = await withBlocks(chain, Promise.all(bodies.map(pay)));
+  const told = await withBlocks(chain, Promise.all(signed.map(pay)));
   await during;
   await faults.clear();
   if (kind.afterAnswers !== undefined) {
     await kind.afterAnswers(scene);
-    await withBlocks(chain, untilPaid(composition, bodies));
+    await withBlocks(chain, untilPaid(composition, signed));
   }
   const paid = (await composition.recipientBalance()) - before;
   return judge({ composition, running, kind, paid }, told);
 }
 
 /** What vanished from the chain comes back. Given up after a minute, which {@link judge} then shows. */
-async function untilPaid(composition: Stage["composition"], bodies: readonly Told["body"][]): Promise<void> {
-  const isPaid = async (body: Told["body"]) => (await hashesOnChain(composition, body)).length > 0;
+async function untilPaid(composition: Stage["composition"], payments: readonly WayPayment[]): Promise<void> {
+  const isPaid = async (payment: WayPayment) =>
+    payment.due === 0n || (await hashesOnChain(composition, payment)).length > 0;
   for (const end = performance.now() + 60_000; performance.now() < end; await wait(100)) {
-    if ((await Promise.all(bodies.map(isPaid))).every(Boolean)) break;
+    if ((await Promise.all(payments.map(isPaid))).every(Boolean)) break;
   }
   // Until the service has seen it too.
   await wait(1_000);

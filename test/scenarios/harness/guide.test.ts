@@ -87,6 +87,20 @@ test("the guide's vitest examples pass", async () => {
   expect(code).toBe(0);
 });
 
+/** Runs a program of a page, and compares what it prints with its comments. */
+async function runExample(name: string, code: string): Promise<void> {
+  const promised = [...code.matchAll(/^console\.log\(.*\); \/\/ (.*)$/gm)].map(([, text]) => text);
+  const { stdout } = await run(process.execPath, [join(project, name)]);
+  expect(stdout.trimEnd().split("\n").filter(Boolean), name).toEqual(promised);
+}
+
+test("the shop and the buyer of the guide to ways to pay print what their comments say", async () => {
+  const examples = await examplesOf("docs/guides/ways-to-pay.md");
+  expect([...examples.keys()]).toEqual(["ways.ts"]);
+  await write(examples);
+  await runExample("ways.ts", examples.get("ways.ts") ?? "");
+});
+
 test("the guide's programs print what their comments say", async () => {
   const examples = await examplesOf("docs/guides/harness.md");
   // The URL of the guide is that of `up`.
@@ -95,10 +109,7 @@ test("the guide's programs print what their comments say", async () => {
   examples.set("connect.ts", connect.replace("http://127.0.0.1:4402", harness.facilitator.url));
   await write(examples);
   for (const name of ["pay.ts", "deployment.ts", "repeatable.ts", "connect.ts"]) {
-    const code = examples.get(name) ?? "";
-    const promised = [...code.matchAll(/^console\.log\(.*\); \/\/ (.*)$/gm)].map(([, text]) => text);
-    const { stdout } = await run(process.execPath, [join(project, name)]);
-    expect(stdout.trimEnd().split("\n").filter(Boolean), name).toEqual(promised);
+    await runExample(name, examples.get(name) ?? "");
   }
 });
 

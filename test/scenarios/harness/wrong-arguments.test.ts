@@ -121,12 +121,21 @@ const calls: Readonly<Record<string, Call>> = {
   pay: (value) => harness.pay(value),
   sign: (value) => harness.sign(value),
   ...Object.fromEntries(
-    ["network", "payer", "amount", "x402Version", "validForSeconds", "resource", "authorization"].flatMap(
-      (name) => [
-        [`sign({ ${name} })`, (value: Anything) => harness.sign({ network: "base", [name]: value })],
-        [`fixtures.payment({ ${name} })`, (value: Anything) => engine.payment({ [name]: value })],
-      ],
-    ),
+    [
+      "network",
+      "payer",
+      "amount",
+      "scheme",
+      "method",
+      "max",
+      "x402Version",
+      "validForSeconds",
+      "resource",
+      "authorization",
+    ].flatMap((name) => [
+      [`sign({ ${name} })`, (value: Anything) => harness.sign({ network: "base", [name]: value })],
+      [`fixtures.payment({ ${name} })`, (value: Anything) => engine.payment({ [name]: value })],
+    ]),
   ),
   "sign({ authorization: { value } })": (value) =>
     harness.sign({ network: "base", authorization: { value } }),
@@ -140,6 +149,7 @@ const calls: Readonly<Record<string, Call>> = {
   buyer: (value) => harness.buyer(value),
   "shopConfig(network)": (value) => harness.shopConfig(value, 1n),
   "shopConfig(, price)": (value) => harness.shopConfig("base", value),
+  "shopConfig(,, options)": (value) => harness.shopConfig("base", 1n, value),
   nextPayment: (value) => harness.nextPayment({ timeoutMs: 1, ...Object(value ?? { wrong: value }) }),
   "nextPayment({ timeoutMs })": (timeoutMs) =>
     harness.nextPayment({ timeoutMs: timeoutMs === 5 ? 1 : timeoutMs }),
@@ -167,6 +177,9 @@ const calls: Readonly<Record<string, Call>> = {
   ),
   "fund(account)": (value) => harness.networks.base.fund(value, 1n),
   "fund(, amount)": (value) => harness.networks.base.fund(harness.organization.recipient, value),
+  "approvePermit2(account)": (value) => harness.networks.base.approvePermit2(value, 1n),
+  "approvePermit2(, amount)": (value) =>
+    harness.networks.base.approvePermit2(harness.organization.recipient, value),
   balanceOf: (value) => harness.networks.base.balanceOf(value),
   mine: (value) => harness.networks.base.mine(value),
   advanceTime: (value) => harness.networks.base.advanceTime(value),

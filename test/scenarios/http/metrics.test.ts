@@ -57,14 +57,30 @@ describe("requests", () => {
     await expect
       .poll(() => lines("x402_requests_total"))
       .toEqual([
-        series('operation="verify",outcome="valid",reason="none",version="1",network="base"'),
-        series('operation="verify",outcome="refused",reason="unauthorized",version="none",network="none"'),
-        series('operation="verify",outcome="invalid",reason="invalid_network",version="1",network="none"'),
-        series('operation="settle",outcome="settled",reason="none",version="1",network="base"'),
-        series('operation="settle",outcome="invalid",reason="insufficient_funds",version="1",network="base"'),
-        series('operation="settle",outcome="pending",reason="none",version="1",network="base"'),
-        series('operation="settle",outcome="undetermined",reason="undetermined",version="1",network="base"'),
-        series('operation="settle",outcome="abandoned",reason="none",version="1",network="base"'),
+        series(
+          'operation="verify",outcome="valid",reason="none",version="1",network="base",method="exact-eip3009"',
+        ),
+        series(
+          'operation="verify",outcome="refused",reason="unauthorized",version="none",network="none",method="none"',
+        ),
+        series(
+          'operation="verify",outcome="invalid",reason="invalid_network",version="1",network="none",method="none"',
+        ),
+        series(
+          'operation="settle",outcome="settled",reason="none",version="1",network="base",method="exact-eip3009"',
+        ),
+        series(
+          'operation="settle",outcome="invalid",reason="insufficient_funds",version="1",network="base",method="exact-eip3009"',
+        ),
+        series(
+          'operation="settle",outcome="pending",reason="none",version="1",network="base",method="exact-eip3009"',
+        ),
+        series(
+          'operation="settle",outcome="undetermined",reason="undetermined",version="1",network="base",method="exact-eip3009"',
+        ),
+        series(
+          'operation="settle",outcome="abandoned",reason="none",version="1",network="base",method="exact-eip3009"',
+        ),
       ]);
     expect(await lines('x402_settle_duration_seconds_count{outcome="settled"')).toEqual([
       'x402_settle_duration_seconds_count{outcome="settled",network="base"} 1',
@@ -96,7 +112,7 @@ describe("requests", () => {
     await expect
       .poll(() => lines('x402_requests_total{operation="verify",outcome="refused"'))
       .toEqual([
-        'x402_requests_total{operation="verify",outcome="refused",reason="too-many-requests",version="none",network="none"} 1',
+        'x402_requests_total{operation="verify",outcome="refused",reason="too-many-requests",version="none",network="none",method="none"} 1',
       ]);
   });
 });

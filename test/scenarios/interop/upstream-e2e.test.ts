@@ -3,6 +3,8 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { HTTPFacilitatorClient } from "@x402/core/server";
+import { createPermit2ApprovalTx } from "@x402/evm";
+import { createWalletClient, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
@@ -12,7 +14,7 @@ import { signAs } from "../../../src/published/sign-as.ts";
 import { localOrganization } from "../../../src/published/test-keys.ts";
 import { createBuyer } from "../../support/buyer.ts";
 import { type CliProcess, repository, startScript } from "../../support/cli.ts";
-import { goods, startMerchant } from "../../support/merchant.ts";
+import { goods, type Offer, startMerchant } from "../../support/merchant.ts";
 
 /*
  * docs/guides/judge.md, executed: its run.sh is started as the x402 project's suite starts it, with its
@@ -26,7 +28,7 @@ let folder: string;
 let up: CliProcess;
 let origin: string;
 let variables: Readonly<Record<string, string>>;
-let config: { environment: { optional: string[] } };
+let config: { environment: { optional: string[] }; schemes: string[]; evm: object };
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "x402-kit-e2e-"));
@@ -99,6 +101,45 @@ test.each(["", "/v1"])(
     expect(await client.settle(paymentPayload, paymentRequirements)).toMatchObject({ success: true });
   },
 );
+
+test("its client can approve Permit2 by itself, and every route that is declared is paid", async () => {
+  expect(config).toMatchObject({
+    schemes: ["exact", "upto"],
+    evm: { assetTransferMethods: ["eip3009", "permit2"] },
+  });
+  const account = privateKeyToAccount(variables.CLIENT_EVM_PRIVATE_KEY as `0x${string}`);
+  const wallet = createWalletClient({ account, transport: http(variables.BASE_SEPOLIA_RPC_URL) });
+  const { address } = account;
+  // As its script does where the approval is not unlimited any more.
+  await expect
+    .poll(() =>
+      createLocalRpc(variables.BASE_SEPOLIA_RPC_URL ?? "").request("eth_getBalance", address, "latest"),
+    )
+    .toBe("0xde0b6b3a7640000");
+  await wallet.sendTransaction({ ...createPermit2ApprovalTx(token), chain: null });
+
+  const terms = { network: network.caip2, payTo: variables.SERVER_EVM_ADDRESS ?? "" };
+  const eip3009 = { asset: token, amount: "1000", extra: { name: "Euro Coin", version: "3" } };
+  const permit2 = { asset: token, amount: "1000", extra: { assetTransferMethod: "permit2" } };
+  const upfront = { extra: { paymentFlow: "upfront" } } as const;
+  const routes: Record<string, Offer> = {
+    "/exact/evm/eip3009": { ...terms, price: eip3009 },
+    "/exact/evm/eip3009/upfront": { ...terms, price: eip3009, ...upfront },
+    "/exact/evm/permit2": { ...terms, price: permit2 },
+    "/exact/evm/permit2/upfront": { ...terms, price: permit2, ...upfront },
+    "/upto/evm/permit2": { ...terms, scheme: "upto", price: { ...permit2, amount: "2000" }, charge: "1000" },
+  };
+  const merchant = await startMerchant({ url: origin }, routes);
+  try {
+    const buyer = createBuyer(account, { allowedAssets: [{ network: network.caip2, asset: token }] });
+    for (const path of Object.keys(routes)) {
+      const purchase = await buyer.buy(`${merchant.origin}${path}`);
+      expect({ path, ...purchase }).toMatchObject({ path, status: 200, receipt: { success: true } });
+    }
+  } finally {
+    await merchant.close();
+  }
+});
 
 test("the public client and server pay with the keys and addresses of the guide", async () => {
   const price = { asset: token, amount: "1234", extra: { name: "Euro Coin", version: "3" } };

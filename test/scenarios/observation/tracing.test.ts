@@ -84,6 +84,17 @@ describe("a harness in a process with an SDK", () => {
     ]);
   });
 
+  test("says how a payment is paid", async () => {
+    await harness.pay({ network: "base", scheme: "upto", max: 2n, amount: 1n });
+    await expect.poll(() => named("x402.settlement")).toHaveLength(1);
+    for (const name of ["x402.verify", "x402.settle", "x402.settlement"]) {
+      expect(
+        named(name).map(({ attributes }) => attributes["x402.method"]),
+        name,
+      ).toEqual(["upto-permit2"]);
+    }
+  });
+
   test("traces on after a reset, where txNonces begin again", async () => {
     await harness.reset();
     exporter.reset();

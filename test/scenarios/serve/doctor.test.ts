@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { LocalNode } from "../../../src/harness/nodes/nodes.ts";
 import { createLedger } from "../../../src/ledger/create-ledger.ts";
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
+import { permit2Address, uptoProxyAddress } from "../../../src/methods/permit2/permit.ts";
 import { addressWord, type Hex, keccak256Text } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
@@ -107,6 +108,7 @@ test("a good configuration", async () => {
       ok    fee         the base fee is N gwei, the cap 5 gwei
       ok    gas money   100 ETH of 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 buys N settlements at N ETH each
       ok    asset       0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 signs for name "USD Coin", version "2"
+      ok    Permit2     0x000000000022D473030F116dDEE9F6B43aC78BA3 is there, and both proxies of x402 use it
       ok    txNonce     0x7D47eB18134a43d7B3109FC795f648A4f4c72840 is new to this database, and begins at 0
 
     polygon
@@ -121,6 +123,7 @@ test("a good configuration", async () => {
       ok    fee         the base fee is N gwei, the cap 1,000 gwei
       ok    gas money   100 POL of 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 buys N settlements at N POL each
       ok    asset       0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359 signs for name "USD Coin", version "2"
+      ok    Permit2     0x000000000022D473030F116dDEE9F6B43aC78BA3 is there, and both proxies of x402 use it
       ok    txNonce     0x7D47eB18134a43d7B3109FC795f648A4f4c72840 is new to this database, and begins at 0
 
     All is well: serve may be started.
@@ -178,6 +181,7 @@ test("a configuration with much that is wrong", async () => {
       ok    asset                 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 signs for name "USD Coin", version "2"
       FAIL  asset                 there is no EIP-3009 token at 0x7D47eB18134a43d7B3109FC795f648A4f4c72840
                                   → Correct its address in ASSETS.
+      ok    Permit2               0x000000000022D473030F116dDEE9F6B43aC78BA3 is there, and both proxies of x402 use it
 
     optimism
       FAIL  RPC                   the connection failed (ECONNREFUSED)
@@ -194,7 +198,7 @@ test("a configuration with much that is wrong", async () => {
                                   → Name a second provider in POLYGON_RPC_URL.
       FAIL  the rest              was not looked at: there is no RPC endpoint to ask
 
-    11 of 27 checks failed: serve would not be safe. 5 warnings.
+    11 of 28 checks failed: serve would not be safe. 5 warnings.
     "
   `);
 });
@@ -408,6 +412,57 @@ describe("of tokens it says", () => {
     const asset = { network: "base", address: "", name: "Euro", version: "2", decimals: 6, ...changes };
     const outcome = await examine({ ASSETS: JSON.stringify([asset]) });
     expect(linesOf(outcome, "asset").at(-2)).toBe(`FAIL asset ${detail}`);
+    expect(outcome.code).toBe(1);
+  });
+});
+
+describe("of Permit2 it says", () => {
+  const advice =
+    "→ Anybody can deploy it there (by CREATE2). Until then verify answers permit2_proxy_not_deployed to such payments; those by EIP-3009 go on.";
+  const upto = uptoProxyAddress;
+  /** A contract that answers every call with a word of zeros. */
+  const other = "0x60206000f3";
+
+  /** What it says while other code stands at an address. */
+  async function examineWith(address: Hex, code: Hex, changes?: Variables): Promise<Outcome> {
+    const before = await base.request("eth_getCode", address, "latest");
+    await base.request("anvil_setCode", address, code);
+    const outcome = await examine(changes);
+    await base.request("anvil_setCode", address, before);
+    return outcome;
+  }
+
+  test.each<[string, Hex, Hex, string]>([
+    [
+      "that it is not there",
+      permit2Address,
+      "0x",
+      `there is no Permit2 at ${permit2Address}: no payment by Permit2 settles`,
+    ],
+    [
+      "that a proxy of x402 is not there",
+      ...([upto, "0x"] as const),
+      `there is no proxy of x402 at ${upto}: no payment by Permit2 of scheme upto settles`,
+    ],
+    [
+      "that a proxy of x402 uses another one",
+      ...([upto, other] as const),
+      `what is there is no proxy of x402 that uses Permit2, at ${upto}: no payment by Permit2 of scheme upto settles`,
+    ],
+  ])("%s, and that EIP-3009 goes on", async (_name, address, code, detail) => {
+    const outcome = await examineWith(address, code);
+    expect(linesOf(outcome, "Permit2")).toEqual([`warn Permit2 ${detail}`, advice]);
+    expect(outcome.code).toBe(0);
+  });
+
+  test("that an asset which is paid in no other way cannot be paid", async () => {
+    const { address } = accountOf("plain token");
+    await base.request("anvil_setCode", address, other);
+    const asset = { network: "base", address, name: "Plain", decimals: 6 };
+    const outcome = await examineWith(upto, "0x", { ASSETS: JSON.stringify([asset]) });
+    expect(linesOf(outcome, "Permit2")[0]).toBe(
+      `FAIL Permit2 there is no proxy of x402 at ${upto}: no payment by Permit2 of scheme upto settles, and Plain can be paid in no other way`,
+    );
     expect(outcome.code).toBe(1);
   });
 });

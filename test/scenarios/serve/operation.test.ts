@@ -74,9 +74,18 @@ describe("metrics", () => {
 
     const metrics = await (await fetch(metricsUrl)).text();
     const requests = (rest: string) => numberIn(metrics, `x402_requests_total{${rest}}`);
-    expect(requests('operation="verify",outcome="valid",reason="none",version="1",network="base"')).toBe(1);
-    expect(requests('operation="settle",outcome="settled",reason="none",version="1",network="base"')).toBe(1);
-    const taken = 'outcome="invalid",reason="invalid_transaction_state",version="1",network="base"';
+    expect(
+      requests(
+        'operation="verify",outcome="valid",reason="none",version="1",network="base",method="exact-eip3009"',
+      ),
+    ).toBe(1);
+    expect(
+      requests(
+        'operation="settle",outcome="settled",reason="none",version="1",network="base",method="exact-eip3009"',
+      ),
+    ).toBe(1);
+    const taken =
+      'outcome="invalid",reason="invalid_transaction_state",version="1",network="base",method="exact-eip3009"';
     expect(requests(`operation="settle",${taken}`)).toBe(1);
     for (const of of [
       'verify_duration_seconds_count{outcome="valid"',

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { createLedger } from "../../../src/ledger/create-ledger.ts";
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
+import { exactProxyAddress } from "../../../src/methods/permit2/permit.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
@@ -24,6 +25,7 @@ import { type DeployedChains, operator, pepper } from "../../support/serve/deplo
 import { signPayment, startDeployedShop } from "../../support/serve/shop.ts";
 import { startSigner } from "../../support/serve/signer-server.ts";
 import { forwardingTo, startStubNode } from "../../support/stub-node.ts";
+import { signInWay } from "../../support/ways.ts";
 
 let deployed: DeployedChains<"base">;
 let chain: HarnessChain;
@@ -253,6 +255,28 @@ describe("from deployment to payment", () => {
     await rename(`${file}.moved`, file);
     await expect.poll(readiness).toContain('"status":"ready"');
     expect((await pay(url, body)).body).toMatchObject({ errorReason: "invalid_transaction_state" });
+  });
+
+  test("a chain without a proxy of x402 is ready and says what it lacks, and payments by EIP-3009 go on", async () => {
+    const code = await chain.node.request("eth_getCode", exactProxyAddress, "latest");
+    await chain.node.request("anvil_setCode", exactProxyAddress, "0x");
+    const { command, url } = await startServing();
+    await using _ = command;
+    const lack = `there is no proxy of x402 at ${exactProxyAddress}: no payment by Permit2 of scheme exact settles`;
+    expect(await command.logged(/"level":40.*Permit2: /)).toContain(lack);
+    expect((await requestJson(url.replace("/v1", "/readyz"))).body).toMatchObject({
+      ...{ status: "ready", networks: { base: { ready: true, detail: lack } } },
+    });
+    const { body } = await signInWay(
+      { name: "Permit2", method: "permit2", straight: false },
+      { chain, contract: deployed.contract, value: 10_000n },
+    );
+    const refused = { success: false, errorReason: "permit2_proxy_not_deployed", transaction: "" };
+    expect((await pay(url, body)).body).toMatchObject(refused);
+    expect((await pay(url, await signPayment(deployed))).body).toMatchObject({ success: true });
+
+    await chain.node.request("anvil_setCode", exactProxyAddress, code);
+    expect((await pay(url, body)).body).toMatchObject({ success: true });
   });
 
   async function untilPending(): Promise<void> {

@@ -9,7 +9,13 @@ import type { Address } from "../../../src/protocol/hex.ts";
 const settler = "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6";
 
 /** A running facilitator of the public packages, which takes any `payTo`, and no API key. */
-export type ReferenceFacilitator = { origin: string; pid: number; close(): Promise<void> };
+export type ReferenceFacilitator = {
+  origin: string;
+  pid: number;
+  /** Of the key that it settles with. */
+  address: Address;
+  close(): Promise<void>;
+};
 
 /** Starts the public reference facilitator on a local chain. */
 export async function startReferenceFacilitator(chain: {
@@ -17,7 +23,8 @@ export async function startReferenceFacilitator(chain: {
   chainId: number;
   setBalance(address: Address, wei: bigint): Promise<void>;
 }): Promise<ReferenceFacilitator> {
-  await chain.setBalance(privateKeyToAddress(settler), 100n * 10n ** 18n);
+  const address = privateKeyToAddress(settler);
+  await chain.setBalance(address, 100n * 10n ** 18n);
   const program = fileURLToPath(new URL("reference-program.ts", import.meta.url));
   const child = spawn(process.execPath, [program, chain.rpcUrl, String(chain.chainId), settler], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -26,6 +33,7 @@ export async function startReferenceFacilitator(chain: {
     return {
       origin: line.replace(/\/v1$/, ""),
       pid: child.pid ?? 0,
+      address,
       async close() {
         const exited = once(child, "exit");
         child.kill("SIGKILL");

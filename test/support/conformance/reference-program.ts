@@ -1,7 +1,7 @@
 /**
  * The public reference facilitator (`@x402/core`, `@x402/evm`) behind plain HTTP, in a process of its own, for
  * `npm run bench:peers` and the tests of `x402-kit conformance`. Its settings and routes are those of its
- * documentation: one viem client, one key, both versions of the protocol at the root (and below `/v1`, for the benchmark).
+ * documentation: one viem client, one key, both schemes, both versions of the protocol at the root (and below `/v1`, for the benchmark).
  *
  * node reference-program.ts RPC_URL CHAIN_ID PRIVATE_KEY
  */
@@ -11,6 +11,7 @@ import type { Network } from "@x402/core/types";
 import { toFacilitatorEvmSigner } from "@x402/evm";
 import { ExactEvmScheme } from "@x402/evm/exact/facilitator";
 import { ExactEvmSchemeV1 } from "@x402/evm/exact/v1/facilitator";
+import { UptoEvmScheme } from "@x402/evm/upto/facilitator";
 import { createWalletClient, defineChain, http, publicActions } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
@@ -36,7 +37,9 @@ const signer = toFacilitatorEvmSigner({
   waitForTransactionReceipt: (args) => client.waitForTransactionReceipt(args),
   getCode: (args) => client.getCode(args),
 });
-const facilitator = new x402Facilitator().register(`eip155:${chain.id}`, new ExactEvmScheme(signer));
+const facilitator = new x402Facilitator()
+  .register(`eip155:${chain.id}`, new ExactEvmScheme(signer))
+  .register(`eip155:${chain.id}`, new UptoEvmScheme(signer));
 /** Its packages of version 1 know networks by these names alone. */
 const namesOfV1 = ["base", "base-sepolia", "polygon"];
 const known = builtInNetworks.ofChain(chain.id);

@@ -35,6 +35,12 @@ export function stopAt(boundary: Boundary, reached: () => void) {
           at("claimed, not broadcast");
           return outcome;
         },
+        async claimNothing(claim, checkedAt) {
+          at("before the claim");
+          const outcome = await ledger.claims.claimNothing(claim, checkedAt);
+          at("recorded, not answered");
+          return outcome;
+        },
       },
       outcomes: {
         ...ledger.outcomes,

@@ -1,12 +1,15 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { authorizationUsedTopic } from "../../../src/methods/exact-eip3009/on-chain/events.ts";
+import type { Hex } from "../../../src/protocol/hex.ts";
+import type { Operation } from "../../../src/protocol/problems.ts";
+import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import { type Balancer, startBalancer } from "../balancer.ts";
 import type { Composition } from "../composition.ts";
-import { inLedger } from "../faults/judge.ts";
-import type { Body } from "../service.ts";
+import { type AnsweredPayment, judgePayments } from "../operator/judge-payments.ts";
 import { apiKey, type ServiceProcess, startServiceProcess } from "../service-process.ts";
 import type { Findings } from "../tally.ts";
+import { transfersSince } from "../transfers.ts";
+import { signInWay, type Way } from "../ways.ts";
 
 /** Some instances of the service on one database, behind a balancer. */
 export type Fleet = {
@@ -14,15 +17,20 @@ export type Fleet = {
   origin: string;
   /** Replaces an instance. The new one starts before the old one ends by SIGTERM, or after it was killed. */
   replace(index: number, how: "SIGTERM" | "SIGKILL"): Promise<void>;
-  /** Pays until there is a verdict, and remembers it. */
-  pay(body: Body): Promise<void>;
+  /** Signs a payment in one of the ways, has it verified, settles it until there is a verdict, and remembers that. */
+  pay(way: Way): Promise<void>;
   /** From now on every payment has to be decided within a minute. */
   troubleIsOver(): void;
-  /** Compares the answers with the chain, once all payments are decided. */
-  judge(paid: () => Promise<bigint>): Promise<Findings>;
+  /** Compares the answers with the token's transfers, once all payments are decided. */
+  judge(): Promise<Findings>;
   readonly payments: number;
   stop(): Promise<void>;
 };
+
+type Answered = AnsweredPayment & { successes: (Hex | "")[]; refusals: string[] };
+
+/** Of the first payment, in the asset's smallest unit; each later one has one more. */
+const leastValue = 10_000n;
 
 /** How long a payment may stay undecided after the last fault. */
 const decisionMs = 60_000;
@@ -36,28 +44,29 @@ export async function startFleet(
   const instances: ServiceProcess[] = [];
   for (let index = 0; index < size; index++) instances.push(await start());
   const balancer: Balancer = await startBalancer(() => instances.map(({ origin }) => origin));
-  const answers = new Map<Body, { success?: string; refusal?: string }>();
+  const payments: { id: Hex; answered: Answered }[] = [];
+  let signed = 0;
+  const { chain } = composition;
+  const since = Number((await chain.node.request("eth_blockNumber")) as Hex);
   let overAt = Number.POSITIVE_INFINITY;
 
-  async function settleOnce(body: Body): Promise<JsonResponse | undefined> {
+  async function ask(operation: Operation, body: unknown): Promise<JsonResponse | undefined> {
     const headers = { authorization: apiKey };
     // A proxy's own answer is not JSON.
-    return requestJson(`${balancer.origin}/v1/settle`, { method: "POST", headers, body }).catch(
+    return requestJson(`${balancer.origin}/v1/${operation}`, { method: "POST", headers, body }).catch(
       () => undefined,
     );
   }
 
-  /** The transactions on chain in which an authorization was used, by its nonce. */
-  async function usedOnChain(): Promise<ReadonlyMap<string, number>> {
-    const { node, asset } = composition.chain;
-    const filter = { address: asset.address, fromBlock: "0x0", toBlock: "latest" };
-    const logs = await node.request("eth_getLogs", { ...filter, topics: [authorizationUsedTopic] });
-    const counts = new Map<string, number>();
-    for (const { topics } of logs as { topics: readonly string[] }[]) {
-      const nonce = topics[2] ?? "";
-      counts.set(nonce, (counts.get(nonce) ?? 0) + 1);
-    }
-    return counts;
+  async function judgeNow() {
+    const answered = payments.map((payment) => payment.answered);
+    return judgePayments(answered, await transfersSince(chain, since), chain.facilitatorContract);
+  }
+
+  /** What the service says of a settlement. */
+  async function inLedger(id: Hex): Promise<unknown> {
+    const url = `${balancer.origin}/v1/settlements/${id}`;
+    return requestJson(url, { headers: { authorization: apiKey } }).then(({ body }) => body, String);
   }
 
   return {
@@ -71,16 +80,26 @@ export async function startFleet(
       if (how === "SIGTERM") await old?.stop();
     },
 
-    async pay(body) {
-      const answer: { success?: string; refusal?: string } = {};
-      answers.set(body, answer);
+    async pay(way) {
+      // Each payment has its own value, by which its transfer is known.
+      const value = leastValue + BigInt(signed++);
+      const { body, verifyBody, payer, due, id } = await signInWay(way, { chain, value });
+      const answered: Answered = {
+        ...{ payer, value: due, straight: way.straight, recipient: harnessAccounts.recipient.address },
+        ...{ successes: [], refusals: [], saidToBeSettled: false },
+      };
+      payments.push({ id, answered });
+      const verdict = await ask("verify", verifyBody);
+      const { isValid, invalidMessage } = Object(verdict?.body);
+      if (verdict?.status === 200 && isValid !== true) answered.refusals.push(`verify: ${invalidMessage}`);
       for (;;) {
-        const { status, body: told } = (await settleOnce(body)) ?? {};
+        const { status, body: told } = (await ask("settle", body)) ?? {};
         const { success, transaction, errorMessage } = Object(told);
         if (status === 200) {
-          if (success === true) answer.success = transaction;
+          if (success === true) answered.successes.push(transaction);
           // The success was delivered to the proxy, which lost it.
-          else if (!/was settled before/.test(errorMessage)) answer.refusal = errorMessage;
+          else if (/was settled before/.test(errorMessage)) answered.saidToBeSettled = true;
+          else answered.refusals.push(errorMessage);
           return;
         }
         if (performance.now() - overAt > decisionMs) return;
@@ -92,39 +111,22 @@ export async function startFleet(
       overAt = performance.now();
     },
 
-    async judge(paid) {
-      const findings: Findings = { lost: [], paidTwice: [], wrongAnswers: [] };
-      const countOf = (counts: ReadonlyMap<string, number>, body: Body) =>
-        counts.get(body.paymentPayload.payload.authorization.nonce.toLowerCase()) ?? 0;
-      let counts = await usedOnChain();
-      while (
-        [...answers.keys()].some((body) => countOf(counts, body) === 0) &&
-        performance.now() - overAt < decisionMs
-      ) {
+    async judge() {
+      let verdict = await judgeNow();
+      while (verdict.lost.length > 0 && performance.now() - overAt < decisionMs) {
         await wait(200);
-        counts = await usedOnChain();
+        verdict = await judgeNow();
       }
-      for (const [body, { refusal }] of answers) {
-        const { authorization } = body.paymentPayload.payload;
-        const { nonce } = authorization;
-        const count = countOf(counts, body);
-        if (count === 0) {
-          const service = { url: `${balancer.origin}/v1`, key: apiKey };
-          const ledger = await inLedger(composition, service, authorization).catch(String);
-          findings.lost.push(`${nonce}: ${JSON.stringify(ledger)}`);
-        }
-        if (count > 1) findings.paidTwice.push(nonce);
-        if (refusal !== undefined) findings.wrongAnswers.push(`${nonce}: ${refusal}`);
+      const { lost, twice, wrong, undecided } = verdict;
+      for (const { id, answered } of lost.length === 0 ? [] : payments) {
+        if (lost.some((line) => line.startsWith(`${answered.value} `)))
+          lost.push(`the ledger of ${answered.value}: ${JSON.stringify(await inLedger(id))}`);
       }
-      const sum = await paid();
-      const due = BigInt(answers.size) * 10_000n;
-      if (sum > due) findings.paidTwice.push(`${sum} was paid instead of ${due}`);
-      if (sum < due) findings.lost.push(`${sum} was paid instead of ${due}`);
-      return findings;
+      return { lost: [...lost, ...undecided], paidTwice: twice, wrongAnswers: wrong };
     },
 
     get payments() {
-      return answers.size;
+      return payments.length;
     },
 
     async stop() {

@@ -1,11 +1,10 @@
-import { authorizationUsedTopic } from "../../../src/methods/exact-eip3009/on-chain/events.ts";
-import { type Address, addressWord, type Hex } from "../../../src/protocol/hex.ts";
-import { settlementId } from "../../../src/protocol/signed-payment.ts";
+import { type Hex, sameAddress } from "../../../src/protocol/hex.ts";
 import type { JsonResponse } from "../../../src/util/http-client.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import type { Composition, Running } from "../composition.ts";
-import type { Body } from "../service.ts";
 import type { Findings } from "../tally.ts";
+import { transfersSince } from "../transfers.ts";
+import type { WayPayment } from "../ways.ts";
 import type { Kind } from "./kinds.ts";
 
 /**
@@ -13,7 +12,7 @@ import type { Kind } from "./kinds.ts";
  * that time.
  */
 export type Told = {
-  body: Body;
+  payment: WayPayment;
   verify: JsonResponse;
   settles: readonly JsonResponse[];
   shown: readonly string[];
@@ -30,27 +29,30 @@ export async function judge(
   told: readonly Told[],
 ): Promise<Findings> {
   const findings: Findings = { lost: [], paidTwice: [], wrongAnswers: [] };
-  let transfers = 0n;
-  for (const { body, verify, settles, shown: shownThen } of told) {
-    const { authorization } = body.paymentPayload.payload;
-    const shown = await hashesOnChain(composition, body);
-    const ledger = await inLedger(composition, running, authorization);
+  let due = 0n;
+  for (const { payment, verify, settles, shown: shownThen } of told) {
+    const shown = await hashesOnChain(composition, payment);
+    const ledger = await inLedger(running, payment);
+    const movesNothing = payment.due === 0n;
     const last = settles.at(-1);
     const verdict = (last?.body ?? {}) as { success?: boolean; transaction?: string };
     const describe = () =>
-      `chain ${shown}; ledger ${ledger.state} ${ledger.transaction}; answers ${settles.map(brief).join(" → ")}`;
-    transfers += BigInt(shown.length);
+      `${payment.way.name}: chain ${shown}; ledger ${ledger.state} ${ledger.transaction}; answers ${settles.map(brief).join(" → ")}`;
+    due += BigInt(shown.length) * payment.due;
 
     if (shown.length > 1) findings.paidTwice.push(describe());
     if (last?.status !== 200) findings.lost.push(`no verdict: ${describe()}`);
     const succeeded = last?.status === 200 && verdict.success === true;
-    if (succeeded && (verdict.transaction !== shownThen[0] || verdict.transaction !== shown[0]))
+    // Where nothing is moved, no transaction shows it, and none is needed.
+    const [then = movesNothing ? "" : undefined] = shownThen;
+    const [now = movesNothing ? "" : undefined] = shown;
+    if (succeeded && (verdict.transaction !== then || verdict.transaction !== now))
       findings.wrongAnswers.push(`false success: ${describe()}`);
-    if (last?.status === 200 && succeeded !== (kind.outcome !== "failed"))
+    if (last?.status === 200 && succeeded !== (movesNothing || kind.outcome !== "failed"))
       findings.wrongAnswers.push(describe());
-    const expected = shown.length === 1 ? "settled" : "failed";
-    if (ledger.state !== expected || (expected === "settled" && ledger.transaction !== shown[0])) {
-      (shown.length === 1 ? findings.lost : findings.wrongAnswers).push(`the ledger is wrong: ${describe()}`);
+    const isMade = shown.length === 1 || movesNothing;
+    if (ledger.state !== (isMade ? "settled" : "failed") || (isMade && ledger.transaction !== now)) {
+      (isMade ? findings.lost : findings.wrongAnswers).push(`the ledger is wrong: ${describe()}`);
     }
     for (const answer of settles.slice(0, -1)) {
       if (!isUndecided(answer))
@@ -61,9 +63,7 @@ export async function judge(
       findings.wrongAnswers.push(`verify: ${brief(verify)}`);
     }
   }
-  if (paid !== transfers * 10_000n) {
-    findings.paidTwice.push(`the recipient was paid ${paid} for ${transfers} payments of 10000`);
-  }
+  if (paid !== due) findings.paidTwice.push(`the recipient was paid ${paid}, and ${due} was taken of payers`);
   for (const hash of new Set(told.flatMap(({ shown }) => shown))) {
     const bytes = await sizeOf(composition, hash);
     if (bytes > mostTransactionBytes)
@@ -106,22 +106,18 @@ function brief({ status, body }: JsonResponse): string {
     .join(" ");
 }
 
-/** The transactions with the token's `AuthorizationUsed` for this authorization. */
-export async function hashesOnChain({ chain }: Composition, body: Body): Promise<string[]> {
-  const { from, nonce }: { from: Address; nonce: Hex } = body.paymentPayload.payload.authorization;
-  const topics = [authorizationUsedTopic, `0x${addressWord(from)}`, nonce];
-  const filter = { address: chain.asset.address, fromBlock: "0x0", toBlock: "latest", topics };
-  const logs = (await chain.node.request("eth_getLogs", filter)) as { transactionHash: string }[];
-  return logs.map(({ transactionHash }) => transactionHash);
+/** The transactions that took a payment of its payer. */
+export async function hashesOnChain({ chain }: Composition, { payer, due }: WayPayment): Promise<string[]> {
+  return (await transfersSince(chain, 0))
+    .filter(({ from, value }) => due > 0n && sameAddress(from, payer) && value === due)
+    .map(({ transaction }) => transaction);
 }
 
-/** What a service says of the settlement of an authorization. */
-export async function inLedger(
-  { chain }: Composition,
+/** What a service says of the settlement of a payment. */
+async function inLedger(
   { url, key }: Pick<Running, "url" | "key">,
-  { from, nonce }: { from: Address; nonce: Hex },
+  { id }: WayPayment,
 ): Promise<{ state?: string; transaction?: string }> {
-  const id = settlementId(chain.network.chainId, chain.asset.address, from, nonce);
   const { body } = await requestJson(`${url}/settlements/${id}`, { headers: { authorization: key } });
   return Object(body);
 }

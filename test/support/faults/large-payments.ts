@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
+import { settlementId } from "../../../src/protocol/signed-payment.ts";
 import { maxSignatureBytes } from "../../../src/protocol/wire-values.ts";
 import type { Composition } from "../composition.ts";
-import type { Body } from "../service.ts";
+import { movingWays, type WayPayment } from "../ways.ts";
 
 const wallet: Address = `0x${"1a".repeat(20)}`;
 
@@ -11,7 +12,7 @@ const wallet: Address = `0x${"1a".repeat(20)}`;
 const acceptsAnything = `0x7f1626ba7e${"00".repeat(28)}60005260206000f3`;
 
 /** Payments of a contract wallet, each with a signature of random bytes, as long as one may be. */
-export async function largePayments({ chain }: Composition, count: number): Promise<Body[]> {
+export async function largePayments({ chain }: Composition, count: number): Promise<WayPayment[]> {
   if (count === 0) return [];
   const { network, asset, facilitatorContract, node } = chain;
   await node.request("anvil_setCode", wallet, acceptsAnything);
@@ -19,15 +20,19 @@ export async function largePayments({ chain }: Composition, count: number): Prom
   await chain.fund(wallet, 20_000n * BigInt(count));
   const validBefore = (await chain.now()) + 600n;
   const hex = (bytes: number): Hex => `0x${randomBytes(bytes).toString("hex")}`;
-  return Array.from({ length: count }, () =>
-    buildPaymentRequest({
-      ...{ x402Version: 1, network, asset, payTo: facilitatorContract, amount: 10_000n },
+  return Array.from({ length: count }, (_, index): WayPayment => {
+    const due = 10_000n + BigInt(index);
+    const nonce = hex(32);
+    const body = buildPaymentRequest({
+      ...{ x402Version: 1, network, asset, payTo: facilitatorContract, amount: due },
       resource: "https://merchant.example/resource",
       authorization: {
-        ...{ from: wallet, to: facilitatorContract, value: 10_000n },
-        ...{ validAfter: 0n, validBefore, nonce: hex(32) },
+        ...{ from: wallet, to: facilitatorContract, value: due },
+        ...{ validAfter: 0n, validBefore, nonce },
       },
       signature: hex(maxSignatureBytes),
-    }),
-  );
+    });
+    const id = settlementId(network.chainId, asset.address, wallet, nonce);
+    return { way: movingWays[0], body, verifyBody: body, payer: wallet, due, id };
+  });
 }

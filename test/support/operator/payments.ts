@@ -1,15 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
-import { signAuthorization } from "../../../src/methods/exact-eip3009/authorization.ts";
-import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
-import { createPayerSigner, signAs } from "../../../src/published/sign-as.ts";
 import type { TestPayerName } from "../../../src/published/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { accountOf, keyOf } from "../key-accounts.ts";
 import type { Random } from "../random.ts";
 import type { Body } from "../service.ts";
+import { allWays, signInWay } from "../ways.ts";
 import type { AnsweredPayment } from "./judge-payments.ts";
 
 /** An organization of the operator. */
@@ -23,7 +21,7 @@ export type Payment = {
   idempotencyKey: string | undefined;
   /** How many send it at the same time. */
   callers: number;
-  answered: AnsweredPayment & { successes: Hex[]; refusals: string[] };
+  answered: AnsweredPayment & { successes: (Hex | "")[]; refusals: string[] };
   /** When its last caller had an answer, on the clock of `performance.now()`; undefined until then. */
   decidedAt: number | undefined;
 };
@@ -35,12 +33,16 @@ const payers: readonly [string, ...string[]] = ["smartWallet", "delegated", ...p
 const testPayers: ReadonlySet<string> = new Set<TestPayerName>(["smartWallet", "delegated"]);
 const isTestPayer = (name: string): name is TestPayerName => testPayers.has(name);
 
-/** Gives the payers that are not the harness's something to pay with. */
+/** Gives the payers that are not the harness's something to pay with, and has them approve Permit2. */
 export async function fundPayers(chain: HarnessChain): Promise<void> {
-  for (const name of plainPayers) await chain.fund(accountOf(name).address, 10n ** 12n);
+  for (const name of plainPayers) {
+    const { address } = accountOf(name);
+    await chain.fund(address, 10n ** 12n);
+    await chain.approvePermit2(address, 10n ** 12n);
+  }
 }
 
-/** Signs a payment by any payer to any of the customers, with this value, in either version of the protocol. */
+/** Signs a payment by any payer to any of the customers, of this value, in any way, and of either version where it has both. */
 export async function signRandomPayment(
   random: Random,
   {
@@ -55,34 +57,24 @@ export async function signRandomPayment(
     value: bigint;
   },
 ): Promise<Payment> {
-  const { asset, network } = chain;
-  const payer = random.pick(payers);
+  const name = random.pick(payers);
   const customer = random.pick(customers);
   const x402Version = random.pick<X402Version>([1, 2]);
   const dice = random.between(1, 10);
-  const validBefore = (await chain.now()) + 7_200n;
-  const terms = { asset, chainId: network.chainId, to: contract, value, validBefore };
-  const signed = isTestPayer(payer)
-    ? await signAs(payer, terms)
-    : await signAuthorization(createPayerSigner(keyOf(payer)), { ...terms, from: accountOf(payer).address });
-  const { from, nonce } = signed.authorization;
+  const { recipient } = customer;
+  const { body, payer, due, way, id } = await signInWay(random.pick(allWays), {
+    ...{ chain, contract, recipient, value, x402Version, validForSeconds: 7_200 },
+    payer: isTestPayer(name) ? name : keyOf(name),
+  });
   return {
-    body: buildPaymentRequest({
-      ...{ x402Version, network, asset, payTo: contract, amount: value },
-      resource: "https://merchant.example/resource",
-      ...signed,
-    }),
+    body,
     customer,
     // A tenth is sent twice at once by impatient callers, another tenth by careful ones.
     callers: dice <= 2 ? 2 : 1,
-    idempotencyKey: dice === 2 || dice === 3 ? nonce : undefined,
+    idempotencyKey: dice === 2 || dice === 3 ? id : undefined,
     answered: {
-      payer: from,
-      value,
-      recipient: customer.recipient,
-      successes: [],
-      refusals: [],
-      saidToBeSettled: false,
+      ...{ payer, value: due, straight: way.straight, recipient },
+      ...{ successes: [], refusals: [], saidToBeSettled: false },
     },
     decidedAt: undefined,
   };

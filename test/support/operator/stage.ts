@@ -5,8 +5,7 @@ import { createFaultProxy, createFaults } from "../../../src/harness/faults/crea
 import { createFaultSetters, type Faults } from "../../../src/harness/faults/faults.ts";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { migrate, openDatabase } from "../../../src/ledger/database/open-database.ts";
-import { transferTopic } from "../../../src/methods/exact-eip3009/on-chain/events.ts";
-import type { Address, Hex } from "../../../src/protocol/hex.ts";
+import type { Address } from "../../../src/protocol/hex.ts";
 import { createOrganizations } from "../../../src/service/organizations/create-organizations.ts";
 import { startWatchdog } from "../../../src/util/watchdog.ts";
 import { accountOf, keyOf } from "../key-accounts.ts";
@@ -14,11 +13,11 @@ import { findFreePort } from "../postgres.ts";
 import { type Fate, startPostgresProxy } from "../postgres-proxy.ts";
 import { runHere } from "../serve/command.ts";
 import { operator as firstOperator, pepper, startDeployedChains } from "../serve/deployed-chains.ts";
+import { type Transfer, transfersSince } from "../transfers.ts";
 import { type Blocks, startBlocks } from "./blocks.ts";
 import { type OperatorDatabase, startOperatorDatabase } from "./database.ts";
 import { startFront } from "./front.ts";
 import { type Instances, startInstances } from "./instances.ts";
-import type { Transfer } from "./judge-payments.ts";
 import { type Customer, fundPayers } from "./payments.ts";
 
 const instanceCount = 3;
@@ -81,7 +80,6 @@ export async function startOperatorStage({
   stack.defer(() => deployed.stop());
   const { contract } = deployed;
   const chain = deployed.chains.base;
-  const { node, asset } = chain;
   const operators = [firstOperator, accountOf(secondOperator).address] as const;
   await chain.setBalance(operators[1], 100n * 10n ** 18n);
   const granting = ["deploy", "--network", "base", "--contract", contract, "--grant-operator", operators[1]];
@@ -117,6 +115,7 @@ export async function startOperatorStage({
     DATABASE_URL: url,
     // The local chain asks for more gas money than live ones, and thousands of payments are made.
     DAILY_GAS_BUDGET: "base=none",
+    PAY_TO: "recipients",
     PORT: String(ports[index]),
     LOG_LEVEL: "error",
   }));
@@ -137,28 +136,9 @@ export async function startOperatorStage({
     endpoints: { first: first.faults, second: second.faults },
     blocks,
     programs: `${front.program}, ${database.programs}`,
-    async transfersSince(block) {
-      const range = { fromBlock: `0x${block.toString(16)}`, toBlock: "latest" };
-      const logs = await node.request("eth_getLogs", {
-        ...range,
-        address: asset.address,
-        topics: [transferTopic],
-      });
-      return (logs as { transactionHash: Hex; topics: readonly Hex[]; data: Hex }[]).map(
-        ({ transactionHash, topics, data }) => ({
-          transaction: transactionHash,
-          from: addressIn(topics[1]),
-          to: addressIn(topics[2]),
-          value: BigInt(data),
-        }),
-      );
-    },
+    transfersSince: (block) => transfersSince(chain, block),
     stop: () => running.disposeAsync(),
   };
-}
-
-function addressIn(topic: Hex = "0x"): Address {
-  return `0x${topic.slice(-40)}`;
 }
 
 /** What an operator does before the first payment. */

@@ -83,6 +83,7 @@ function recordPayment(
     reason: request.result?.reason,
     x402Version: request.envelope?.x402Version,
     network: request.networkName,
+    method: request.payment?.payment.method,
     seconds: reply.elapsedTime / 1_000,
   });
 }

@@ -1,0 +1,26 @@
+import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
+import { transferTopic } from "../../src/methods/exact-eip3009/on-chain/events.ts";
+import type { Address, Hex } from "../../src/protocol/hex.ts";
+
+/** A `Transfer` of the token on the chain as it is now. */
+export type Transfer = { transaction: Hex; from: Address; to: Address; value: bigint };
+
+/** All transfers of a chain's token since a block, in their order. */
+export async function transfersSince({ node, asset }: HarnessChain, block: number): Promise<Transfer[]> {
+  const logs = await node.request("eth_getLogs", {
+    ...{ fromBlock: `0x${block.toString(16)}`, toBlock: "latest" },
+    ...{ address: asset.address, topics: [transferTopic] },
+  });
+  return (logs as { transactionHash: Hex; topics: readonly Hex[]; data: Hex }[]).map(
+    ({ transactionHash, topics, data }) => ({
+      transaction: transactionHash,
+      from: addressIn(topics[1]),
+      to: addressIn(topics[2]),
+      value: BigInt(data),
+    }),
+  );
+}
+
+function addressIn(topic: Hex = "0x"): Address {
+  return `0x${topic.slice(-40)}`;
+}
