@@ -1,4 +1,4 @@
-import { readHeadTime } from "../../chain/rpc/calls.ts";
+import { askNode, readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { type Authorization, signAuthorization } from "../../methods/exact-eip3009/authorization.ts";
 import { buildBody, paymentOf } from "../../methods/exact-eip3009/eip3009-payload.ts";
@@ -40,7 +40,6 @@ import {
   wholeNumber,
 } from "../../util/given.ts";
 import { type JsonResponse, requestJson } from "../../util/http-client.ts";
-import { askNode } from "./ask-chain.ts";
 import { requireAccount } from "./controlled-harness.ts";
 import { type HarnessDescription, networksOf, type RunningNetwork, requireRunning } from "./description.ts";
 
