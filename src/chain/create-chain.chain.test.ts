@@ -11,11 +11,11 @@ import {
 } from "../../test/support/stub-node.ts";
 import type { NetworkConfig } from "../config/serve-config.ts";
 import { authorizationDigest, domainSeparator } from "../methods/exact-eip3009/authorization.ts";
-import { readSettlements } from "../methods/exact-eip3009/on-chain/receipt-proof.ts";
+import { authorizationOf } from "../methods/exact-eip3009/eip3009-payload.ts";
+import { readSettlements } from "../methods/exact-eip3009/on-chain/eip3009-proof.ts";
+import { diagnose } from "../methods/exact-eip3009/on-chain/eip3009-state.ts";
+import { settleTransaction } from "../methods/exact-eip3009/on-chain/eip3009-transaction.ts";
 import { receivedOf } from "../methods/exact-eip3009/on-chain/received-transfers.ts";
-import { diagnose } from "../methods/exact-eip3009/on-chain/state.ts";
-import { settleTransaction } from "../methods/exact-eip3009/on-chain/transaction.ts";
-import { authorizationOf } from "../methods/exact-eip3009/payload.ts";
 import type { SettleCall } from "../methods/on-chain/settling.ts";
 import { type Hex, keccak256 } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";

@@ -1,9 +1,9 @@
 import type { Supported } from "../protocol/answers.ts";
 import type { MethodTerms, ServedNetwork } from "../protocol/checks.ts";
-import type { Address, Hex } from "../protocol/hex.ts";
+import { type Address, type Hex, keccak256 } from "../protocol/hex.ts";
 import { type Asset, formatNetwork, type Network } from "../protocol/networks.ts";
 import type { PayloadReader, X402Version } from "../protocol/requests.ts";
-import type { SignedPayment } from "../protocol/signed-payment.ts";
+import { readEcdsaSignature, type SignedPayment } from "../protocol/signed-payment.ts";
 
 /** A domain that a payer may have signed for (EIP-712). */
 export type SignedDomain = { asset: Pick<Asset, "name" | "version" | "address">; chainId: number };
@@ -65,4 +65,27 @@ export function kindsOf(
       const kind = { x402Version, scheme, network: formatNetwork(network, x402Version) };
       return Object.keys(extra).length === 0 ? kind : { ...kind, extra };
     });
+}
+
+/** The EIP-712 digest of a message, by its hash, under a domain. */
+export function digestUnder(separator: Hex, messageHash: Hex): Hex {
+  return keccak256(`0x1901${separator.slice(2)}${messageHash.slice(2)}`);
+}
+
+/**
+ * What the nonce of a payment is called in the JSON of settlements, journals and transactions. Programs read that name, so
+ * it stays as it was when there was one way to pay.
+ */
+export const nonceMember = "authorizationNonce";
+
+/**
+ * What is wrong with a signature that no account without code can have made, as the beginning of a sentence, which is empty
+ * where its length is right; undefined of one that may be.
+ */
+export function describeMalformed(signature: Hex): string | undefined {
+  if (readEcdsaSignature(signature) !== undefined) return undefined;
+  const bytes = (signature.length - 2) / 2;
+  return bytes === 65
+    ? ""
+    : `It has ${bytes} ${bytes === 1 ? "byte" : "bytes"}, and that of an account without code has 65. `;
 }

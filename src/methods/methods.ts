@@ -1,9 +1,8 @@
 import { createRequestParser } from "../protocol/requests.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
-import { exactEip3009Method } from "./exact-eip3009/method.ts";
-import { exactPermit2Method } from "./exact-permit2/method.ts";
+import { exactEip3009Method } from "./exact-eip3009/eip3009-method.ts";
 import type { Method } from "./method.ts";
-import { uptoPermit2Method } from "./upto-permit2/method.ts";
+import { exactPermit2Method, uptoPermit2Method } from "./permit2/permit2-methods.ts";
 
 /** The ways to pay. A payload that none of its scheme owns is read, and refused, as one of the last. */
 export const methods: readonly [Method, ...Method[]] = [

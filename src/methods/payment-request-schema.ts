@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { builtInNetworks } from "../protocol/networks.ts";
 import { createPaymentRequestSchema, type PayloadSchemas } from "../protocol/request-schemas.ts";
-import { exactPayloadSchema } from "./exact-eip3009/payload-schema.ts";
-import { permitMember } from "./permit2/payload.ts";
-import { createPermitPayloadSchema } from "./permit2/payload-schema.ts";
+import { exactPayloadSchema } from "./exact-eip3009/eip3009-schemas.ts";
+import { permitMember } from "./permit2/permit2-payload.ts";
+import { createPermitPayloadSchema } from "./permit2/permit2-schemas.ts";
 
 /** In version 2 a payload is of Permit2 as soon as it has that member. */
 const authorization = exactPayloadSchema.extend({ [permitMember]: z.never().optional() });

@@ -2,12 +2,12 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { generatedBodies } from "../../test/support/generated-bodies.ts";
-import { authorizationOf } from "../methods/exact-eip3009/payload.ts";
-import { exactPayloadSchema } from "../methods/exact-eip3009/payload-schema.ts";
+import { authorizationOf } from "../methods/exact-eip3009/eip3009-payload.ts";
+import { exactPayloadSchema } from "../methods/exact-eip3009/eip3009-schemas.ts";
 import { parsePaymentRequest } from "../methods/methods.ts";
-import { permitOf } from "../methods/permit2/payload.ts";
-import { createPermitPayloadSchema } from "../methods/permit2/payload-schema.ts";
 import type { Permit } from "../methods/permit2/permit.ts";
+import { permitOf } from "../methods/permit2/permit2-payload.ts";
+import { createPermitPayloadSchema } from "../methods/permit2/permit2-schemas.ts";
 import { isAddress, isBytes32, sameAddress } from "./hex.ts";
 import { address, bytes32, signature, uint256String } from "./primitives.ts";
 import {

@@ -21,11 +21,11 @@ import {
 import { usdcSignaturesDeployedBytecode } from "../../src/contracts/usdcSignatures.ts";
 import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../../src/contracts/x402Facilitator.ts";
 import { signAuthorization } from "../../src/methods/exact-eip3009/authorization.ts";
+import { authorizationOf, paymentOf } from "../../src/methods/exact-eip3009/eip3009-payload.ts";
 import {
   encodeCancellation,
   encodeSubmission,
 } from "../../src/methods/exact-eip3009/on-chain/token-calls.ts";
-import { authorizationOf, paymentOf } from "../../src/methods/exact-eip3009/payload.ts";
 import type { SettleCall } from "../../src/methods/on-chain/settling.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import { networks } from "../../src/protocol/networks.ts";

@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { encodeFunctionData, keccak256, toHex } from "viem";
+import { askNode } from "../../src/chain/rpc/calls.ts";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../src/config/serve-config.ts";
 import { mockPermit2Abi } from "../../src/contracts/mockPermit2.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
-import { askNode } from "../../src/harness/control/ask-chain.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";
 import { openDatabase, openMigrated } from "../../src/ledger/database/open-database.ts";
 import type { Recovery } from "../../src/ledger/recoveries.ts";
@@ -17,18 +17,18 @@ import {
   type AuthorizationSigner,
   signAuthorization,
 } from "../../src/methods/exact-eip3009/authorization.ts";
+import { buildBody, buildPaymentRequest } from "../../src/methods/exact-eip3009/eip3009-payload.ts";
 import {
   encodeCancellation,
   encodeSubmission,
 } from "../../src/methods/exact-eip3009/on-chain/token-calls.ts";
-import { buildBody, buildPaymentRequest } from "../../src/methods/exact-eip3009/payload.ts";
 import { methodOf } from "../../src/methods/methods.ts";
 import { askNextApproval } from "../../src/methods/on-chain/payer-state.ts";
 import { approvalExtension, approvalOf } from "../../src/methods/permit2/approval.ts";
-import { encodeProxySettle } from "../../src/methods/permit2/on-chain/calldata.ts";
-import { bitOf } from "../../src/methods/permit2/on-chain/state.ts";
-import { permitOf, permitPayment } from "../../src/methods/permit2/payload.ts";
+import { encodeProxySettle } from "../../src/methods/permit2/on-chain/permit2-calls.ts";
+import { bitOf } from "../../src/methods/permit2/on-chain/permit2-state.ts";
 import { type Permit, permit2Address } from "../../src/methods/permit2/permit.ts";
+import { permitOf, permitPayment } from "../../src/methods/permit2/permit2-payload.ts";
 import { type ApprovalTerms, signApproval } from "../../src/methods/permit2/sign-permit.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";

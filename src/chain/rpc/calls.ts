@@ -1,8 +1,8 @@
 import { readQuantity } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
-import type { LocalRpc } from "./local-rpc.ts";
-import type { RpcCall } from "./rpc.ts";
+import { createLocalRpc, type LocalRpc, RpcRefusal } from "./local-rpc.ts";
+import type { RpcAnswer, RpcCall } from "./rpc.ts";
 
 /** The newest block, whose time is the chain's time. */
 export type Head = {
@@ -50,4 +50,19 @@ export async function readHeadTime(node: Pick<LocalRpc, "request">, name: string
   const timestamp = readQuantity(membersOf(block).timestamp);
   if (timestamp === undefined) throw new KitError(`The ${name} node has no newest block`);
   return timestamp;
+}
+
+/** Asks a local node single calls, and gives what it refuses as an answer. */
+export function askNode(
+  rpcUrl: string,
+): (method: string, ...params: readonly unknown[]) => Promise<RpcAnswer> {
+  const rpc = createLocalRpc(rpcUrl);
+  return async (method, ...params) => {
+    try {
+      return { result: await rpc.request(method, ...params) };
+    } catch (error) {
+      if (!(error instanceof RpcRefusal)) throw error;
+      return { error: { code: error.code, message: error.message, data: undefined } };
+    }
+  };
 }

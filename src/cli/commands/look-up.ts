@@ -1,10 +1,9 @@
 import { askState, askUse } from "../../harness/control/ask-chain.ts";
-import { eip3009Words } from "../../methods/exact-eip3009/words.ts";
+import { eip3009Words } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import type { PayerState } from "../../methods/on-chain/payer-state.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
-import { permitMember } from "../../methods/permit2/payload.ts";
-import { permit2Refusals } from "../../methods/permit2/refusals.ts";
-import { permit2Words } from "../../methods/permit2/words.ts";
+import { permit2Words, permitMember } from "../../methods/permit2/permit2-payload.ts";
+import { permit2Refusals } from "../../methods/permit2/permit2-refusals.ts";
 import type { ExplainContext } from "../../observe/explain/explain-input.ts";
 import {
   explanationOfReason,

@@ -1,6 +1,6 @@
 import { InvalidValue, readBytes32, readMoment, readOneOf, readWholeNumber } from "../../config/values.ts";
 import { noTransaction, type Settlement } from "../../ledger/settlement.ts";
-import { nonceMember } from "../../methods/nonce-member.ts";
+import { nonceMember } from "../../methods/method.ts";
 import { type Cursor, readCursor, settlementStates, writeCursor } from "../../protocol/settlement-query.ts";
 import { KitError } from "../../util/errors.ts";
 import { renderTable } from "../../util/table.ts";

@@ -11,8 +11,7 @@ import { self } from "../../util/self-command.ts";
 import { defineCommand } from "../kit/command.ts";
 import { requireWritable } from "../kit/files.ts";
 import { type PaymentLine, renderPaymentLine } from "../kit/payment-line.ts";
-import { resolveForks } from "./fork-requests.ts";
-import { checkUp, resolveContracts, upOptions } from "./up-options.ts";
+import { checkUp, resolveContracts, resolveForks, upOptions } from "./up-options.ts";
 import { describeAsEnv, describeUp } from "./up-report.ts";
 
 export const up = defineCommand({

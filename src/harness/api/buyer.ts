@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { paymentOf } from "../../methods/exact-eip3009/payload.ts";
+import { paymentOf } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../../methods/methods.ts";
-import { permitPayment, permitTimes } from "../../methods/permit2/payload.ts";
+import { permitPayment, permitTimes } from "../../methods/permit2/permit2-payload.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { transferMethods } from "../../protocol/networks.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";

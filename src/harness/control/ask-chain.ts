@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { createLocalRpc, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
-import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
+import { askNode } from "../../chain/rpc/calls.ts";
 import type { KnownPayment } from "../../methods/on-chain/nonces.ts";
 import { askPayerState, type PayerState } from "../../methods/on-chain/payer-state.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
@@ -33,19 +32,6 @@ export function readableChainOf(
   const chain = network === null ? undefined : chains[network];
   if (chain === undefined) return undefined;
   return { ...chain, statesKept, ask: askNode(chain.rpcUrl) };
-}
-
-/** Asks a local node. */
-export function askNode(rpcUrl: string): ReadableChain["ask"] {
-  const rpc = createLocalRpc(rpcUrl);
-  return async (method, ...params): Promise<RpcAnswer> => {
-    try {
-      return { result: await rpc.request(method, ...params) };
-    } catch (error) {
-      if (!(error instanceof RpcRefusal)) throw error;
-      return { error: { code: error.code, message: error.message, data: undefined } };
-    }
-  };
 }
 
 /** An authorization by what its token knows it by. */

@@ -1,13 +1,13 @@
-import { readHeadTime } from "../../chain/rpc/calls.ts";
+import { askNode, readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { type Authorization, signAuthorization } from "../../methods/exact-eip3009/authorization.ts";
-import { buildBody, paymentOf } from "../../methods/exact-eip3009/payload.ts";
+import { buildBody, paymentOf } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { forTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../../methods/methods.ts";
 import { askNextApproval } from "../../methods/on-chain/payer-state.ts";
 import { approvalExtension } from "../../methods/permit2/approval.ts";
-import { permitPayment, permitTimes } from "../../methods/permit2/payload.ts";
 import type { Permit } from "../../methods/permit2/permit.ts";
+import { permitPayment, permitTimes } from "../../methods/permit2/permit2-payload.ts";
 import {
   type ApprovalTerms,
   type PayerSigner,
@@ -40,7 +40,6 @@ import {
   wholeNumber,
 } from "../../util/given.ts";
 import { type JsonResponse, requestJson } from "../../util/http-client.ts";
-import { askNode } from "./ask-chain.ts";
 import { requireAccount } from "./controlled-harness.ts";
 import { type HarnessDescription, networksOf, type RunningNetwork, requireRunning } from "./description.ts";
 

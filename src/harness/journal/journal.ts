@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { nonceMember } from "../../methods/nonce-member.ts";
+import { nonceMember } from "../../methods/method.ts";
 import { explanationSchema, tokenSchema } from "../../observe/studio/payment-view.ts";
 import { isAbout } from "../../observe/timeline/match-calls.ts";
 import type { PaymentRecord } from "../../observe/timeline/record.ts";

@@ -1,6 +1,6 @@
 import { type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import { authorizationSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
-import { bitOf } from "../../methods/permit2/on-chain/state.ts";
+import { bitOf } from "../../methods/permit2/on-chain/permit2-state.ts";
 import { permit2Address } from "../../methods/permit2/permit.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { addressWord, keccak256, sameAddress, uintWord } from "../../protocol/hex.ts";

@@ -16,7 +16,7 @@ import { isRunning, stillRunningAfter } from "../../../test/support/live-process
 import { programFile } from "../../../test/support/programs.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
-import { encodeProxySettle } from "../../methods/permit2/on-chain/calldata.ts";
+import { encodeProxySettle } from "../../methods/permit2/on-chain/permit2-calls.ts";
 import { exactProxyAddress, permit2Address } from "../../methods/permit2/permit.ts";
 import { signPermit } from "../../methods/permit2/sign-permit.ts";
 import { type NetworkName, networkNames, networks } from "../../protocol/networks.ts";

@@ -190,7 +190,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
     approvePermit2: (account, amount) =>
       inTurn(async () => {
         await writeApprovals(node, asset.address, [[account, amount]]);
-        if (!mining.isHeld()) await mining.mineBlocks(1);
+        await mining.mineUnlessHeld();
       }),
     async setBalance(account, wei) {
       await node.request("anvil_setBalance", account, `0x${wei.toString(16)}`);
@@ -285,7 +285,10 @@ function createMining(node: LocalNode, { ownClock }: { ownClock: boolean }) {
 
   return {
     mineBlocks,
-    isHeld: () => isHeld,
+    /** Mines a block, unless blocks are held back. */
+    async mineUnlessHeld() {
+      if (!isHeld) await mineBlocks(1);
+    },
     /** Ends the heartbeat's part for a while. */
     pause: async () => void (await heartbeat?.pause()),
     resume: () => heartbeat?.resume(),

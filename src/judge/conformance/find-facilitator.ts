@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { privateKeyToAddress } from "viem/accounts";
 import { z } from "zod";
-import { readHeadTime } from "../../chain/rpc/calls.ts";
+import { askNode, readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc, type LocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { isBegun } from "../../fixtures/engine/answer.ts";
 import {
@@ -9,7 +9,6 @@ import {
   type FixtureNetwork,
   type ScenarioEnvironment,
 } from "../../fixtures/engine/scenario-environment.ts";
-import { askNode } from "../../harness/control/ask-chain.ts";
 import {
   askHarness,
   type HarnessDescription,

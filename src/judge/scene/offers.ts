@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
 import type { Authorization } from "../../methods/exact-eip3009/authorization.ts";
-import { buildRequirements } from "../../methods/exact-eip3009/payload.ts";
-import { exactPayloadSchema } from "../../methods/exact-eip3009/payload-schema.ts";
+import { buildRequirements } from "../../methods/exact-eip3009/eip3009-payload.ts";
+import { exactPayloadSchema } from "../../methods/exact-eip3009/eip3009-schemas.ts";
 import { type Address, type Hex, keccak256Text, sameAddress } from "../../protocol/hex.ts";
 import { type Asset, formatNetwork, type Network } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";

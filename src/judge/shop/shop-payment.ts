@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { type AuthorizationTerms, signAuthorization } from "../../methods/exact-eip3009/authorization.ts";
-import { paymentOf } from "../../methods/exact-eip3009/payload.ts";
+import { paymentOf } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { type PaymentTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../../methods/methods.ts";
-import { permitPayment, permitTimes } from "../../methods/permit2/payload.ts";
+import { permitPayment, permitTimes } from "../../methods/permit2/permit2-payload.ts";
 import { signPermit } from "../../methods/permit2/sign-permit.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { type Network, type NetworkRegistry, transferMethods } from "../../protocol/networks.ts";

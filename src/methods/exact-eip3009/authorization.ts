@@ -18,7 +18,7 @@ import {
   type Wanted,
   wholeNumber,
 } from "../../util/given.ts";
-import { digestUnder } from "../eip712.ts";
+import { digestUnder } from "../method.ts";
 
 /**
  * The message a payer signs: EIP-3009 `TransferWithAuthorization`.

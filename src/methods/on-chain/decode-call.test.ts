@@ -1,19 +1,19 @@
 import { expect, test } from "vitest";
+import { paymentOf } from "../exact-eip3009/eip3009-payload.ts";
 import {
   encodeForwardReceived,
   encodeSettle,
   encodeSettleBatch,
   encodeTransfer,
   encodeTransferBatch,
-} from "../exact-eip3009/on-chain/calldata.ts";
-import { paymentOf } from "../exact-eip3009/payload.ts";
+} from "../exact-eip3009/on-chain/eip3009-calls.ts";
 import {
   encodeSettleBatch as encodePermitBatch,
   encodeForward as encodePermitForward,
   encodeSettle as encodePermitSettle,
-} from "../permit2/on-chain/calldata.ts";
-import { permitPayment } from "../permit2/payload.ts";
+} from "../permit2/on-chain/permit2-calls.ts";
 import { type Permit, uptoProxyAddress } from "../permit2/permit.ts";
+import { permitPayment } from "../permit2/permit2-payload.ts";
 import { decodeCall } from "./decode-call.ts";
 import type { SettleCall } from "./settling.ts";
 

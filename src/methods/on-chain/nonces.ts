@@ -2,6 +2,7 @@ import type { EventLog, LogFilter } from "../../chain/log-reader.ts";
 import type { ViewCall } from "../../chain/views.ts";
 import { type Address, addressWord, type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import { authorizationStateOf } from "../exact-eip3009/on-chain/eip3009-state.ts";
 import {
   authorizationCanceledTopic,
   authorizationUsedTopic,
@@ -9,8 +10,7 @@ import {
   type PaymentEvent,
   permit2SettledTopic,
 } from "../exact-eip3009/on-chain/events.ts";
-import { authorizationStateOf } from "../exact-eip3009/on-chain/state.ts";
-import { isBitSet, nonceBitmapOf } from "../permit2/on-chain/state.ts";
+import { isBitSet, nonceBitmapOf } from "../permit2/on-chain/permit2-state.ts";
 import { cancellationsOf } from "../permit2/on-chain/submissions.ts";
 import { permit2Address } from "../permit2/permit.ts";
 import type { PaymentUse } from "./settling.ts";

@@ -13,9 +13,9 @@ import {
 import type { Asset } from "../../protocol/networks.ts";
 import { maxUint256 } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
+import { isTrue, type TokenState } from "../exact-eip3009/on-chain/eip3009-state.ts";
 import { transferTopic } from "../exact-eip3009/on-chain/events.ts";
-import { isTrue, type TokenState } from "../exact-eip3009/on-chain/state.ts";
-import { allowanceOf, nextApprovalOf } from "../permit2/on-chain/state.ts";
+import { allowanceOf, nextApprovalOf } from "../permit2/on-chain/permit2-state.ts";
 import { permit2Address } from "../permit2/permit.ts";
 import { isOfPermit2, type KnownPayment, noncesOf } from "./nonces.ts";
 

@@ -17,7 +17,7 @@ import {
   type ReceivedTransfer,
   readReceivedTransfers,
 } from "../exact-eip3009/on-chain/received-transfers.ts";
-import { submittedNonce } from "../permit2/on-chain/calldata.ts";
+import { submittedNonce } from "../permit2/on-chain/permit2-calls.ts";
 import { readCall } from "../permit2/on-chain/submissions.ts";
 import { permit2Address } from "../permit2/permit.ts";
 import type { TransferPlace } from "./settling.ts";

@@ -1,8 +1,8 @@
 import { createRequestParser, type RequestParser } from "../../protocol/requests.ts";
-import { exactEip3009Settling } from "../exact-eip3009/on-chain/settling.ts";
+import { exactEip3009Settling } from "../exact-eip3009/on-chain/eip3009-settling.ts";
 import type { Method } from "../method.ts";
 import { methods } from "../methods.ts";
-import { exactPermit2Settling, uptoPermit2Settling } from "../permit2/on-chain/settling.ts";
+import { exactPermit2Settling, uptoPermit2Settling } from "../permit2/on-chain/permit2-settling.ts";
 import type { Settling } from "./settling.ts";
 
 /** The ways to pay that a service takes, each by its name: what it signs, and how it moves money. */

@@ -3,9 +3,6 @@ import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { networks } from "../../protocol/networks.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
-import { exactPermit2Method } from "../exact-permit2/method.ts";
-import { uptoPermit2Method } from "../upto-permit2/method.ts";
-import { permitOf, permitPayment, writePermitPayload } from "./payload.ts";
 import {
   type Permit,
   permit2Separator,
@@ -15,6 +12,8 @@ import {
   permittedHash,
   witnessHash,
 } from "./permit.ts";
+import { exactPermit2Method, uptoPermit2Method } from "./permit2-methods.ts";
+import { permitOf, permitPayment, writePermitPayload } from "./permit2-payload.ts";
 import { signApproval, signPermit, typedPermit } from "./sign-permit.ts";
 
 /*

@@ -1,7 +1,7 @@
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
 import { approvalOf } from "../../methods/permit2/approval.ts";
-import { permit2Refusals } from "../../methods/permit2/refusals.ts";
+import { permit2Refusals } from "../../methods/permit2/permit2-refusals.ts";
 import { type Invalid, invalid, named, reasonOf } from "../../protocol/catalogue.ts";
 import {
   type CheckName,

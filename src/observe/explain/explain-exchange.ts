@@ -1,5 +1,5 @@
 import { parsePaymentRequest } from "../../methods/methods.ts";
-import { permitPayloadFor } from "../../methods/permit2/payload.ts";
+import { permitPayloadFor } from "../../methods/permit2/permit2-payload.ts";
 import { reasons } from "../../protocol/catalogue.ts";
 import { adviceOnReason, reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";

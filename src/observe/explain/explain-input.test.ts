@@ -5,9 +5,9 @@ import {
   signAuthorization,
   transferWithAuthorizationTypes,
 } from "../../methods/exact-eip3009/authorization.ts";
-import { buildBody, buildPaymentRequest } from "../../methods/exact-eip3009/payload.ts";
-import { writePermitPayload } from "../../methods/permit2/payload.ts";
+import { buildBody, buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { uptoProxyAddress } from "../../methods/permit2/permit.ts";
+import { writePermitPayload } from "../../methods/permit2/permit2-payload.ts";
 import { type PermitTerms, signPermit } from "../../methods/permit2/sign-permit.ts";
 import { reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";

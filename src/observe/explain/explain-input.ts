@@ -1,7 +1,6 @@
-import { eip3009Words } from "../../methods/exact-eip3009/words.ts";
+import { eip3009Words } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { methods, parsePaymentRequest } from "../../methods/methods.ts";
-import { isPermit2, permitMember } from "../../methods/permit2/payload.ts";
-import { permit2Words } from "../../methods/permit2/words.ts";
+import { isPermit2, permit2Words, permitMember } from "../../methods/permit2/permit2-payload.ts";
 import { type Address, isAddress, isBytes32, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding, type MistakeId, sortByRank } from "../../protocol/mistakes.ts";
 import { formatMoment } from "../../protocol/moments.ts";

@@ -1,7 +1,6 @@
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
-import { digestUnder } from "../../methods/eip712.ts";
-import { describeMalformed } from "../../methods/malformed-signature.ts";
-import { permitMember, permitOf, readPermitPayload } from "../../methods/permit2/payload.ts";
+import { describeMalformed, digestUnder } from "../../methods/method.ts";
+import { likelyMistakes } from "../../methods/permit2/explain-permit2.ts";
 import {
   exactProxyAddress,
   type Permit,
@@ -9,7 +8,7 @@ import {
   permitHash,
   uptoProxyAddress,
 } from "../../methods/permit2/permit.ts";
-import { likelyMistakes } from "../../methods/permit2/signature-mistakes.ts";
+import { permitMember, permitOf, readPermitPayload } from "../../methods/permit2/permit2-payload.ts";
 import { type Address, type Hex, isAddress, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import type { Network } from "../../protocol/networks.ts";

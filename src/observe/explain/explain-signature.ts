@@ -1,11 +1,10 @@
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
-import { digestUnder } from "../../methods/eip712.ts";
 import {
   type Authorization,
   authorizationHash,
   authorizationTypehashes,
 } from "../../methods/exact-eip3009/authorization.ts";
-import { exactPayloadSchema } from "../../methods/exact-eip3009/payload-schema.ts";
+import { exactPayloadSchema } from "../../methods/exact-eip3009/eip3009-schemas.ts";
 import {
   domainOf,
   formatDifference,
@@ -13,8 +12,8 @@ import {
   likelyDomains,
   separatorOf,
   type TriedDomain,
-} from "../../methods/exact-eip3009/signature-mistakes.ts";
-import type { SignedDomain } from "../../methods/method.ts";
+} from "../../methods/exact-eip3009/explain-eip3009.ts";
+import { digestUnder, type SignedDomain } from "../../methods/method.ts";
 import { siblingTokens, wellKnownChains } from "../../methods/well-known-domains.ts";
 import { create2Deployer } from "../../protocol/create2.ts";
 import { checksumAddress, type Hex, sameAddress } from "../../protocol/hex.ts";

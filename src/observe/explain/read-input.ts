@@ -1,5 +1,5 @@
-import { isPermit2, permitMember } from "../../methods/permit2/payload.ts";
 import { permit2Address } from "../../methods/permit2/permit.ts";
+import { isPermit2, permitMember } from "../../methods/permit2/permit2-payload.ts";
 import { type Address, type Hex, isAddress, isBytes32, uintWord } from "../../protocol/hex.ts";
 import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";

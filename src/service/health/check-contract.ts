@@ -10,7 +10,7 @@ import { callViews, codeOf, decimalsOf, domainSeparatorOf, readViews, viewGas } 
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { contractVariables } from "../../config/variables.ts";
 import { domainSeparator } from "../../methods/exact-eip3009/authorization.ts";
-import { forwardLimitOf } from "../../methods/exact-eip3009/on-chain/state.ts";
+import { forwardLimitOf } from "../../methods/exact-eip3009/on-chain/eip3009-state.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { isPaidBy } from "../../protocol/networks.ts";

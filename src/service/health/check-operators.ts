@@ -6,7 +6,7 @@ import type { NetworkConfig } from "../../config/serve-config.ts";
 import {
   exactEip3009Recovery as recovery,
   exactEip3009Settling as settling,
-} from "../../methods/exact-eip3009/on-chain/settling.ts";
+} from "../../methods/exact-eip3009/on-chain/eip3009-settling.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import { type Address, readQuantity } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";

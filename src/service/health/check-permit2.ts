@@ -1,6 +1,6 @@
 import { expectAnswer } from "../../chain/deploy/endpoints.ts";
 import { callViews, codeOf, readViews, viewGas } from "../../chain/views.ts";
-import { permit2Of } from "../../methods/permit2/on-chain/state.ts";
+import { permit2Of } from "../../methods/permit2/on-chain/permit2-state.ts";
 import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../../methods/permit2/permit.ts";
 import { type Address, addressWord, sameAddress } from "../../protocol/hex.ts";
 import { type Asset, isPaidBy } from "../../protocol/networks.ts";

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { askNode } from "../../../src/chain/rpc/calls.ts";
 import { noVerdictCases } from "../../../src/fixtures/cases/no-verdict-cases.ts";
 import {
   changesAt,
@@ -12,7 +13,6 @@ import { successCases } from "../../../src/fixtures/cases/success-cases.ts";
 import type { Difference, FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import { createFixtureEngine } from "../../../src/fixtures/engine/engine.ts";
 import type { ScenarioEnvironment } from "../../../src/fixtures/engine/scenario-environment.ts";
-import { askNode } from "../../../src/harness/control/ask-chain.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { compareExactly } from "../../../src/judge/conformance/compare.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";

@@ -1,11 +1,11 @@
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { askNode } from "../../../src/chain/rpc/calls.ts";
 import { scenarios } from "../../../src/fixtures/cases/scenarios.ts";
 import {
   type ScenarioEnvironment,
   serveNetworks,
 } from "../../../src/fixtures/engine/scenario-environment.ts";
-import { askNode } from "../../../src/harness/control/ask-chain.ts";
 import type { HarnessDescription } from "../../../src/harness/control/description.ts";
 import { requireRunning } from "../../../src/harness/control/description.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";

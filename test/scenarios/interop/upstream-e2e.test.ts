@@ -8,7 +8,7 @@ import { createWalletClient, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
-import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/payload.ts";
+import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { signAs } from "../../../src/published/sign-as.ts";
 import { localOrganization } from "../../../src/published/test-keys.ts";

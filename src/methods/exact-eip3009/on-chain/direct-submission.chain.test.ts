@@ -16,12 +16,12 @@ import { createLocalSigner } from "../../../chain/signing/local-signer.ts";
 import { type Hex, uintWord } from "../../../protocol/hex.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
-import { encodeForwardReceived } from "./calldata.ts";
 import { findDirectSubmission } from "./direct-submission.ts";
-import { provesForwarding } from "./receipt-proof.ts";
+import { encodeForwardReceived } from "./eip3009-calls.ts";
+import { provesForwarding } from "./eip3009-proof.ts";
+import { diagnose } from "./eip3009-state.ts";
+import { forwardTransaction, settleTransaction } from "./eip3009-transaction.ts";
 import { receivedOf } from "./received-transfers.ts";
-import { diagnose } from "./state.ts";
-import { forwardTransaction, settleTransaction } from "./transaction.ts";
 
 let deployment: TestDeployment;
 /** Stands before the node. */

@@ -4,9 +4,9 @@ import { readReceiptsAt } from "../../../chain/receipt-reader.ts";
 import { callViews, readViews, viewGas } from "../../../chain/views.ts";
 import { addressWord, sameAddress } from "../../../protocol/hex.ts";
 import type { Search, TransferPlace } from "../../on-chain/settling.ts";
+import { authorizationStateOf } from "./eip3009-state.ts";
 import { authorizationCanceledTopic, authorizationUsedTopic, decodeEvent } from "./events.ts";
 import { readReceivedTransfers } from "./received-transfers.ts";
-import { authorizationStateOf } from "./state.ts";
 
 /**
  * {@link Recovery.findDirectSubmission}: proven by `AuthorizationUsed` of that very authorization, the `Transfer` of that

@@ -8,7 +8,7 @@ import {
   uintWord,
 } from "../../../protocol/hex.ts";
 import { membersOf } from "../../../util/json.ts";
-import { authorizationStateOf } from "./state.ts";
+import { authorizationStateOf } from "./eip3009-state.ts";
 
 /**
  * Which storage slots of a token say whether an authorization is used, found from the calls that were seen. A recording

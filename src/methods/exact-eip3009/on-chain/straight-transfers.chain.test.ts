@@ -13,7 +13,7 @@ import { estimateFees } from "../../../chain/fees.ts";
 import { createLocalSigner } from "../../../chain/signing/local-signer.ts";
 import { type Hex, uintWord } from "../../../protocol/hex.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
-import { exactEip3009Settling } from "./settling.ts";
+import { exactEip3009Settling } from "./eip3009-settling.ts";
 
 const merchant = accountOf("merchant").address;
 

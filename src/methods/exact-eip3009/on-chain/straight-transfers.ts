@@ -4,9 +4,9 @@ import { balanceOf } from "../../../chain/views.ts";
 import { addressWord, sameAddress } from "../../../protocol/hex.ts";
 import type { SignedPayment } from "../../../protocol/signed-payment.ts";
 import type { Payout, Search } from "../../on-chain/settling.ts";
-import { encodeTransfer } from "./calldata.ts";
+import { encodeTransfer } from "./eip3009-calls.ts";
+import { authorizationStateOf } from "./eip3009-state.ts";
 import { authorizationKey, authorizationUsedTopic, decodeEvents, type PaymentEvent } from "./events.ts";
-import { authorizationStateOf } from "./state.ts";
 
 /*
  * Payments that go straight to where they were signed to, by the token's `transferWithAuthorization`. Anybody can submit

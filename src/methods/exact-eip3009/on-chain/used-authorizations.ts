@@ -5,7 +5,7 @@ import type { SignedPayment } from "../../../protocol/signed-payment.ts";
 import { together } from "../../../util/concurrency.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
 import { withTimeout } from "../../../util/waiting.ts";
-import { authorizationStateOf } from "./state.ts";
+import { authorizationStateOf } from "./eip3009-state.ts";
 
 /** An authorization, with the id of its settlement. */
 type Asked = Pick<SignedPayment, "asset" | "payer" | "nonce"> & { id?: Hex | undefined };

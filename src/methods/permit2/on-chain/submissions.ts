@@ -7,10 +7,10 @@ import { goesStraight, type SignedPayment } from "../../../protocol/signed-payme
 import { membersOf } from "../../../util/json.ts";
 import { decodeEvent, transferTopic } from "../../exact-eip3009/on-chain/events.ts";
 import type { Search, TransferPlace } from "../../on-chain/settling.ts";
-import { permitOf } from "../payload.ts";
 import { permit2Address } from "../permit.ts";
-import { type SentCall, submitsPayment } from "./calldata.ts";
-import { bitOf, nonceUsedBy } from "./state.ts";
+import { permitOf } from "../permit2-payload.ts";
+import { type SentCall, submitsPayment } from "./permit2-calls.ts";
+import { bitOf, nonceUsedBy } from "./permit2-state.ts";
 
 /*
  * Payments of scheme “exact” that somebody else has submitted to the proxy. No event names the nonce of a payment, so the

@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { type TimeField, timeFields } from "../../../methods/exact-eip3009/payment-times.ts";
 import { parseAmount } from "../../../protocol/token-units.ts";
 import { Button, Select } from "./controls.tsx";
+import { describeTime, parseTime, timeForms, writeTime } from "./format.ts";
 import { payKinds, payTermsOf } from "./snippets.ts";
 import {
   act,
@@ -17,7 +18,6 @@ import {
   pay,
   tokenOf,
 } from "./state.ts";
-import { describeTime, parseTime, timeForms, writeTime } from "./times.ts";
 
 /** What can be done to the local chains: pay as a test payer, with any terms and times, and reset. */
 export function Actions() {

@@ -2,6 +2,7 @@ import { forTimes, type TimeField } from "../../../methods/exact-eip3009/payment
 import { formatUnits } from "../../../protocol/token-units.ts";
 import type { PaymentDetail } from "../payment-view.ts";
 import { Button } from "./controls.tsx";
+import { usualTime, writeFromNow } from "./format.ts";
 import { payKindOf, payTermsOf, requestTimeOf, scenarioOf, signedTimes, vitestOf } from "./snippets.ts";
 import {
   act,
@@ -16,7 +17,6 @@ import {
   place,
   tokenOf,
 } from "./state.ts";
-import { usualTime, writeFromNow } from "./times.ts";
 
 /** What can be done with a payment once more. */
 export function Again({ payment }: { payment: PaymentDetail }) {

@@ -1,3 +1,4 @@
+import type { TimeField } from "../../../methods/exact-eip3009/payment-times.ts";
 import { formatAmount, type TokenUnits } from "../../../protocol/token-units.ts";
 import type { ClockTime } from "./snippets.ts";
 
@@ -58,4 +59,77 @@ export function indentJson(text: string): string {
   } catch {
     return text;
   }
+}
+
+/** A time that a payment is to be signed with: unix seconds, or so many seconds from the chain's time. */
+export type SignedTime = { at: number } | { fromNow: number };
+
+const units: Readonly<Record<string, number>> = {
+  ...{ s: 1, sec: 1, second: 1, seconds: 1 },
+  ...{ m: 60, min: 60, minute: 60, minutes: 60 },
+  ...{ h: 3_600, hour: 3_600, hours: 3_600 },
+  ...{ d: 86_400, day: 86_400, days: 86_400 },
+};
+
+/** What a person may write. */
+export const timeForms = "now − 60 s, now + 10 min, unix seconds, or a date such as 2026-01-31T12:00Z";
+
+/** The last second that a date of JavaScript can show. */
+const lastShown = 8_640_000_000_000;
+
+/** Reads `now − 60 s`, `+10 min`, unix seconds, or an ISO 8601 date; undefined where it is none of these. */
+export function parseTime(text: string): SignedTime | undefined {
+  const said = text.trim().replaceAll("−", "-");
+  if (/^\d{1,15}$/.test(said)) return { at: Number(said) };
+  if (said === "now") return { fromNow: 0 };
+  const [, sign, count, unit = "s"] = /^(?:now)?\s*([+-])\s*(\d{1,12})\s*([a-z]+)?$/.exec(said) ?? [];
+  const seconds = units[unit];
+  if (sign !== undefined && seconds !== undefined) {
+    return { fromNow: Number(`${sign}${count}`) * seconds };
+  }
+  // Of a date without a zone it would be this machine's that decides.
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(said)) return undefined;
+  const at = Math.floor(Date.parse(said) / 1_000);
+  return Number.isNaN(at) || at < 0 ? undefined : { at };
+}
+
+/** As the route that pays takes it. */
+export function writeTime(time: SignedTime): string {
+  if ("at" in time) return `${time.at}`;
+  return `now${time.fromNow < 0 ? "-" : "+"}${Math.abs(time.fromNow)}`;
+}
+
+/** So many seconds from the chain's time, for the form. */
+export function writeFromNow(seconds: number): string {
+  return `now ${seconds < 0 ? "−" : "+"} ${Math.abs(seconds)} s`;
+}
+
+/** A time of a payment as the form has it at first: valid at once, and for ten minutes. */
+export function usualTime({ isEnd }: Pick<TimeField, "isEnd">): string {
+  return isEnd ? writeFromNow(600) : "0";
+}
+
+/** A time in seconds, as a date, and how far it is from the chain's time, which may not be known. */
+export function describeTime(time: SignedTime, now: number | undefined): string {
+  const at = "at" in time ? time.at : now === undefined ? undefined : now + time.fromNow;
+  if (at === 0) return "0 (always)";
+  const ahead = "fromNow" in time ? time.fromNow : now === undefined ? undefined : time.at - now;
+  const distance =
+    ahead === undefined
+      ? undefined
+      : ahead === 0
+        ? "the chain's time"
+        : `${formatSpan(Math.abs(ahead))} ${ahead < 0 ? "before" : "after"} the chain's time`;
+  const date =
+    at !== undefined && at >= 0 && at <= lastShown
+      ? new Date(at * 1_000).toISOString().replace("T", " ").replace(".000Z", " UTC")
+      : undefined;
+  return [at, date, distance].filter((part) => part !== undefined).join(" · ");
+}
+
+/** Seconds, and from two minutes on the same in minutes, hours or days. */
+function formatSpan(seconds: number): string {
+  const [size, name] = seconds >= 172_800 ? [86_400, "days"] : seconds >= 7_200 ? [3_600, "h"] : [60, "min"];
+  const exact = `${seconds} s`;
+  return seconds < 120 ? exact : `${exact} (${Math.round((seconds / size) * 10) / 10} ${name})`;
 }

@@ -4,8 +4,8 @@ import { builtInNetworks } from "../../../protocol/networks.ts";
 import { formatAmount, type TokenUnits, unitsOf } from "../../../protocol/token-units.ts";
 import type { FaultForm } from "../fault-form.ts";
 import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
+import { usualTime } from "./format.ts";
 import type { PayKind } from "./snippets.ts";
-import { usualTime } from "./times.ts";
 
 /** How the command is called where this service was started; the service writes it into the page. */
 export const command =

@@ -2,7 +2,7 @@ import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
 import type { z } from "zod";
 import { noTransaction, type Settlement } from "../../../ledger/settlement.ts";
-import { nonceMember } from "../../../methods/nonce-member.ts";
+import { nonceMember } from "../../../methods/method.ts";
 import type { SettlementList, SettlementView } from "../../../protocol/answers.ts";
 import {
   type DiscoveryList,

@@ -17,7 +17,7 @@ import { refusals } from "../../../protocol/refusals.ts";
 import { goesStraight, type SignedPayment, unwrapErc6492 } from "../../../protocol/signed-payment.ts";
 import { OperatorError, UndeterminedError } from "../../../util/errors.ts";
 import type { PaymentState, SettleCall } from "../../on-chain/settling.ts";
-import { eip3009Words } from "../words.ts";
+import { eip3009Words } from "../eip3009-payload.ts";
 
 /** What a token says of a payer and of one of its payments. */
 export type TokenState = {

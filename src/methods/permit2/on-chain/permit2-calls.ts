@@ -4,8 +4,8 @@ import { addressWord, byteWords, type Hex, uintWord, wordAt } from "../../../pro
 import { goesStraight } from "../../../protocol/signed-payment.ts";
 import { amountOf, type SettleCall } from "../../on-chain/settling.ts";
 import { approvalOf, approvalWords, withoutApproval } from "../approval.ts";
-import { permitOf, uptoPermit2 } from "../payload.ts";
 import { exactProxyAddress, type Permit } from "../permit.ts";
+import { permitOf, uptoPermit2 } from "../permit2-payload.ts";
 
 /**
  * Calldata of the facilitator contract and of the proxies of x402, put together by hand: a payment is encoded for every verify,

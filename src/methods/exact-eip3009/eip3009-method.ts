@@ -2,8 +2,7 @@ import { isPaidBy } from "../../protocol/networks.ts";
 import { propertyOf } from "../../protocol/wire-values.ts";
 import type { Method } from "../method.ts";
 import { authorizationDigest, domainSeparator } from "./authorization.ts";
-import { authorizationOf, exactEip3009, readPayload, writePayload } from "./payload.ts";
-import { eip3009Words } from "./words.ts";
+import { authorizationOf, eip3009Words, exactEip3009, readPayload, writePayload } from "./eip3009-payload.ts";
 
 /** Scheme "exact" by EIP-3009 `TransferWithAuthorization`: what both versions of the protocol pay with. */
 export const exactEip3009Method: Method = {
@@ -26,14 +25,14 @@ export const exactEip3009Method: Method = {
 
   async describeWrongSignature(payment, right, recover) {
     // Most pages never need it.
-    const { describeWrongSignature } = await import("./signature-mistakes.ts");
+    const { describeWrongSignature } = await import("./explain-eip3009.ts");
     const signed = { authorization: authorizationOf(payment), signature: payment.signature };
     return describeWrongSignature(signed, right, recover);
   },
 
   async describe(payment) {
     // Only people's eyes need it.
-    const { describeAuthorization } = await import("./describe.ts");
+    const { describeAuthorization } = await import("./explain-eip3009.ts");
     return describeAuthorization(authorizationOf(payment));
   },
 

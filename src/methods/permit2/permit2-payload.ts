@@ -1,5 +1,6 @@
+import { permit2Reasons } from "../../protocol/catalogue.ts";
 import { type Address, type Hex, isAddress, sameAddress, uintWord } from "../../protocol/hex.ts";
-import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import type { PaymentWords, SignedPayment } from "../../protocol/signed-payment.ts";
 import {
   inObject,
   type Place,
@@ -166,3 +167,17 @@ export function permitTimes({ validAfter, validBefore }: Partial<PaymentTimes>):
     ...(validBefore !== undefined && { deadline: validBefore }),
   };
 }
+
+/** The members of a permit, as messages name them. Both bounds are inside of the window. */
+export const permit2Words: PaymentWords = {
+  payTo: "permit2Authorization.witness.to",
+  limit: "permit2Authorization.permitted.amount",
+  start: "witness.validAfter",
+  end: "deadline",
+  startsSaid: "from",
+  endsSaid: "until",
+  includesBounds: true,
+  reasons: permit2Reasons,
+  judge: "Permit2",
+  domain: () => 'domain "Permit2"',
+};

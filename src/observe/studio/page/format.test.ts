@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { describeTime, parseTime, writeTime } from "./times.ts";
+import { describeTime, parseTime, writeTime } from "./format.ts";
 
 describe("a time of the payment form", () => {
   test.each([

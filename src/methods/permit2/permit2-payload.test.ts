@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { MalformedError } from "../../protocol/wire-values.ts";
-import { exactPermit2Method } from "../exact-permit2/method.ts";
-import { uptoPermit2Method } from "../upto-permit2/method.ts";
+import { exactPermit2Method, uptoPermit2Method } from "./permit2-methods.ts";
 
 const address = (digit: number): `0x${string}` => `0x${`${digit}`.repeat(40)}`;
 

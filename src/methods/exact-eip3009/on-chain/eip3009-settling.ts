@@ -3,13 +3,11 @@ import { askViews, expectWord } from "../../../chain/chain-reader.ts";
 import { viewGas } from "../../../chain/views.ts";
 import { goesStraight, isErc6492 } from "../../../protocol/signed-payment.ts";
 import type { Recovery, Settling } from "../../on-chain/settling.ts";
-import { exactEip3009 } from "../payload.ts";
-import { settlesSeveral } from "./calldata.ts";
+import { exactEip3009 } from "../eip3009-payload.ts";
 import { findDirectSubmission } from "./direct-submission.ts";
-import { findPayout, provesForwarding, readSettlements } from "./receipt-proof.ts";
-import { receivedOf } from "./received-transfers.ts";
-import { explainRevert, forwardLimitOf, stateOf } from "./state.ts";
-import { effectOf, findStraightPayout, readStraightPayments } from "./straight-transfers.ts";
+import { settlesSeveral } from "./eip3009-calls.ts";
+import { findPayout, provesForwarding, readSettlements } from "./eip3009-proof.ts";
+import { explainRevert, forwardLimitOf, stateOf } from "./eip3009-state.ts";
 import {
   countBatch,
   forwardTransaction,
@@ -17,7 +15,9 @@ import {
   usualForwardGas,
   usualSettleBytes,
   usualSettleGas,
-} from "./transaction.ts";
+} from "./eip3009-transaction.ts";
+import { receivedOf } from "./received-transfers.ts";
+import { effectOf, findStraightPayout, readStraightPayments } from "./straight-transfers.ts";
 import { authorizationUse, createUseReader } from "./used-authorizations.ts";
 
 /** One for each chain and endpoint, since what is asked of one at a time shares a request. */

@@ -6,14 +6,14 @@ import { mockUsdcAbi } from "../../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../../contracts/x402Facilitator.ts";
 import { toHex } from "../../../protocol/hex.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
-import { authorizationOf, paymentOf } from "../payload.ts";
+import { authorizationOf, paymentOf } from "../eip3009-payload.ts";
 import {
   encodeForwardReceived,
   encodeSettle,
   encodeSettleBatch,
   encodeTransfer,
   encodeTransferBatch,
-} from "./calldata.ts";
+} from "./eip3009-calls.ts";
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length }).map(toHex);
 const uint256 = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n });

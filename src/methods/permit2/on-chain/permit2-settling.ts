@@ -1,22 +1,22 @@
 import type { ChainQueries } from "../../../chain/chain.ts";
 import { goesStraight } from "../../../protocol/signed-payment.ts";
-import { exactEip3009Recovery } from "../../exact-eip3009/on-chain/settling.ts";
+import { exactEip3009Recovery } from "../../exact-eip3009/on-chain/eip3009-settling.ts";
 import { createUseReader } from "../../exact-eip3009/on-chain/used-authorizations.ts";
 import type { Recovery, Settling } from "../../on-chain/settling.ts";
 import { approvalOf } from "../approval.ts";
-import { exactPermit2, uptoPermit2 } from "../payload.ts";
-import { settlesSeveral } from "./calldata.ts";
-import { findPayout, provesForwarding, readSettlements } from "./receipt-proof.ts";
-import { prepare } from "./sponsored-approval.ts";
-import { allowanceOf, explainRevert, isBitSet, nonceBitmapOf, stateOf } from "./state.ts";
-import { findDirectSubmission } from "./submissions.ts";
+import { exactPermit2, uptoPermit2 } from "../permit2-payload.ts";
+import { settlesSeveral } from "./permit2-calls.ts";
+import { findPayout, provesForwarding, readSettlements } from "./permit2-proof.ts";
+import { allowanceOf, explainRevert, isBitSet, nonceBitmapOf, stateOf } from "./permit2-state.ts";
 import {
   countBatch,
   forwardTransaction,
+  prepare,
   settleTransaction,
   usualForwardGas,
   usualSettle,
-} from "./transaction.ts";
+} from "./permit2-transaction.ts";
+import { findDirectSubmission } from "./submissions.ts";
 
 /** One for each chain and endpoint, since what is asked of one at a time shares a request. */
 const useReaders = new WeakMap<ChainQueries["reader"], ReturnType<typeof createUseReader>>();

@@ -17,7 +17,7 @@ import {
   encodeTransfer,
   encodeTransferBatch,
   encodeTransferDirect,
-} from "./calldata.ts";
+} from "./eip3009-calls.ts";
 import { transferGas } from "./straight-transfers.ts";
 
 /*

@@ -3,15 +3,15 @@ import { calldataGas } from "../../../chain/fees.ts";
 import type { Address } from "../../../protocol/hex.ts";
 import { networks } from "../../../protocol/networks.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
-import { paymentOf } from "../payload.ts";
+import { paymentOf } from "../eip3009-payload.ts";
 import {
   encodeSettle,
   encodeSettleBatch,
   encodeTransfer,
   encodeTransferBatch,
   settlesSeveral,
-} from "./calldata.ts";
-import { countBatch, settleTransaction } from "./transaction.ts";
+} from "./eip3009-calls.ts";
+import { countBatch, settleTransaction } from "./eip3009-transaction.ts";
 
 const network = { facilitatorContract: `0x${"fa".repeat(20)}` as const };
 

@@ -10,10 +10,14 @@ import {
 } from "../../protocol/hex.ts";
 import { signatureAdvice } from "../../protocol/mistakes.ts";
 import { networkNames, networks } from "../../protocol/networks.ts";
-import { digestUnder } from "../eip712.ts";
-import { domainOf, separatorOf } from "../exact-eip3009/signature-mistakes.ts";
-import { describeMalformed } from "../malformed-signature.ts";
-import type { Recover, SignedDomain } from "../method.ts";
+import { domainOf, separatorOf } from "../exact-eip3009/explain-eip3009.ts";
+import {
+  describeMalformed,
+  digestUnder,
+  type Recover,
+  type SignedDomain,
+  type SignedMember,
+} from "../method.ts";
 import { wellKnownChains } from "../well-known-domains.ts";
 import {
   exactProxyAddress,
@@ -156,4 +160,22 @@ const versionedDomain = keccak256Text(
 function separatorWithVersion(chainId: number): Hex {
   const names = `${keccak256Text("Permit2").slice(2)}${keccak256Text("1").slice(2)}`;
   return keccak256(`${versionedDomain}${names}${uintWord(BigInt(chainId))}${addressWord(permit2Address)}`);
+}
+
+/** The members of a permit by the names that Permit2 and the proxies of x402 give them, in the order in which they are signed. */
+export function describePermit(permit: Permit): readonly SignedMember[] {
+  const { from, token, amount, spender, nonce, deadline, to, facilitator, validAfter } = permit;
+  return [
+    { label: "from", value: from, kind: "other" },
+    { label: "permitted.token", value: token, kind: "other" },
+    { label: "permitted.amount", value: `${amount}`, kind: "amount" },
+    { label: "spender", value: spender, kind: "other" },
+    { label: "nonce", value: `${nonce}`, kind: "other" },
+    { label: "deadline", value: `${deadline}`, kind: "time" },
+    { label: "witness.to", value: to, kind: "recipient" },
+    ...(facilitator === undefined
+      ? []
+      : [{ label: "witness.facilitator", value: facilitator, kind: "other" as const }]),
+    { label: "witness.validAfter", value: `${validAfter}`, kind: "time" },
+  ];
 }

@@ -4,9 +4,9 @@ import { expect, test } from "vitest";
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import { keccak256Text } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
+import { describePermitMistake } from "./explain-permit2.ts";
 import type { Permit } from "./permit.ts";
 import { signPermit, typedPermit } from "./sign-permit.ts";
-import { describePermitMistake } from "./signature-mistakes.ts";
 
 const payer = privateKeyToAccount(keccak256Text("a payer"));
 const stranger = privateKeyToAccount(keccak256Text("a stranger"));

@@ -17,7 +17,7 @@ import {
   type SettleCall,
   type SettlementProof,
 } from "../../on-chain/settling.ts";
-import { describePermit2Revert } from "./errors.ts";
+import { describePermit2Revert } from "./permit2-errors.ts";
 import { findSubmission } from "./submissions.ts";
 
 type Contract = { readonly facilitatorContract: Hex };

@@ -19,14 +19,13 @@ import { findAsset } from "../../../protocol/networks.ts";
 import { refusals } from "../../../protocol/refusals.ts";
 import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
 import { OperatorError, UndeterminedError } from "../../../util/errors.ts";
-import { isTrue } from "../../exact-eip3009/on-chain/state.ts";
+import { isTrue } from "../../exact-eip3009/on-chain/eip3009-state.ts";
 import { amountOf, type PaymentState, type SettleCall } from "../../on-chain/settling.ts";
 import { approvalOf, approvalRefusals } from "../approval.ts";
-import { permitOf, uptoPermit2 } from "../payload.ts";
 import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../permit.ts";
-import { permit2Refusals } from "../refusals.ts";
-import { permit2Words } from "../words.ts";
-import { describePermit2Revert, permit2ErrorOf } from "./errors.ts";
+import { permit2Words, permitOf, uptoPermit2 } from "../permit2-payload.ts";
+import { permit2Refusals } from "../permit2-refusals.ts";
+import { describePermit2Revert, permit2ErrorOf } from "./permit2-errors.ts";
 
 const selectors = {
   nonceBitmap: selector("nonceBitmap(address,uint256)"),

@@ -2,10 +2,18 @@ import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { isPaidBy } from "../../protocol/networks.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { Method } from "../method.ts";
-import { isPermit2, payerOf, permitOf, readPermitPayload, writePermitPayload } from "./payload.ts";
-import { permit2Separator, permitDigest } from "./permit.ts";
-import { permit2Refusals } from "./refusals.ts";
-import { permit2Words } from "./words.ts";
+import { exactProxyAddress, permit2Separator, permitDigest, uptoProxyAddress } from "./permit.ts";
+import {
+  exactPermit2,
+  isPermit2,
+  payerOf,
+  permit2Words,
+  permitOf,
+  readPermitPayload,
+  uptoPermit2,
+  writePermitPayload,
+} from "./permit2-payload.ts";
+import { permit2Refusals } from "./permit2-refusals.ts";
 
 /** What the two schemes that pay by Permit2 differ in. */
 type Kind = {
@@ -61,7 +69,7 @@ export function createPermit2Method({ name, scheme, spender, hasFacilitator }: K
 
     async describeWrongSignature(payment, right, recover) {
       // Most pages never need it.
-      const { describePermitMistake } = await import("./signature-mistakes.ts");
+      const { describePermitMistake } = await import("./explain-permit2.ts");
       return describePermitMistake(
         { permit: permitOf(payment), signature: payment.signature },
         right,
@@ -71,10 +79,26 @@ export function createPermit2Method({ name, scheme, spender, hasFacilitator }: K
 
     async describe(payment) {
       // Only people's eyes need it.
-      const { describePermit } = await import("./describe.ts");
+      const { describePermit } = await import("./explain-permit2.ts");
       return describePermit(permitOf(payment));
     },
 
     write: (payment) => writePermitPayload(permitOf(payment), payment.signature),
   };
 }
+
+/** Scheme “exact” by Permit2: any ERC-20 whose payers have approved Permit2. Version 2 of the protocol alone has it. */
+export const exactPermit2Method: Method = createPermit2Method({
+  name: exactPermit2,
+  scheme: "exact",
+  spender: exactProxyAddress,
+  hasFacilitator: false,
+});
+
+/** Scheme “upto” by Permit2: the payer signs a maximum, and settle says how much of it is taken, once. */
+export const uptoPermit2Method: Method = createPermit2Method({
+  name: uptoPermit2,
+  scheme: "upto",
+  spender: uptoProxyAddress,
+  hasFacilitator: true,
+});

@@ -5,8 +5,8 @@ import { mockExactPermit2ProxyAbi, mockUptoPermit2ProxyAbi } from "../../../cont
 import { x402FacilitatorAbi } from "../../../contracts/x402Facilitator.ts";
 import { type Address, type Hex, toHex } from "../../../protocol/hex.ts";
 import { amountOf, type SettleCall } from "../../on-chain/settling.ts";
-import { permitOf, permitPayment } from "../payload.ts";
 import { exactProxyAddress, type Permit, uptoProxyAddress } from "../permit.ts";
+import { permitOf, permitPayment } from "../permit2-payload.ts";
 import {
   encodeForward,
   encodeProxySettle,
@@ -14,7 +14,7 @@ import {
   encodeSettleBatch,
   settlesSeveral,
   submitsPayment,
-} from "./calldata.ts";
+} from "./permit2-calls.ts";
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length }).map(toHex);
 const uint256 = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n });

@@ -11,11 +11,16 @@ import {
 import { signatureAdvice } from "../../protocol/mistakes.ts";
 import { builtInNetworks, networkNames, networks } from "../../protocol/networks.ts";
 import { advice } from "../../protocol/refusals.ts";
-import { digestUnder } from "../eip712.ts";
-import { describeMalformed } from "../malformed-signature.ts";
-import type { Recover, SignedDomain } from "../method.ts";
+import {
+  describeMalformed,
+  digestUnder,
+  type Recover,
+  type SignedDomain,
+  type SignedMember,
+} from "../method.ts";
 import { siblingTokens, wellKnownChains } from "../well-known-domains.ts";
 import { type Authorization, authorizationHash, authorizationTypehashes } from "./authorization.ts";
+import { authorizationJson } from "./eip3009-payload.ts";
 
 /** A domain that a payer may have signed for (EIP-712). A member that is undefined was left out. */
 export type TriedDomain = {
@@ -169,4 +174,23 @@ function siblingsOf(right: SignedDomain): readonly TriedDomain[] {
   return siblingTokens
     .filter((token) => token.chainId === chainId && !sameAddress(token.address, asset.address))
     .map(({ address: verifyingContract }) => ({ ...domainOf(right), verifyingContract }));
+}
+
+const kinds: Readonly<Record<keyof Authorization, SignedMember["kind"]>> = {
+  from: "other",
+  to: "recipient",
+  value: "amount",
+  validAfter: "time",
+  validBefore: "time",
+  nonce: "other",
+};
+
+/** The members of an authorization by the names that EIP-3009 gives them, in the order in which they are signed. */
+export function describeAuthorization(authorization: Authorization): readonly SignedMember[] {
+  const written = authorizationJson(authorization);
+  return (Object.keys(kinds) as (keyof Authorization)[]).map((label) => ({
+    label,
+    value: written[label],
+    kind: kinds[label],
+  }));
 }

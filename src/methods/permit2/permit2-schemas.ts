@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { address, signature, uint256String } from "../../protocol/primitives.ts";
 import { faults } from "../../protocol/wire-values.ts";
-import { permitMember } from "./payload.ts";
+import { permitMember } from "./permit2-payload.ts";
 
 /**
  * `paymentPayload.payload` of a payment by Permit2.

@@ -1,7 +1,7 @@
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { type Asset, formatNetwork, type Network } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
-import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import type { PaymentWords, SignedPayment } from "../../protocol/signed-payment.ts";
 import {
   inObject,
   type Place,
@@ -153,3 +153,17 @@ export function buildBody(
         };
   return { x402Version, paymentPayload, paymentRequirements };
 }
+
+/** The members of EIP-3009, as messages name them. Both bounds are outside of the window. */
+export const eip3009Words: PaymentWords = {
+  payTo: "authorization.to",
+  limit: "authorization.value",
+  start: "validAfter",
+  end: "validBefore",
+  startsSaid: "after",
+  endsSaid: "before",
+  includesBounds: false,
+  reasons: {},
+  judge: "The token",
+  domain: ({ name, version }) => `name "${name}", version "${version}"`,
+};
