@@ -2,7 +2,7 @@ import { channels, type SettlementStep, type TransactionStep } from "../observe/
 import type { Hex } from "../protocol/hex.ts";
 import type { Network } from "../protocol/networks.ts";
 import type { Ledger } from "./ledger.ts";
-import { type Attempt, noTransaction } from "./settlement.ts";
+import type { Attempt } from "./settlement.ts";
 
 /** The step alone, without what says whose it is. */
 type Step<Message, Key extends keyof Message> = Message extends unknown
@@ -37,7 +37,7 @@ export function publishLedger(ledger: Ledger, service: PublishedService): Ledger
         if (outcome !== "claimed") return outcome;
         const { id, network, organizationId, method } = claim;
         publishStep([id], () => ({ step: "claimed", network, organizationId, method }));
-        publishStep([id], () => ({ step: "settled", transaction: noTransaction }));
+        publishStep([id], () => ({ step: "settled", transaction: undefined }));
         return outcome;
       },
 

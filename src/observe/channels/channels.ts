@@ -144,7 +144,8 @@ export type SettlementStep = FromService & { readonly settlementId: Hex } & (
     | { readonly step: "reorganized" }
     /** It moved to another transaction, since the one before decided nothing about it. */
     | { readonly step: "moved" }
-    | { readonly step: "settled"; readonly transaction: Hex }
+    /** Without a transaction where nothing was to be taken. */
+    | { readonly step: "settled"; readonly transaction: Hex | undefined }
     | { readonly step: "failed"; readonly transaction: Hex; readonly failure: string }
     /** A direct submission to the token was found, `directSubmission`; its value waits to be paid out. */
     | { readonly step: "recoveryQueued"; readonly directSubmission: Hex }

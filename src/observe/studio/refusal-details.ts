@@ -20,7 +20,8 @@ export const usedReason = "invalid_transaction_state";
 export type SettledHere = {
   /** Unix milliseconds. */
   readonly settledAt: number;
-  readonly transaction: string;
+  /** Undefined where nothing was to be taken. */
+  readonly transaction: string | undefined;
   readonly organization: string | undefined;
 };
 
@@ -32,7 +33,12 @@ export function settledHere(timeline: readonly TimelineEntry[]): SettledHere | u
   if (paid === undefined) return undefined;
   const owner = timeline.findLast(({ title }) => title === "claimed")?.details.organizationId;
   const organization = owner === undefined ? undefined : `${owner}`;
-  return { settledAt: paid.at, transaction: `${paid.details.transaction}`, organization };
+  const { transaction } = paid.details;
+  return {
+    settledAt: paid.at,
+    transaction: typeof transaction === "string" ? transaction : undefined,
+    organization,
+  };
 }
 
 /**
@@ -56,10 +62,14 @@ export function explainUse(
   };
   if ("settledAt" in use) {
     const { settledAt, transaction, organization } = use;
+    const where =
+      transaction === undefined
+        ? "without a transaction, as nothing was to be taken"
+        : `in transaction ${transaction}`;
     const whose = organization === undefined ? "" : ` for ${organization}`;
     return {
       ...known,
-      got: `settled at ${new Date(settledAt).toISOString()} in transaction ${transaction}${whose}`,
+      got: `settled at ${new Date(settledAt).toISOString()} ${where}${whose}`,
     };
   }
   const { kind, transaction, blockNumber, timestamp, sender, to, moved } = use;

@@ -39,7 +39,8 @@ function takeIn(summary: PaymentSummary, entry: Entry, asked: PaymentRecord["ask
     case "answer": {
       const { outcome, transaction } = entry.result;
       summary[entry.operation] = viewOf(entry, asked[entry.operation]);
-      if (transaction !== undefined) summary.transaction = transaction;
+      // A success of which nothing is taken names none.
+      if (transaction) summary.transaction = transaction;
       if (outcome === "settled") summary.settledAt ??= entry.at;
       return;
     }
@@ -56,7 +57,7 @@ function takeIn(summary: PaymentSummary, entry: Entry, asked: PaymentRecord["ask
       if (entry.step === "settled" || entry.step === "recovered") summary.settledAt ??= entry.at;
       // What was mined may be undone.
       if (entry.step === "reorganized" || entry.step === "failed") summary.settledAt = null;
-      if ("transaction" in entry) summary.transaction = entry.transaction;
+      if ("transaction" in entry) summary.transaction = entry.transaction ?? null;
       return;
     case "transaction":
       summary.transaction ??= entry.transaction;

@@ -12,9 +12,10 @@ import {
   startServiceProcess,
 } from "../../support/service-process.ts";
 import { type Findings, noFindings, tally } from "../../support/tally.ts";
+import { movingWays, signInWay } from "../../support/ways.ts";
 
 /*
- * Three instances on one Postgres and one operator key. A fifth of the payments is sent twice, at once and to different
+ * Three instances on one Postgres and one operator key, and payments in every way. A fifth of the payments is sent twice, at once and to different
  * instances, and instances are killed while they work.
  */
 
@@ -55,7 +56,13 @@ test(`${payments} payments, duplicates and deaths: none lost, none paid twice (s
     }
   })();
 
-  const bodies = await Promise.all(Array.from({ length: payments }, () => composition.payment()));
+  const { chain } = composition;
+  const bodies: Body[] = await Promise.all(
+    Array.from({ length: payments }, async (_, index) => {
+      const way = movingWays[index % movingWays.length] ?? movingWays[0];
+      return (await signInWay(way, { chain, value: 10_000n })).body;
+    }),
+  );
   const successes = new Map<Body, Set<string>>();
   /** Sends a payment until its outcome is known, to whichever instance answers. */
   const settle = async (body: Body): Promise<void> => {

@@ -47,7 +47,7 @@ afterAll(async () => {
 });
 
 /** Each payment has its own value, by which its transfers are known. */
-let value = 20_000n;
+let value = 10_000n;
 
 /** Three ways after one another, another first one for each kind: each kind has its turn at all of them in a long run. */
 function wayOf(kind: Kind, index: number, random: Random): Way {
@@ -84,7 +84,7 @@ async function payInTrouble(
       }),
     ),
   );
-  const signed = [...(await largePayments(composition, kind.largePayments ?? 0)), ...usual];
+  const signed = [...(await largePayments(composition, kind.largePayments ?? 0, () => value++)), ...usual];
   let undecided = 0;
   const scene = await createScene({ composition, faults }, random, () => undecided);
   const held = kind.held === true ? await scene.chain.holdBlocks() : undefined;

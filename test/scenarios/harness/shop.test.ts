@@ -68,6 +68,13 @@ test.each([
   expect(await buy("unapproved")).toBe(412);
 });
 
+test("a payment of which nothing was taken names no transaction, and when it comes again says so", async () => {
+  const { settleRequest } = await harness.pay({ network: "base", scheme: "upto", max: 2n, amount: 0n });
+  const [settled] = await harness.payments();
+  expect(settled).toMatchObject({ transaction: null, ledger: "settled", settle: { outcome: "settled" } });
+  expect((await harness.settle(settleRequest)).body).toMatchObject({ situation: "settled_before" });
+});
+
 test("scheme upto is not asked for by EIP-3009", () => {
   const ask = () => harness.shopConfig("base", 1n, { scheme: "upto", method: "eip3009" });
   expect(ask).toThrow("Scheme upto is paid by Permit2 alone");

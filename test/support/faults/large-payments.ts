@@ -11,8 +11,16 @@ const wallet: Address = `0x${"1a".repeat(20)}`;
 /** Answers every call with the magic value of ERC-1271, as a wallet does that accepts any bytes as a signature. */
 const acceptsAnything = `0x7f1626ba7e${"00".repeat(28)}60005260206000f3`;
 
-/** Payments of a contract wallet, each with a signature of random bytes, as long as one may be. */
-export async function largePayments({ chain }: Composition, count: number): Promise<WayPayment[]> {
+/**
+ * Payments of a contract wallet, each with a signature of random bytes, as long as one may be.
+ *
+ * @param nextValue gives each its own value, by which its transfer is known
+ */
+export async function largePayments(
+  { chain }: Composition,
+  count: number,
+  nextValue: () => bigint,
+): Promise<WayPayment[]> {
   if (count === 0) return [];
   const { network, asset, facilitatorContract, node } = chain;
   await node.request("anvil_setCode", wallet, acceptsAnything);
@@ -20,8 +28,8 @@ export async function largePayments({ chain }: Composition, count: number): Prom
   await chain.fund(wallet, 20_000n * BigInt(count));
   const validBefore = (await chain.now()) + 600n;
   const hex = (bytes: number): Hex => `0x${randomBytes(bytes).toString("hex")}`;
-  return Array.from({ length: count }, (_, index): WayPayment => {
-    const due = 10_000n + BigInt(index);
+  return Array.from({ length: count }, (): WayPayment => {
+    const due = nextValue();
     const nonce = hex(32);
     const body = buildPaymentRequest({
       ...{ x402Version: 1, network, asset, payTo: facilitatorContract, amount: due },
