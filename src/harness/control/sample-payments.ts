@@ -5,9 +5,6 @@ import { type HarnessDescription, networksOf, type RunningNetwork } from "./desc
 import { requireRunning } from "./find-harness.ts";
 import { pay } from "./pay.ts";
 
-/** What a sample payment of USDC moves: 0.01. */
-export const sampleAmount = 10_000n;
-
 /** A hundredth of a token. */
 function hundredthOf({ decimals }: RunningNetwork["asset"]): bigint {
   return 10n ** BigInt(Math.max(decimals - 2, 0));

@@ -213,13 +213,19 @@ export async function serveHarness(
     await app.register(async (local) => {
       refuseForeign(local, options);
       if (open !== undefined) closeRoute(local, open);
-      await local.register(async (scope) =>
+      await local.register(async (scope) => {
+        const { onAction } = options;
+        if (onAction !== undefined) {
+          scope.addHook("onResponse", async ({ url, body }, { statusCode }) => {
+            if (statusCode === 200) onAction({ path: url, body });
+          });
+        }
         controlRoutes(scope, {
           describe,
           harness,
           pay: async (spec) => (await import("../control/pay.ts")).pay(describe(), spec),
-        }),
-      );
+        });
+      });
       if (timeline === undefined || studio === undefined) return;
       const resend: Resend = {
         send: async (operation, body) =>
