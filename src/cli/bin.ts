@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { inspect } from "node:util";
+import { inspect, styleText } from "node:util";
 import type { Terminal } from "./kit/terminal.ts";
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
@@ -52,6 +52,8 @@ for (const stream of [process.stdout, process.stderr]) stream.on("error", () => 
 const terminal: Terminal = {
   print: (text) => process.stdout.write(`${text}\n`),
   printError: (text) => process.stderr.write(`${text}\n`),
+  // As Node decides it: NO_COLOR and FORCE_COLOR are respected.
+  hasColours: styleText("bold", "x", { stream: process.stdout }) !== "x",
   env: process.env,
   takeSignals,
 };

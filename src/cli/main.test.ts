@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type VariableName, variables } from "../config/variables.ts";
-import { commands } from "./main.ts";
+import { commands, groupCommands } from "./main.ts";
 
 const rpc = /_RPC_URL$/;
 const isSecret = (name: VariableName) => "secret" in variables[name] && !rpc.test(name);
@@ -19,4 +19,9 @@ test("no command that reads a key, a password or the file .env counts as keyless
       secrets: [],
     });
   }
+});
+
+test("the help has every command once, in a group", () => {
+  const helped = groupCommands().flatMap(([, some]) => some.map(([name]) => name));
+  expect(helped.toSorted()).toEqual(commands.map(([name]) => name).toSorted());
 });

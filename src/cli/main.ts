@@ -3,6 +3,7 @@ import { kitVersion, self } from "../util/self-command.ts";
 import { asText, findSlip } from "../util/text.ts";
 import type { Command } from "./kit/command.ts";
 import { requirePrivateCompileCache, useCompileCache } from "./kit/compile-cache.ts";
+import { paint } from "./kit/paint.ts";
 import { Interruption, type Terminal, withoutControls } from "./kit/terminal.ts";
 
 /** Marks a command that reads no secret. The others never use a compile cache; see `kit/compile-cache.ts`. */
@@ -36,6 +37,11 @@ export const commands: readonly CommandEntry[] = [
   }),
   ...commandsOf(() => import("./commands/running-up.ts"), {
     pay: ["pay", "make one payment against a running `up`", "keyless"],
+    payers: [
+      "payers",
+      "list the test payers, with what becomes of their payments and with their keys",
+      "keyless",
+    ],
     fund: ["fund", "give an account of a running `up` some of the token", "keyless"],
     approve: ["approve", "let Permit2 take the tokens of an account of a running `up`", "keyless"],
     advanceTime: ["advance-time", "move the time of a chain of a running `up` forward", "keyless"],
@@ -154,6 +160,26 @@ export const commands: readonly CommandEntry[] = [
   ],
 ];
 
+/** What the commands are for, and their first words. */
+const groups = {
+  "Run a facilitator": ["up", "mock", "serve"],
+  "Pay on a running up": ["pay", "payers", "fund", "advance-time", "reset"],
+  "Look at payments": ["why", "logs", "explain", "capture", "replay"],
+  "Test what pays and is paid": ["fault", "judge", "conformance", "fork", "network"],
+  "Operate with real money": [
+    ...["deploy", "doctor", "migrate", "org", "key", "settlements", "operator", "recover", "stranded"],
+    "completion",
+  ],
+} as const;
+
+/** The commands of each group, in its order. A command of none of them has no place in the help. */
+export function groupCommands(): [title: string, some: readonly CommandEntry[]][] {
+  return Object.entries(groups).map(([title, words]) => [
+    title,
+    words.flatMap((word) => commands.filter(([name]) => name.split(" ")[0] === word)),
+  ]);
+}
+
 async function loadCompletion(): Promise<Command> {
   const { createCompletionCommand } = await import("./commands/completion.ts");
   return createCompletionCommand(() =>
@@ -173,7 +199,7 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
   const words = args[0] === "help" ? [...args.slice(1, 3), "--help"] : args;
   const [first] = words;
   if (first === undefined || isHelp(first)) {
-    terminal.print(await describeCommands(commands));
+    terminal.print(await describeGroups());
     return 0;
   }
   if (first === "--version") {
@@ -273,6 +299,21 @@ function isMisspelt([first = "", second = ""]: readonly string[], name: string, 
     error.problems.some(({ problem }) => problem.startsWith(`"${second}" `)) &&
     findMeant(`${first} ${second}`, group) !== undefined
   );
+}
+
+async function describeGroups(): Promise<string> {
+  const { renderRows } = await import("../util/table.ts");
+  const width = Math.max(...commands.map(([name]) => name.length));
+  return [
+    "x402-kit: an x402 facilitator, and local chains to try it on",
+    ...groupCommands().flatMap(([title, some]) => [
+      "",
+      paint.strong(title),
+      renderRows(some.map(([name, summary]) => [`x402-kit ${name.padEnd(width)}`, summary])),
+    ]),
+    "",
+    "Options of a command: x402-kit COMMAND --help",
+  ].join("\n");
 }
 
 async function describeCommands(some: readonly CommandEntry[]): Promise<string> {

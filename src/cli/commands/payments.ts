@@ -13,12 +13,14 @@ import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { escapeControls } from "../../util/text.ts";
 import { atUrl, defineCommand, flag, option, textOption, tokenOption, urlOption } from "../kit/command.ts";
+import { paint } from "../kit/paint.ts";
 import {
   endedOf,
   explanationAt,
   isGood,
   lineOf,
   type PaymentLine,
+  paintOutcome,
   renderPaymentLine,
   withoutAdvice,
 } from "../kit/payment-line.ts";
@@ -148,7 +150,7 @@ function describe(payment: PaymentDetail, { url, isLast }: { url: string; isLast
       const outcome = `${wasSettled ? "settled, then " : ""}${view.outcome}`;
       const asked = count > 1 ? `, asked ${count} times` : "";
       return [
-        `${operation.padEnd(14)}${outcome}${reason === null ? "" : `: ${reason}`}${status === null ? "" : ` (${status})`}${asked}`,
+        `${operation.padEnd(14)}${paintOutcome(view.outcome, `${outcome}${reason === null ? "" : `: ${reason}`}`)}${status === null ? "" : ` (${status})`}${asked}`,
       ];
     }),
     ...(unrouted === null ? [] : [`answered      ${unrouted.status} to ${unrouted.method} ${unrouted.path}`]),
@@ -209,7 +211,11 @@ function explain(payment: PaymentDetail, url: string): readonly string[] {
     ...(message === null || explanations.some(({ title }) => title === message)
       ? []
       : [`Answered: ${withoutAdvice(message, explanations[0]?.fix ?? "")}`, ""]),
-    ...explanations.flatMap((explanation) => [...describeMistake(explanation, "  "), ""]),
+    ...explanations.flatMap((explanation) => {
+      const [title = "", ...facts] = describeMistake(explanation, "  ");
+      const isFix = (line: string) => line.startsWith("  fix:");
+      return [paint.strong(title), ...facts.map((line) => (isFix(line) ? paint.advice(line) : line)), ""];
+    }),
   ];
 }
 

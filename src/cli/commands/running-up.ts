@@ -21,12 +21,14 @@ import {
   atUrl,
   defineCommand,
   flag,
+  jsonFlag,
   networkFileOption,
   networkOptions,
   option,
   requiredAddress,
   urlOption,
 } from "../kit/command.ts";
+import { describePayers } from "../up/start-report.ts";
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];
 /** What an amount may be written as. */
@@ -116,6 +118,18 @@ export const pay = defineCommand({
     print(`\n${settled ? "Settled" : "Not settled:"} ${told} on ${network} in ${Math.round(tookMs)} ms.`);
     if (!settled) print(`What is wrong, and what to do: ${self} why${atUrl(url)}`);
     return settled ? 0 : 1;
+  },
+});
+
+export const payers = defineCommand({
+  options: { json: jsonFlag },
+
+  async run() {
+    const accounts = Object.fromEntries(
+      Object.entries(testPayers).map(([name, { address, privateKey }]) => [name, { address, privateKey }]),
+    );
+    const warning = "These keys are published for tests: never send anything of value to them.";
+    return { json: accounts, text: [...describePayers(accounts), "", warning].join("\n") };
   },
 });
 

@@ -5,6 +5,7 @@ import { errorsSectionAt } from "../../protocol/catalogue-texts.ts";
 import { formatAmount, type TokenUnits } from "../../protocol/token-units.ts";
 import { escapeControls } from "../../util/text.ts";
 import { atUrl } from "./command.ts";
+import { paint } from "./paint.ts";
 
 /** A line of `up` and `logs`: a verify or settle that has ended, or another request. */
 export type PaymentLine = {
@@ -103,7 +104,7 @@ export function renderPaymentLine(line: PaymentLine): string {
     (network ?? "-").padEnd(16),
     (payerName ?? (payer === null ? "-" : shortenHex(payer))).padEnd(16),
     (amount === null ? "-" : formatAmount(amount, token)).padEnd(14),
-    reason === null ? outcome : `${outcome}: ${reason}`,
+    paintOutcome(outcome, reason === null ? outcome : `${outcome}: ${reason}`),
     ...(status === null || status === 200 ? [] : [`(${status})`]),
     ...(transaction === null ? [] : [shortenHex(transaction)]),
     ...(line.tookMs === null ? [] : [`${Math.round(line.tookMs)} ms`]),
@@ -111,12 +112,18 @@ export function renderPaymentLine(line: PaymentLine): string {
   const { message, fix, more } = line;
   return [
     words.join(" "),
-    ...(message === null ? [] : [`         why: ${withoutAdvice(message, fix ?? "")}`]),
-    ...(fix === null || fix === "" ? [] : [`         fix: ${fix}`]),
-    ...(more === null || more === "" ? [] : [`         more: ${more}`]),
+    ...(message === null ? [] : [`         ${paint.soft("why:")} ${withoutAdvice(message, fix ?? "")}`]),
+    ...(fix === null || fix === "" ? [] : [`         ${paint.advice("fix:")} ${fix}`]),
+    ...(more === null || more === "" ? [] : [`         ${paint.soft(`more: ${more}`)}`]),
   ]
     .map(escapeControls)
     .join("\n");
+}
+
+/** Good, bad, or neither. */
+export function paintOutcome(outcome: string, text = outcome): string {
+  if (outcome === "valid" || outcome === "settled") return paint.good(text);
+  return outcome === "open" || outcome === "pending" ? text : paint.bad(text);
 }
 
 /** An explanation for who reads it in a terminal: with commands to paste, and the address of a page. */

@@ -1,4 +1,5 @@
 import { escapeControlsInText } from "../../util/text.ts";
+import { show } from "./paint.ts";
 
 /** Where a command writes, and what it may know of the process around it. */
 export type Terminal = {
@@ -6,6 +7,8 @@ export type Terminal = {
   print(text: string): void;
   /** A line on stderr. */
   printError(text: string): void;
+  /** Whether what is printed may have colours; not by default. */
+  hasColours?: boolean;
   /** The variables; a file `.env` adds to them. */
   env: Record<string, string | undefined>;
   /**
@@ -24,7 +27,7 @@ export class Interruption extends Error {
 export function withoutControls(terminal: Terminal): Terminal {
   return {
     ...terminal,
-    print: (text) => terminal.print(escapeControlsInText(text)),
-    printError: (text) => terminal.printError(escapeControlsInText(text)),
+    print: (text) => terminal.print(show(escapeControlsInText(text), terminal.hasColours ?? false)),
+    printError: (text) => terminal.printError(show(escapeControlsInText(text), false)),
   };
 }

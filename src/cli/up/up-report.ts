@@ -1,61 +1,56 @@
 import { contractVariables, rpcVariableOf } from "../../config/variables.ts";
-import { curlOf, type HarnessDescription, networksOf } from "../../harness/control/description.ts";
-import { type SamplePayment, sampleAmount, signPayment } from "../../harness/control/pay.ts";
+import { type HarnessDescription, networksOf } from "../../harness/control/description.ts";
+import type { SamplePayment } from "../../harness/control/pay.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
-import { unitsOf } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 import { type Column, renderTable } from "../../util/table.ts";
 import { atUrl } from "../kit/command.ts";
+import { paint } from "../kit/paint.ts";
 import { shortenHex } from "../kit/payment-line.ts";
-import { curlValidSeconds, describePayers, describePayTo } from "./start-report.ts";
+import { describePayTo } from "./start-report.ts";
 
-/** What a person reads when `up` is ready. */
-export async function describeUp(
+/** What a person reads when `up` is ready: at most 30 lines, the keys of payers not among them. */
+export function describeUp(
   harness: HarnessDescription,
   payments: readonly SamplePayment[] | undefined,
-): Promise<string> {
-  const { facilitator, organization, organizations = [] } = harness;
+): string {
+  const { facilitator, organization, organizations = [], payToPolicy } = harness;
   const origin = facilitator.url.replace(/\/v1$/, "");
+  const url = atUrl(origin);
+  const network = networksOf(harness)[0] ?? "base";
+  const row = (name: string, value: string) => `${paint.soft(name.padEnd(13))} ${value}`;
   return [
     "",
     networkTable(harness, payments),
     "",
-    addressTables(harness),
-    "",
     ...describeForks(harness),
-    ...describePayers(harness.payers),
+    row("Facilitator", `${paint.strong(facilitator.url)}   (API at ${origin}/docs)`),
+    row("API key", organization.apiKey),
+    ...organizations.map(({ id, apiKey }) => row(`Key of ${id}`, apiKey)),
+    ...payToRows(harness).map(([payTo, names], index) =>
+      row(index === 0 ? "payTo" : "", `${payTo}   ${names}`),
+    ),
+    ...describePayTo(payToPolicy).map((text) => row("payTo may be", text)),
+    row("paid at", `${organization.recipient}   (${organization.id})`),
+    row("Studio", `${paint.strong(`${origin}/studio`)}   (every payment, as it happens)`),
     "",
-    "These keys are published for tests: never send anything of value to them.",
+    `curl -s ${facilitator.url}/supported`,
+    `${self} pay --network ${network} --payer empty${url}`,
+    `${self} why${url}`,
     "",
-    "Verify a payment with curl (the same body at /settle settles it, once):",
-    "",
-    await curl(harness),
-    "",
-    "From another terminal:",
-    "",
-    ...commandsFor(harness, origin),
-    "",
-    // Last, where they are still to be seen.
-    `Studio        ${origin}/studio   (every payment, as it happens)`,
-    `Facilitator   ${facilitator.url}   (API described at ${origin}/docs)`,
-    `API key       ${organization.apiKey}`,
-    `Organization  ${organization.id}, paid at ${organization.recipient}`,
-    ...describePayTo(harness.payToPolicy).map((text) => `payTo         ${text}`),
-    ...organizations.map(({ id, apiKey }) => `Key of ${id.padEnd(6)} ${apiKey}`),
+    `Test payers and their keys: ${self} payers`,
+    `A .env of all this, with the tokens' addresses: ${self} up --env`,
+    `All commands: ${self} --help`,
     "",
   ].join("\n");
 }
 
-/** Commands to paste, which reach this very harness. */
-function commandsFor(harness: HarnessDescription, origin: string): readonly string[] {
-  const network = networksOf(harness)[0] ?? "base";
-  const url = atUrl(origin);
-  return [
-    `${self} pay --network ${network}${url}`,
-    `${self} fund --network ${network} --to ADDRESS --amount 1000000${url}`,
-    `${self} advance-time --network ${network} --seconds 3600${url}`,
-    `${self} reset${url}`,
-  ];
+/** What shops name as payTo, each with the networks where it is right. */
+function payToRows({ networks }: HarnessDescription): [payTo: string, names: string][] {
+  const byAddress = Map.groupBy(Object.entries(networks), ([, network]) => network?.payTo);
+  return [...byAddress].flatMap(([payTo, all]) =>
+    payTo === undefined ? [] : [[payTo, all.map(([name]) => name).join(", ")] as [string, string]],
+  );
 }
 
 function networkTable(harness: HarnessDescription, payments: readonly SamplePayment[] | undefined): string {
@@ -79,33 +74,6 @@ function networkTable(harness: HarnessDescription, payments: readonly SamplePaym
   return renderTable(columns, rows);
 }
 
-/** Two tables: side by side they would be wider than a terminal. */
-function addressTables(harness: HarnessDescription): string {
-  const known = networksOf(harness).flatMap((name) => {
-    const network = harness.networks[name];
-    return network === undefined ? [] : [{ name, network }];
-  });
-  const contracts = known.map(({ name, network }) => [name, network.facilitatorContract]);
-  const assets = known.map(({ name, network }) => [name, network.asset.address]);
-  const symbols = new Set(known.map(({ network }) => unitsOf(network.asset).symbol));
-  return [
-    renderTable(
-      [
-        "network",
-        harness.payToPolicy === undefined ? "payTo: the facilitator contract" : "facilitator contract",
-      ],
-      contracts,
-    ),
-    renderTable(
-      ["network", isForked(harness) ? "asset" : `asset: ${[...symbols].join("/")} look-alike`],
-      assets,
-    ),
-  ].join("\n\n");
-}
-
-const isForked = (harness: HarnessDescription) =>
-  Object.values(harness.networks).some(({ fork }) => fork !== undefined);
-
 function describeForks(harness: HarnessDescription): readonly string[] {
   const lines = networksOf(harness).flatMap((name) => {
     const fork = harness.networks[name]?.fork;
@@ -117,19 +85,6 @@ function describeForks(harness: HarnessDescription): readonly string[] {
     return [`${name} is forked from ${from} ${fork.block}, with its real USDC${blacklist}.`];
   });
   return lines.length === 0 ? [] : [...lines, ""];
-}
-
-async function curl(harness: HarnessDescription): Promise<string> {
-  const network = networksOf(harness)[0];
-  if (network === undefined) return "";
-  const { request } = await signPayment(harness, {
-    network,
-    payer: "funded",
-    amount: sampleAmount,
-    x402Version: 1,
-    validForSeconds: curlValidSeconds,
-  });
-  return curlOf(harness, "verify", request);
 }
 
 /** What a shop and its tests need of a running `up`, as lines of a `.env`. The first network is where is paid. */

@@ -2,7 +2,7 @@ import { readOrganizationFile } from "../../config/organization-file.ts";
 import { assignRpcPorts } from "../../config/rpc-ports.ts";
 import { isLoopbackHost } from "../../config/values.ts";
 import { payOnEveryNetwork } from "../../harness/control/pay.ts";
-import type { RunningHarness } from "../../harness/run/running-harness.ts";
+import type { ControlAction, RunningHarness } from "../../harness/run/running-harness.ts";
 import { startHarness } from "../../harness/run/start-harness.ts";
 import { openStateFile } from "../../harness/run/state-file.ts";
 import { isWarning, renderLogLine } from "../../observe/log/log-lines.ts";
@@ -41,6 +41,7 @@ export const up = defineCommand({
             facilitatorContracts,
             assets: values.asset,
           });
+    let printAction: (action: ControlAction) => void = () => {};
     const isOpen = values.open || values.plain;
     const payTo = values["pay-to"] ?? (values.plain ? "any" : "contract");
     const harness = await startHarness({
@@ -66,6 +67,7 @@ export const up = defineCommand({
       journal: values.journal,
       recovery: !values["no-recovery"],
       studio: true,
+      onAction: values.quiet || isForMachines ? undefined : (action) => printAction(action),
       logger,
       signal: interrupted,
     });
@@ -90,13 +92,21 @@ export const up = defineCommand({
       } else if (values.env) {
         print(describeAsEnv(harness.description));
       } else {
-        print(await describeUp(harness.description, payments));
+        print(describeUp(harness.description, payments));
         if (isOpen)
           print("Requests without an API key act for the organization above; POST /close ends this.");
         print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
       }
       if (!values.quiet && (!isForMachines || values["log-format"] !== undefined)) {
         const { followPayments } = await import("./follow-payments.ts");
+        if (!isForMachines) {
+          const { describeAction, followShops } = await import("./follow-actions.ts");
+          printAction = (action) => {
+            const line = describeAction(action);
+            if (line !== undefined) print(line);
+          };
+          followShops(harness.app.server, print);
+        }
         const { hasOwnClock, timeline } = harness;
         const tokens = Object.fromEntries(
           Object.entries(harness.description.networks).map(([name, { asset }]) => [name, [asset]]),

@@ -168,9 +168,7 @@ test("requests without a key, a route or a payment are told too, to another proc
   expect(await elsewhere.journal.otherRequests()).toMatchObject(told);
   const text = await shop.journal.describe();
   expect(text).toContain("requests without a payment that could be read");
-  expect(text).toContain(
-    "POST /v1/verify → 401 unauthorized: The API key in the Authorization header is not known here",
-  );
+  expect(text).toContain("POST /v1/verify → 401 unauthorized: There is no Authorization header");
   expect(text).toContain('\n    received: {"paymentPayload":7}');
 });
 

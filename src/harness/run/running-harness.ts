@@ -30,6 +30,9 @@ export type RunningHarness = AsyncDisposable &
     close(): Promise<void>;
   };
 
+/** A control request that was done, with its body as it came. */
+export type ControlAction = { path: string; body: unknown };
+
 /** How chains and service are started. */
 export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "meanwhile"> & {
   host: string;
@@ -49,6 +52,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   recovery?: boolean;
   /** Whether a journal is kept of what the service does, which costs it some time; not by default. */
   journal?: boolean;
+  /** Is told of each control request that was done: see `control.ts`. */
+  onAction?: ((action: ControlAction) => void) | undefined;
   /** Whether the studio is served: `/studio`, `/payments` and `/events`; not by default. */
   studio?: boolean;
   /** The origins of web pages that may call the facilitator; none by default. */

@@ -224,13 +224,19 @@ async function serveLocalRoutes(
   const { timeline, explainer } = about.observed;
   refuseForeign(local, options);
   if (options.open !== undefined) closeRoute(local, options.open);
-  await local.register(async (scope) =>
+  await local.register(async (scope) => {
+    const { onAction } = options;
+    if (onAction !== undefined) {
+      scope.addHook("onResponse", async ({ url, body }, { statusCode }) => {
+        if (statusCode === 200) onAction({ path: url, body });
+      });
+    }
     controlRoutes(scope, {
       describe,
       harness,
       pay: async (spec) => (await import("../control/pay.ts")).pay(describe(), spec),
-    }),
-  );
+    });
+  });
   if (timeline === undefined || studio === undefined) return;
   const { contracts, payTo } = context;
   const resend: Resend = {

@@ -138,7 +138,7 @@ const versions = ["2", "1"];
 
 /**
  * The domains that a payer may have signed for by mistake, the likeliest first, because the first match is reported: those
- * that the service tries, and then others. Some 130: each costs a recovery of 0.06 ms, and all combinations would be thousands.
+ * that the service tries, and then others. Some 100: each costs a recovery of 0.06 ms, and all combinations would be thousands.
  *
  * @param extra of the requirements, by which clients sign
  */

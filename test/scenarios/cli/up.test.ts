@@ -21,7 +21,7 @@ import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { createPayerSigner } from "../../../src/published/sign-as.ts";
 import { localOrganization } from "../../../src/published/test-keys.ts";
 import { type TestPayer, testPayers } from "../../../src/published/test-payers.ts";
-import { requestJson } from "../../../src/util/http-client.ts";
+import { requestJson, sendHttp } from "../../../src/util/http-client.ts";
 import { type CliProcess, repository, runCli, startCli } from "../../support/cli.ts";
 
 /*
@@ -180,41 +180,58 @@ describe("up for a person", () => {
   afterAll(() => up?.[Symbol.asyncDispose]());
 
   test.each(networkNames)("shows what it has paid on %s, and where", (name) => {
-    const { chainId, usdc } = networks[name];
+    const { chainId } = networks[name];
     const hash = "0x[0-9a-f]{6}…[0-9a-f]{4}";
     const row = `^${name} +${chainId} +http://127\\.0\\.0\\.1:\\d+ .* ${hash} +\\d+ ms$`;
     expect(report).toMatch(new RegExp(row, "m"));
-    expect(report).toMatch(new RegExp(`^${name} +${usdc.address}$`, "m"));
   });
 
-  test("shows the keys of every test payer with what becomes of their payments", () => {
+  test("has at most 30 lines, and no colours where it is no terminal", () => {
+    expect(report.trim().split("\n").length).toBeLessThanOrEqual(30);
+    expect(JSON.stringify(report)).not.toMatch(/\\u001b|[\u{f0000}-\u{f00ff}]/u);
+  });
+
+  test("has the keys of every test payer behind a command, with what becomes of their payments", async () => {
+    const { stdout } = await runCli(["payers"]);
     for (const [name, payer] of Object.entries<TestPayer>(testPayers)) {
       const { address, privateKey, outcome, settleOutcome = outcome } = payer;
-      expect(report).toMatch(new RegExp(`^${name} +.*${settleOutcome}$`, "m"));
-      expect(report).toContain(`\n${name}: ${address}\n  key ${privateKey}\n`);
+      expect(stdout).toMatch(new RegExp(`^${name} +.*${settleOutcome}$`, "m"));
+      expect(stdout).toContain(`\n${name}: ${address}\n  key ${privateKey}\n`);
+    }
+  });
+
+  test("goes on with lines for a shop that connects, and for what is done to it from elsewhere", async () => {
+    await sendHttp(`${url}/supported`);
+    const origin = url.replace("/v1", "");
+    const account = privateKeyToAccount(generatePrivateKey()).address;
+    await runCli(["fund", "--network", "base", "--to", account, "--amount", "0.5", "--url", origin]);
+    await runCli(["fault", "polygon", "answer-lost", "--url", origin]);
+    await runCli(["fault", "clear", "--url", origin]);
+    for (const line of [
+      /^\d\d:\d\d:\d\d shop +one has connected/m,
+      /^\d\d:\d\d:\d\d fund +base: 500000 of the smallest unit to 0x/m,
+      /^\d\d:\d\d:\d\d fault +polygon: \S+ is set/m,
+      /^\d\d:\d\d:\d\d fault +all were ended/m,
+    ]) {
+      await up.printed(line);
     }
   });
 
   test("fits a terminal of 80 columns, but for what is there to be pasted", () => {
-    const pasted = /^( {2}-[dH] |npx |Facilitator |API key )/;
+    const pasted = /^(npx |curl |A .env |Facilitator |API key |payTo |Studio | {13} 0x)/;
     const lines = report.split("\n").filter((line) => !pasted.test(line));
     expect(lines.filter((line) => line.length > 80)).toEqual([]);
   });
 
   test("gives commands that reach it", () => {
     const origin = url.replace("/v1", "");
-    expect(report).toContain(`\nnpx x402-kit pay --network base --url ${origin}\n`);
-    expect(report).toContain(`\nnpx x402-kit advance-time --network base --seconds 3600 --url ${origin}\n`);
-    expect(report).toContain(`\nnpx x402-kit reset --url ${origin}\n`);
-    expect(report).toContain(
-      `\nnpx x402-kit fund --network base --to ADDRESS --amount 1000000 --url ${origin}\n`,
-    );
+    expect(report).toContain(`\nnpx x402-kit pay --network base --payer empty --url ${origin}\n`);
+    expect(report).toContain(`\nnpx x402-kit why --url ${origin}\n`);
   });
 
-  test("ends with where it is, its key, and how long it took", () => {
-    expect(report).toMatch(
-      /^Facilitator {3}http:\S+ .*\nAPI key {7}x4k_\S+\nOrganization {2}.*\n\nReady in \d+\.\d\d s\. Ctrl-C stops everything\.\n$/m,
-    );
+  test("says where it is, its key and payTo, and last how long it took", () => {
+    expect(report).toMatch(/^Facilitator {3}http:\S+ .*\nAPI key {7}x4k_\S+\npayTo {9}0x\S+ {3}base, /m);
+    expect(report).toMatch(/\nReady in \d+\.\d\d s\. Ctrl-C stops everything\.\n/);
   });
 
   // The stand-in comes last where the machine has a curl of its own, and first to be tried everywhere.
@@ -224,26 +241,18 @@ describe("up for a person", () => {
     ["this machine's curl", `${machine}${delimiter}${standIn}`],
     ["the stand-in for it", `${standIn}${delimiter}${machine}`],
   ])("the printed curl works when pasted: %s", async (_, path) => {
-    const printed = /^curl .*\\\n(?:.*\\\n)*.*$/m.exec(report)?.[0] ?? "";
+    const printed = /^curl .*$/m.exec(report)?.[0] ?? "";
     const paste = async (text: string) => {
       const { stdout } = await run("/bin/sh", ["-c", text], { env: { PATH: path } });
       return JSON.parse(stdout) as unknown;
     };
-    expect(await paste(printed)).toMatchObject({ isValid: true, payer: testPayers.funded.address });
-  });
-
-  test("the body of the printed curl settles at /settle, once", async () => {
-    const body: unknown = JSON.parse(/-d '(\{.*\})'$/m.exec(report)?.[1] ?? "");
-    const authorization = /^API key +(\S+)$/m.exec(report)?.[1] ?? "";
-    const settle = async () =>
-      (await requestJson(`${url}/settle`, { method: "POST", headers: { authorization }, body })).body;
-    expect(await settle()).toMatchObject({ success: true });
-    expect(await settle()).toMatchObject({ success: false, errorReason: "invalid_transaction_state" });
+    expect(await paste(printed)).toMatchObject({ kinds: expect.arrayContaining([]) });
   });
 
   test.each([
-    ["v1 by default", []],
-    ["v2", ["--version", "2", "--network", "optimism-sepolia"]],
+    ["v2 by default", []],
+    ["v1", ["--version", "1", "--network", "optimism-sepolia"]],
+    ["by the names of v2", ["--network", "eip155:137", "--amount", "0.02"]],
     ["a smart wallet's", ["--payer", "smartWallet", "--amount", "1"]],
   ])("pay prints both answers, and that it settled: %s", async (_, args) => {
     const { code, stdout, stderr } = await runCli(["pay", "--url", url, ...args]);

@@ -366,23 +366,23 @@ describe("who calls HTTPFacilitatorClient", () => {
       ),
     ).toMatchInlineSnapshot(`
       "verify.success | returns {"isValid":true,"payer":"0x652026B65e32ffC7487F89D68D208977789a04d3"}
-      verify.insufficient_funds | returns {"isValid":false,"invalidReason":"insufficient_funds","invalidMessage":"The payer holds 0 USDC (0); 0.01 USDC (10000) is needed. Give the payer more of the token (on a local chain: \`x402-kit fund\`), or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52"}
+      verify.insufficient_funds | returns {"isValid":false,"invalidReason":"insufficient_funds","invalidMessage":"The payer holds 0 USDC (0); 0.01 USDC (10000) is needed. Give the payer more of the token, or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52"}
       verify.unauthorized | throws VerifyError 401: unexpected_verify_error: There is no Authorization header; send the API key in it, as it is or after the word Bearer
       verify.unavailable | throws VerifyError 503: unexpected_verify_error: No RPC endpoint of base answers
       verify.connection.reset_before | throws TypeError: fetch failed
       verify.connection.cut_off | throws FacilitatorResponseError: Facilitator verify returned invalid JSON: {"isValid":true,
       verify.v2.success | returns {"isValid":true,"payer":"0x652026B65e32ffC7487F89D68D208977789a04d3"}
-      verify.v2.insufficient_funds | returns {"isValid":false,"invalidReason":"insufficient_funds","invalidMessage":"The payer holds 0 USDC (0); 0.01 USDC (10000) is needed. Give the payer more of the token (on a local chain: \`x402-kit fund\`), or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52"}
+      verify.v2.insufficient_funds | returns {"isValid":false,"invalidReason":"insufficient_funds","invalidMessage":"The payer holds 0 USDC (0); 0.01 USDC (10000) is needed. Give the payer more of the token, or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52"}
       verify.v2.too_many_requests | throws VerifyError 429: unexpected_verify_error: This API key sends too many requests; try again in 1 s
       settle.success | returns {"success":true,"payer":"0x652026B65e32ffC7487F89D68D208977789a04d3","transaction":"0x…","network":"base"}
-      settle.insufficient_funds | returns {"success":false,"errorReason":"insufficient_funds","errorMessage":"The payer holds 0 USDC (0); 0.01 USDC (10000) is needed. Give the payer more of the token (on a local chain: \`x402-kit fund\`), or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52","transaction":"","network":"base"}
+      settle.insufficient_funds | returns {"success":false,"errorReason":"insufficient_funds","errorMessage":"The payer holds 0 USDC (0); 0.01 USDC (10000) is needed. Give the payer more of the token, or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52","transaction":"","network":"base"}
       settle.unavailable | throws SettleError 503: unexpected_settle_error: No RPC endpoint of base answers
       settle.pending | throws SettleError 503: unexpected_settle_error: Transaction 0x… is sent and not decided yet; ask again with the same payment, or at the address in Location
       settle.connection.answer_lost | throws TypeError: fetch failed
       settle.connection.bad_gateway | throws Error: Facilitator settle failed (502): <html><h1>502 Bad Gateway</h1></html>
       settle.connection.not_json | throws FacilitatorResponseError: Facilitator settle returned invalid JSON: <html><h1>Please log in</h1></html>
       settle.v2.success | returns {"success":true,"payer":"0x652026B65e32ffC7487F89D68D208977789a04d3","transaction":"0x…","network":"eip155:8453"}
-      settle.v2.insufficient_funds | returns {"success":false,"errorReason":"insufficient_funds","errorMessage":"The payer holds 0 USDC (0); 0.01 USDC (10000) is needed. Give the payer more of the token (on a local chain: \`x402-kit fund\`), or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52","transaction":"","network":"eip155:8453"}
+      settle.v2.insufficient_funds | returns {"success":false,"errorReason":"insufficient_funds","errorMessage":"The payer holds 0 USDC (0); 0.01 USDC (10000) is needed. Give the payer more of the token, or fix the price if it is off by decimals: 1 USDC is 1000000","payer":"0xF44DC5355909ac8b48873E7995dEfC56D1620a52","transaction":"","network":"eip155:8453"}
       settle.v2.pending | throws SettleError 503: settlement_pending: Transaction 0x… is sent and not decided yet; ask again with the same payment, or at the address in Location
       settle.v2.connection.answer_lost | throws TypeError: fetch failed"
     `);

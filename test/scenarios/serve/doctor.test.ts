@@ -171,7 +171,7 @@ test("a configuration with much that is wrong", async () => {
                                   → The admin grants it: npx x402-kit deploy --network base --grant-operator 0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd
       FAIL  recoverer             0xbA6c6A7587fC73a1D920b2A5Ff8af13826416c5a does not hold RECOVERER_ROLE
                                   → The admin grants it, by grantRole; without it, leave RECOVERER_PRIVATE_KEY out.
-      ok    forward limit         the contract forwards up to 1000 USDC now; its limit is 1000 USDC
+      ok    forward limit         the contract forwards up to 1,000 USDC now; its limit is 1,000 USDC
       warn  forward limit         the contract forwards no EURC: payments that were submitted directly to the token wait
                                   → The admin sets the limit, by setForwardLimit.
       ok    fee                   the base fee is N gwei, the cap 5 gwei

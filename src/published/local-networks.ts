@@ -1,0 +1,45 @@
+import type { Address } from "../protocol/hex.ts";
+import { type BuiltInNetworkName, networks as builtIn, type NetworkTier } from "../protocol/networks.ts";
+import { localContracts } from "./harness-addresses.ts";
+
+/** What a shop and a buyer need of a network of a local facilitator, so that no address is pasted. */
+export type LocalNetwork = {
+  /** As version 1 of the protocol names it, and version 2. */
+  name: BuiltInNetworkName;
+  caip2: `eip155:${number}`;
+  chainId: number;
+  tier: NetworkTier;
+  /** What a shop names as payTo: the facilitator contract, where `up` and `createHarness` put it by default. */
+  payTo: Address;
+  /** The token's address, and the name and version that payers sign for. */
+  asset: Address;
+  extra: { name: string; version: string };
+  decimals: number;
+};
+
+function localNetwork(name: BuiltInNetworkName): LocalNetwork {
+  const { caip2, chainId, tier, usdc } = builtIn[name];
+  const extra = { name: usdc.name, version: usdc.version };
+  return {
+    ...{ name, caip2, chainId, tier, extra },
+    payTo: localContracts[tier],
+    asset: usdc.address,
+    decimals: usdc.decimals,
+  };
+}
+
+/**
+ * The networks of a local facilitator by their names, with the addresses that `up`, `mock`, `createHarness` and the fixtures have
+ * unless they are told otherwise.
+ *
+ * @example
+ * const { caip2, payTo, asset, extra } = networks.base;
+ * const accepts = { scheme: "exact", network: caip2, payTo, price: { asset, amount: "10000", extra } };
+ */
+export const networks: Readonly<Record<BuiltInNetworkName, LocalNetwork>> = {
+  base: localNetwork("base"),
+  "base-sepolia": localNetwork("base-sepolia"),
+  optimism: localNetwork("optimism"),
+  "optimism-sepolia": localNetwork("optimism-sepolia"),
+  polygon: localNetwork("polygon"),
+};
