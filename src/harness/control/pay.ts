@@ -39,7 +39,6 @@ import {
   wholeNumber,
 } from "../../util/given.ts";
 import { type JsonResponse, requestJson } from "../../util/http-client.ts";
-import { askNode } from "./ask-chain.ts";
 import { requireAccount } from "./controlled-harness.ts";
 import type { HarnessDescription } from "./description.ts";
 import { requireRunning } from "./find-harness.ts";
@@ -186,11 +185,15 @@ export async function signPayment(
       hints: ['Ask for it: { method: "permit2" }.'],
     });
   }
-  const approval = async () => ({
-    amount: payment.limit,
-    nonce: await askNextApproval(askNode(rpcUrl), payment),
-    deadline: payment.window.last,
-  });
+  const approval = async () => {
+    // Loads viem, which a start does without.
+    const { askNode } = await import("./ask-chain.ts");
+    return {
+      amount: payment.limit,
+      nonce: await askNextApproval(askNode(rpcUrl), payment),
+      deadline: payment.window.last,
+    };
+  };
   const extensions =
     spec.approval === true
       ? {
