@@ -251,7 +251,7 @@ describe("the rest of the surface", () => {
           { x402Version: 2, scheme: "upto", network, extra: upto },
         ]),
       ],
-      extensions: ["payment-identifier"],
+      extensions: ["payment-identifier", "eip2612GasSponsoring"],
       signers: { "eip155:*": [harnessAccounts.operator.address] },
     });
   });
