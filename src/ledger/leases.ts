@@ -28,8 +28,10 @@ export function createLeases(
 ): Pick<Leases, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
   const acquire = together(acquireAll, ofOneId);
   const free = together(freeAll, ofOneId);
-  // No caller waits for it: one after the other, there is more in each.
-  const deliver = together(deliverAll, { ...ofOneId, anyNumber: true, mostUnderWay: 1 });
+  // Several at once: no caller waits for it, but where the process is killed before it, a success is given twice.
+  const deliver = together(deliverAll, { ...ofOneId, anyNumber: true });
+  // Those who wait for the leases of other instances ask all the time.
+  const find = together(findAll, { most: 64, anyNumber: true });
 
   async function acquireAll(leases: readonly Lease[]): Promise<boolean[]> {
     const time = now();
@@ -71,6 +73,13 @@ export function createLeases(
     );
     const ids = new Set(acquired.map(({ id }) => id));
     return leases.map(({ id }) => ids.has(id));
+  }
+
+  async function findAll(ids: readonly Hex[]) {
+    const columns = ["id", "instance_id", "expires_at"] as const;
+    const rows = await db.selectFrom("leases").select(columns).where("id", "in", padded(ids)).execute();
+    const found = new Map(rows.map((row) => [row.id, row]));
+    return ids.map((id) => found.get(id));
   }
 
   /** Which rows are leases that these holders of this instance have. */
@@ -160,11 +169,7 @@ export function createLeases(
     releaseLease: (id, holder) => retryQueue.run(workNameOf(id, holder), () => release(id, holder)),
 
     async findLease(id) {
-      const row = await db
-        .selectFrom("leases")
-        .select(["instance_id", "expires_at"])
-        .where("id", "=", lowerCase(id))
-        .executeTakeFirst();
+      const row = await find(lowerCase(id));
       const expiresAt = Number(row?.expires_at);
       if (row === undefined || expiresAt <= now()) return null;
       return { isOwn: row.instance_id === instanceId, expiresAt };
