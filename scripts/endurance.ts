@@ -45,7 +45,8 @@ const parts: Readonly<Record<string, Part>> = {
   },
 };
 
-type Row = { lost: number; paidTwice: number; wrongAnswers: number };
+/** `handedOverAgain`: successes given again after a kill, which is not wrong (docs/decisions/0016-delivery.md). */
+type Row = { lost: number; paidTwice: number; handedOverAgain: number; wrongAnswers: number };
 
 const asked = process.argv.slice(2);
 const unknown = asked.filter((name) => parts[name] === undefined);
@@ -82,11 +83,13 @@ for (const [name, part] of chosen) {
 }
 const rows = new Map<string, Row & { repetitions: number }>();
 for (const line of readFileSync(report, "utf8").split("\n").slice(0, -1)) {
-  const { kind, lost, paidTwice, wrongAnswers }: Row & { kind: string } = JSON.parse(line);
-  const row = rows.get(kind) ?? { repetitions: 0, lost: 0, paidTwice: 0, wrongAnswers: 0 };
+  const { kind, lost, paidTwice, handedOverAgain, wrongAnswers }: Row & { kind: string } = JSON.parse(line);
+  const none: Row = { lost: 0, paidTwice: 0, handedOverAgain: 0, wrongAnswers: 0 };
+  const row = rows.get(kind) ?? { repetitions: 0, ...none };
   row.repetitions++;
   row.lost += lost;
   row.paidTwice += paidTwice;
+  row.handedOverAgain += handedOverAgain;
   row.wrongAnswers += wrongAnswers;
   rows.set(kind, row);
 }

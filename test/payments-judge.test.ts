@@ -1,6 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { Address, Hex } from "../src/protocol/hex.ts";
-import { type AnsweredPayment, judgePayments, type Verdict } from "./support/operator/judge-payments.ts";
+import {
+  type AnsweredPayment,
+  judgePayments,
+  type Kill,
+  type Success,
+  type Verdict,
+} from "./support/operator/judge-payments.ts";
 import type { Transfer } from "./support/transfers.ts";
 
 /* The long run of an operator's troubles is worth what its judge notices. */
@@ -13,12 +19,16 @@ const otherShop = address("b");
 const one = transaction("1");
 const two = transaction("2");
 
+/** Successes that a payment was given by the first instance, one after the other, beginning with this time. */
+const successes = (transactions: readonly Success["transaction"][], at = 10_000): Success[] =>
+  transactions.map((hash, index) => ({ transaction: hash, instance: "instance-1", at: at + 5_000 * index }));
+
 const payment = (value: bigint, changes: Partial<AnsweredPayment> = {}): AnsweredPayment => ({
   payer: address("d"),
   value,
   straight: false,
   recipient: shop,
-  successes: [one],
+  successes: successes([one]),
   refusals: [],
   saidToBeSettled: false,
   ...changes,
@@ -36,9 +46,12 @@ const paid = (value: bigint, by = one, to = shop): Transfer => ({
   value,
 });
 
-const judge = (payments: readonly AnsweredPayment[], transfers: readonly Transfer[]) =>
-  judgePayments(payments, transfers, contract);
-const good: Verdict = { lost: [], twice: [], wrong: [], undecided: [] };
+const judge = (
+  payments: readonly AnsweredPayment[],
+  transfers: readonly Transfer[],
+  kills: readonly Kill[] = [],
+) => judgePayments(payments, transfers, contract, kills);
+const good: Verdict = { lost: [], twice: [], handedOverAgain: [], wrong: [], undecided: [] };
 
 test("payments that arrived once and were answered once are good, alone and several to a transfer", () => {
   const payments = [payment(10n), payment(11n), payment(12n, { recipient: otherShop })];
@@ -50,7 +63,7 @@ test("payments that arrived once and were answered once are good, alone and seve
 });
 
 const straight = (value: bigint, to = shop): Transfer => ({ ...taken(value), to });
-const zero = payment(0n, { successes: [""] });
+const zero = payment(0n, { successes: successes([""]) });
 
 test("so are those that went straight to their recipient, and those of which nothing was to be taken", () => {
   expect(
@@ -93,7 +106,7 @@ describe("it notices", () => {
     [
       "two successes of one payment",
       "twice",
-      [payment(10n, { successes: [one, one] })],
+      [payment(10n, { successes: successes([one, one]) })],
       [taken(10n), paid(10n)],
     ],
     [
@@ -117,7 +130,7 @@ describe("it notices", () => {
     [
       "a success with another transaction",
       "wrong",
-      [payment(10n, { successes: [two] })],
+      [payment(10n, { successes: successes([two]) })],
       [taken(10n), paid(10n)],
     ],
     [
@@ -135,9 +148,63 @@ describe("it notices", () => {
       [taken(10n), paid(10n), taken(20n), paid(20n)],
     ],
     ["the maximum where nothing was asked for", "twice", [zero], [taken(20n), paid(20n)]],
-    ["a transaction where nothing was asked for", "wrong", [{ ...zero, successes: [one] }], []],
+    ["a transaction where nothing was asked for", "wrong", [{ ...zero, successes: successes([one]) }], []],
     ["no answer", "undecided", [payment(10n, { successes: [] })], []],
   ])("%s", (_, kind, payments, transfers) => {
     expect(judge(payments, transfers)[kind]).not.toEqual([]);
+  });
+});
+
+describe("two successes of one payment", () => {
+  const [first, second] = [10_000, 15_000];
+  const twoSuccesses = payment(10n, { successes: successes([one, one], first) });
+  const killed = (at: number, instance = "instance-1"): Kill => ({ instance, at });
+  const transfers = [taken(10n), paid(10n)];
+
+  test.each<[string, readonly Kill[], Partial<AnsweredPayment>?]>([
+    ["when the instance of the first was killed at once", [killed(first)]],
+    ["when it was killed within a second", [killed(20_000), killed(first + 1_000)]],
+    ["when the caller read the answer after the kill", [killed(first - 500)]],
+    [
+      "when they became known in another order",
+      [killed(first + 1)],
+      { successes: successes([one, one], first).toReversed() },
+    ],
+    [
+      "also a third, when the second's instance was killed as well",
+      [killed(first + 1), killed(second + 1)],
+      { successes: successes([one, one, one], first) },
+    ],
+  ])("are one that was handed over again %s", (_, kills, changes = {}) => {
+    const verdict = judge([{ ...twoSuccesses, ...changes }], transfers, kills);
+    expect(verdict).toEqual({ ...good, handedOverAgain: [expect.stringContaining("more than one success")] });
+  });
+
+  test.each<[string, readonly Kill[], Partial<AnsweredPayment>?]>([
+    ["when nothing was killed", []],
+    ["when another instance was", [killed(first, "instance-2")]],
+    ["when it was killed later", [killed(first + 1_001)]],
+    ["when it was killed before, and may have been back", [killed(first - 501)]],
+    ["when the instance of the second alone was killed", [killed(second)]],
+    [
+      "when there was a third, and one kill",
+      [killed(first)],
+      { successes: successes([one, one, one], first) },
+    ],
+    [
+      "when it is not known who gave the first",
+      [killed(first)],
+      { successes: successes([one, one], first).map((success) => ({ ...success, instance: undefined })) },
+    ],
+  ])("are twice %s", (_, kills, changes = {}) => {
+    const verdict = judge([{ ...twoSuccesses, ...changes }], transfers, kills);
+    expect(verdict).toEqual({ ...good, twice: [expect.stringContaining("more than one success")] });
+  });
+
+  test("excuse no second transfer, and no other transaction", () => {
+    const again = [taken(10n), paid(10n), taken(10n, two), paid(10n, two)];
+    expect(judge([twoSuccesses], again, [killed(first)]).twice).not.toEqual([]);
+    const other = payment(10n, { successes: successes([one, two], first) });
+    expect(judge([other], transfers, [killed(first)]).wrong).not.toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-import type { Kysely, Transaction } from "kysely";
+import { type Kysely, type SqlBool, sql, type Transaction } from "kysely";
 import { together } from "../util/concurrency.ts";
 import { allAtOnce, inTransaction, repeatable, UnansweredError } from "./database/transactions.ts";
 import type { IdempotencyEntry, KeptAnswer, Leases } from "./ledger.ts";
@@ -7,6 +7,9 @@ import type { LedgerTables } from "./rows.ts";
 
 /** How long a success is given again. */
 export const keptMs = 24 * 60 * 60 * 1000;
+
+/** How a refusal begins that earlier versions kept: it is found out again. */
+const refusalOfEarlierVersions = '{"kind":"invalid"%';
 
 /** A key that is to be bound to a body; `expiresAt` is set when that is tried. */
 type Beginning = { organizationId: string; key: string; bodyHash: string; expiresAt: number };
@@ -35,7 +38,9 @@ export function createIdempotency(
       for (const beginning of beginnings) beginning.expiresAt = time + keptMs;
       const bound = await allAtOnce(
         transaction,
-        inOrder(beginnings).map((beginning) => binding(transaction, beginning, time)),
+        inOrderOfKeys(beginnings, (beginning) => beginning).map((beginning) =>
+          binding(transaction, beginning, time),
+        ),
       );
       const isBound = new Set(bound.flat().map((row) => nameOfKey(row.organization_id, row.idempotency_key)));
       if (isBound.size > 0) await sweep(transaction, time, isBound.size);
@@ -55,31 +60,48 @@ export function createIdempotency(
     { organizationId, key, bodyHash, expiresAt }: Beginning,
     time: number,
   ) {
-    const bound = {
-      body_hash: bodyHash,
-      answer: null,
-      instance_id: instanceId,
-      lease_expires_at: time + leaseMs,
-      expires_at: expiresAt,
-    };
+    const leaseExpiresAt = time + leaseMs;
+    const isFree = sql<SqlBool>`(idempotency.expires_at <= ${time}
+      or coalesce(idempotency.answer like ${refusalOfEarlierVersions}, idempotency.lease_expires_at <= ${time}))`;
     return transaction
       .insertInto("idempotency")
-      .values({ organization_id: organizationId, idempotency_key: key, ...bound })
+      .columns([
+        ...(["organization_id", "idempotency_key", "body_hash"] as const),
+        ...(["instance_id", "lease_expires_at", "expires_at"] as const),
+      ])
+      .expression(
+        transaction
+          .selectNoFrom(({ cast, val }) => [
+            cast<string>(val(organizationId), "text").as("organization_id"),
+            cast<string>(val(key), "text").as("idempotency_key"),
+            cast<string>(val(bodyHash), "text").as("body_hash"),
+            cast<string>(val(instanceId), "text").as("instance_id"),
+            cast<number>(val(leaseExpiresAt), "bigint").as("lease_expires_at"),
+            cast<number>(val(expiresAt), "bigint").as("expires_at"),
+          ])
+          // As where leases are taken: those who ask for what another has lock nothing.
+          .where(({ not, exists }) =>
+            not(
+              exists(
+                transaction
+                  .selectFrom("idempotency")
+                  .select("idempotency.idempotency_key")
+                  .where("idempotency.organization_id", "=", organizationId)
+                  .where("idempotency.idempotency_key", "=", key)
+                  .where((row) => row.not(isFree)),
+              ),
+            ),
+          ),
+      )
       .onConflict((conflict) =>
         conflict
           .columns(["organization_id", "idempotency_key"])
-          .doUpdateSet(bound)
-          .where((row) =>
-            row.or([
-              row("idempotency.expires_at", "<=", time),
-              // Refusals, which earlier versions kept.
-              row("idempotency.answer", "like", '{"kind":"invalid"%'),
-              row.and([
-                row("idempotency.answer", "is", null),
-                row("idempotency.lease_expires_at", "<=", time),
-              ]),
-            ]),
-          ),
+          .doUpdateSet({
+            answer: null,
+            ...{ body_hash: bodyHash, instance_id: instanceId },
+            ...{ lease_expires_at: leaseExpiresAt, expires_at: expiresAt },
+          })
+          .where(isFree),
       )
       .returning(["organization_id", "idempotency_key"]);
   }
@@ -132,9 +154,15 @@ async function findEntry(
 }
 
 /** In one order everywhere: two transactions must not wait for each other. */
-function inOrder(beginnings: readonly Beginning[]): Beginning[] {
-  const nameOf = ({ organizationId, key }: Beginning) => nameOfKey(organizationId, key);
-  return [...beginnings].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+export function inOrderOfKeys<Item>(
+  items: readonly Item[],
+  keyOf: (item: Item) => { organizationId: string; key: string },
+): Item[] {
+  const nameOf = (item: Item) => {
+    const { organizationId, key } = keyOf(item);
+    return nameOfKey(organizationId, key);
+  };
+  return [...items].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
 }
 
 /** The statement that stores an answer under its key, where an instance still runs the key's request. */

@@ -84,6 +84,19 @@ describe.each(backends)("on $name", (backend) => {
       expect(await other.findLease(id)).toBeNull();
     });
 
+    test("is told from others that are asked for at the same time", async () => {
+      const [own, free, theirs] = [hashOf("own"), hashOf("free"), hashOf("theirs")];
+      await ledger.acquireLease(own, "one");
+      await other.acquireLease(theirs, "one");
+      const expiresAt = clock.now() + leaseMs;
+      expect(await Promise.all([own, free, theirs, own].map((one) => ledger.findLease(one)))).toEqual([
+        { isOwn: true, expiresAt },
+        null,
+        { isOwn: false, expiresAt },
+        { isOwn: true, expiresAt },
+      ]);
+    });
+
     test("is not given to a holder of the same name in another instance", async () => {
       await ledger.acquireLease(id, "req-1");
       expect(await other.acquireLease(id, "req-1")).toBe(false);

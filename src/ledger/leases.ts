@@ -2,7 +2,7 @@ import { type Kysely, type SqlBool, sql } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
 import { padded, type TogetherOptions, together } from "../util/concurrency.ts";
 import { inTransaction, repeatable, UnansweredError, urgently, withCommit } from "./database/transactions.ts";
-import { abandoning, keeping, nameOfKey, type Undelivered } from "./idempotency.ts";
+import { abandoning, inOrderOfKeys, keeping, nameOfKey, type Undelivered } from "./idempotency.ts";
 import type { KeptAnswer, Leases } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
 import { type LedgerTables, lowerCase } from "./rows.ts";
@@ -32,40 +32,61 @@ export function createLeases(
   const { instanceId, now, leaseMs } = options;
   const acquire = together(acquireAll, ofOneId);
   const free = together(freeAll, ofOneId);
-  // No caller waits for it: one after the other, there is more in each.
+  // Several at once: no caller waits for it, but where the process is killed before it, a success is given twice.
   const deliver = together((leases: readonly Delivered[]) => deliverAll(db, leases, options), {
     ...ofOneId,
     anyNumber: true,
-    mostUnderWay: 1,
   });
+  // Those who wait for the leases of other instances ask all the time.
+  const find = together(findAll, { most: 64, anyNumber: true });
 
   async function acquireAll(leases: readonly Lease[]): Promise<boolean[]> {
     const time = now();
     const expiry = { instance_id: instanceId, expires_at: time + leaseMs };
-    const rows = leases.map(({ id, holder }) => ({ id, holder, ...expiry }));
+    const pairs = sql.join(leases.map(({ id, holder }) => sql`(${id}, ${holder})`));
+    const isFreeTo = (holder: "asked.column2" | "excluded.holder") => sql<SqlBool>`(
+      leases.expires_at <= ${time} or (leases.instance_id = ${instanceId} and leases.holder = ${sql.ref(holder)}))`;
     const acquired = await repeatable(() =>
       db
         .insertInto("leases")
-        .values(inOrder(rows))
+        .columns(["id", "holder", "instance_id", "expires_at"])
+        .expression(({ selectFrom }) =>
+          selectFrom(sql<{ column1: Hex; column2: string }>`(values ${pairs})`.as("asked"))
+            .select(({ cast, val }) => [
+              "asked.column1",
+              "asked.column2",
+              cast<string>(val(instanceId), "text").as("instance_id"),
+              cast<number>(val(expiry.expires_at), "bigint").as("expires_at"),
+            ])
+            // A conflict locks the row, and is written to the disk, even where it gives no lease: those who ask again
+            // and again would keep everybody from it who hands over, gives up or renews what is asked for.
+            .where(({ not, exists, selectFrom }) => {
+              const held = selectFrom("leases")
+                .select("leases.id")
+                .whereRef("leases.id", "=", "asked.column1");
+              return not(exists(held.where(({ not }) => not(isFreeTo("asked.column2")))));
+            })
+            // In one order everywhere: two statements must not wait for each other.
+            .orderBy("asked.column1"),
+        )
         .onConflict((conflict) =>
           conflict
             .column("id")
             .doUpdateSet({ holder: (row) => row.ref("excluded.holder"), ...expiry })
-            .where((held) =>
-              held.or([
-                held("leases.expires_at", "<=", time),
-                held.and([
-                  held("leases.holder", "=", held.ref("excluded.holder")),
-                  held("leases.instance_id", "=", instanceId),
-                ]),
-              ]),
-            ),
+            .where(isFreeTo("excluded.holder")),
         )
         .returning("id")
         .execute(),
     );
     const ids = new Set(acquired.map(({ id }) => id));
     return leases.map(({ id }) => ids.has(id));
+  }
+
+  async function findAll(ids: readonly Hex[]) {
+    const columns = ["id", "instance_id", "expires_at"] as const;
+    const rows = await db.selectFrom("leases").select(columns).where("id", "in", padded(ids)).execute();
+    const found = new Map(rows.map((row) => [row.id, row]));
+    return ids.map((id) => found.get(id));
   }
 
   async function freeAll(leases: readonly Lease[]): Promise<undefined[]> {
@@ -110,11 +131,7 @@ export function createLeases(
     releaseLease: (id, holder) => retryQueue.run(workNameOf(id, holder), () => release(id, holder)),
 
     async findLease(id) {
-      const row = await db
-        .selectFrom("leases")
-        .select(["instance_id", "expires_at"])
-        .where("id", "=", lowerCase(id))
-        .executeTakeFirst();
+      const row = await find(lowerCase(id));
       const expiresAt = Number(row?.expires_at);
       if (row === undefined || expiresAt <= now()) return null;
       return { isOwn: row.instance_id === instanceId, expiresAt };
@@ -142,7 +159,13 @@ async function deliverAll(
     const isHeld = areHeld(leases, instanceId);
     await withCommit(transaction, [
       // From here on no lease that has run out can be taken by another, who would then give the same success.
-      transaction.selectFrom("leases").select("leases.id").where(isHeld).forUpdate(),
+      transaction
+        .selectFrom("leases")
+        .select("leases.id")
+        .where(isHeld)
+        // In the order of those who take leases, as the keys below in that of those who begin them.
+        .orderBy("leases.id")
+        .forUpdate(),
       transaction
         .updateTable("settlements")
         .set({ delivered_at: time })
@@ -150,8 +173,7 @@ async function deliverAll(
         .where("id", "in", (held) => held.selectFrom("leases").select("leases.id").where(isHeld))
         .where("delivered_at", "is", null),
       // With it, so that no key gives a success again which was another request's.
-      ...leases.flatMap(({ id, holder, kept }) => {
-        if (kept === undefined) return [];
+      ...byKey(leases).flatMap(({ id, holder, kept }) => {
         const own = sql<SqlBool>`leases.instance_id = ${instanceId} and leases.id = ${id} and leases.holder = ${holder}`;
         return [
           keeping(transaction, kept, { instanceId, time }).where(({ exists, selectFrom }) =>
@@ -204,8 +226,19 @@ async function renewAll(db: Kysely<LedgerTables>, { instanceId, now, leaseMs }: 
         db
           .updateTable("idempotency")
           .set({ lease_expires_at: now() + leaseMs })
-          .where("instance_id", "=", instanceId)
-          .where("answer", "is", null),
+          .where(({ eb, refTuple, selectFrom }) =>
+            eb(
+              refTuple("organization_id", "idempotency_key"),
+              "in",
+              selectFrom("idempotency as running")
+                .select(["running.organization_id", "running.idempotency_key"])
+                .where("running.instance_id", "=", instanceId)
+                .where("running.answer", "is", null)
+                .forUpdate()
+                .skipLocked()
+                .$asTuple("organization_id", "idempotency_key"),
+            ),
+          ),
       ),
     ),
   ]);
@@ -226,9 +259,10 @@ export async function dropLeases(db: Kysely<LedgerTables>): Promise<void> {
   await db.deleteFrom("idempotency").where("answer", "is", null).execute();
 }
 
-/** In one order everywhere: two statements must not wait for each other. */
-function inOrder<Row extends { id: Hex }>(rows: readonly Row[]): Row[] {
-  return [...rows].sort((a, b) => (a.id < b.id ? -1 : 1));
+/** Those whose answers are kept, in the order of their keys. */
+function byKey(leases: readonly Delivered[]) {
+  const withKey = leases.flatMap(({ kept, ...lease }) => (kept === undefined ? [] : [{ ...lease, kept }]));
+  return inOrderOfKeys(withKey, ({ kept }) => kept);
 }
 
 function nameOfRight(id: Hex): string {

@@ -6,6 +6,9 @@ import { closeAtOnce, listenOnLoopback } from "../../src/util/node-http.ts";
 
 export type Balancer = { origin: string; close(): Promise<void> };
 
+/** A header of each answer that names the service which gave it: `instance-1` is the first. */
+export const instanceHeader = "x-instance";
+
 /** Milliseconds between readiness probes; a real balancer also notices late. */
 const probeMs = 100;
 
@@ -44,7 +47,8 @@ export async function startBalancer(services: () => readonly string[]): Promise<
         const answer = await ask(origin, incoming, body);
         const content = await buffer(answer);
         const { connection: _, "transfer-encoding": __, ...headers } = answer.headers;
-        outgoing.writeHead(answer.statusCode ?? 502, headers).end(content);
+        const instance = `instance-${services().indexOf(origin) + 1}`;
+        outgoing.writeHead(answer.statusCode ?? 502, { ...headers, [instanceHeader]: instance }).end(content);
         return;
       } catch (error) {
         if (Reflect.get(Object(error), "code") !== "ECONNREFUSED") break;

@@ -185,15 +185,11 @@ export async function signPayment(
       hints: ['Ask for it: { method: "permit2" }.'],
     });
   }
-  const approval = async () => {
-    // Loads viem, which a start does without.
-    const { askNode } = await import("./ask-chain.ts");
-    return {
-      amount: payment.limit,
-      nonce: await askNextApproval(askNode(rpcUrl), payment),
-      deadline: payment.window.last,
-    };
-  };
+  const approval = async () => ({
+    amount: payment.limit,
+    nonce: await askNextApproval(askNode(rpcUrl), payment),
+    deadline: payment.window.last,
+  });
   const extensions =
     spec.approval === true
       ? {

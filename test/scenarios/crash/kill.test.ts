@@ -86,7 +86,13 @@ describe.each(backends)("on $name", (backend) => {
       const successes = [answer, repeat].flatMap((one) => (one?.success === true ? [one.transaction] : []));
       const answered: AnsweredPayment = {
         ...{ payer, value: due, straight: way.straight, recipient: harnessAccounts.recipient.address },
-        ...{ successes: [...new Set(successes)], refusals: [], saidToBeSettled: false },
+        // That the process was killed in between is what is tried here.
+        successes: [...new Set(successes)].map((transaction) => ({
+          transaction,
+          instance: undefined,
+          at: 0,
+        })),
+        ...{ refusals: [], saidToBeSettled: false },
       };
       const transfers = await transfersSince(composition.chain, since);
       const { lost, twice, wrong, undecided } = judgePayments(

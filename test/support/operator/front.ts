@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Watchdog } from "../../../src/util/watchdog.ts";
-import { startBalancer } from "../balancer.ts";
+import { instanceHeader, startBalancer } from "../balancer.ts";
 import { findFreePort } from "../postgres.ts";
 import { findProgram } from "./find-program.ts";
 import { startProgram } from "./programs.ts";
@@ -10,7 +10,7 @@ import { startProgram } from "./programs.ts";
 export type Front = { origin: string; program: string; stop(): Promise<void> };
 
 /**
- * Starts HAProxy as docs/guides/operations.md sets it up; without `installed`, or where the machine has none, the balancer
+ * Starts HAProxy as docs/guides/operations.md sets it up, which also names the instance in each answer; without `installed`, or where the machine has none, the balancer
  * of the tests.
  *
  * @param ports of the instances
@@ -46,6 +46,7 @@ frontend public
 backend x402
   option httpchk GET /readyz
   retries 0
+  http-response set-header ${instanceHeader} %s
 ${servers.join("\n")}
 `,
   );

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { requestJson } from "../../../src/util/http-client.ts";
 import type { Watchdog } from "../../../src/util/watchdog.ts";
 import { type RunningCommand, startCommand, type Variables } from "../serve/command.ts";
+import type { Kill } from "./judge-payments.ts";
 
 /** How long an instance may take until it is ready, in milliseconds. */
 const readyMs = 60_000;
@@ -17,6 +18,8 @@ export type Instances = {
   freeze(index: number): () => void;
   /** Resolves when all are ready. */
   allReady(): Promise<void>;
+  /** Each end without warning so far. */
+  readonly kills: readonly Kill[];
   /** What those have said last that ended although nobody ended them. */
   readonly deaths: readonly string[];
   stop(): Promise<void>;
@@ -29,6 +32,7 @@ export async function startInstances(
 ): Promise<Instances> {
   const running: (RunningCommand | undefined)[] = variables.map(() => undefined);
   const deaths: string[] = [];
+  const kills: Kill[] = [];
 
   async function ready(index: number): Promise<void> {
     const giveUpAt = performance.now() + readyMs;
@@ -61,6 +65,7 @@ export async function startInstances(
     const command = running[index];
     running[index] = undefined;
     command?.kill(signal);
+    if (signal === "SIGKILL") kills.push({ instance: `instance-${index + 1}`, at: performance.now() });
     await command?.ended;
   }
 
@@ -81,6 +86,7 @@ export async function startInstances(
       return () => command?.kill("SIGCONT");
     },
     allReady: async () => void (await Promise.all(variables.map((_, index) => ready(index)))),
+    kills,
     deaths,
     stop,
   };

@@ -1,6 +1,28 @@
 import { type Address, type Hex, sameAddress } from "../../../src/protocol/hex.ts";
 import type { Transfer } from "../transfers.ts";
 
+/** A success that a caller was given. */
+export type Success = {
+  /** "" where it named none. */
+  transaction: Hex | "";
+  /** Which instance gave it; undefined where that is not known. */
+  instance: string | undefined;
+  /** When its caller had it, in milliseconds, on the clock of {@link Kill}. */
+  at: number;
+};
+
+/** An instance that was ended without warning, and when. It is not back before {@link shortestAbsenceMs}. */
+export type Kill = { instance: string; at: number };
+
+/**
+ * How long after a success its instance must have been killed, at most, for a second success to be one that was handed over
+ * again: what was delivered is recorded after the answer, in less time than this.
+ */
+const recordMs = 1_000;
+
+/** A caller may read an answer this much later than its instance died, and no instance answers so soon after its death. */
+const shortestAbsenceMs = 500;
+
 /** A payment, and what those who sent it were answered. */
 export type AnsweredPayment = {
   payer: Address;
@@ -13,11 +35,8 @@ export type AnsweredPayment = {
   straight: boolean;
   /** Of the organization that is paid. */
   recipient: Address;
-  /**
-   * The transaction of each success, "" where it named none; the repeat of a success under its `Idempotency-Key` is none of
-   * its own.
-   */
-  successes: readonly (Hex | "")[];
+  /** Each success; the repeat of a success under its `Idempotency-Key` is none of its own. */
+  successes: readonly Success[];
   /** The text of each answer that the payment has failed. */
   refusals: readonly string[];
   /** Whether it was answered that it was settled before: the success has got lost on its way. */
@@ -25,7 +44,13 @@ export type AnsweredPayment = {
 };
 
 /** What was wrong, a line for each payment. */
-export type Verdict = { lost: string[]; twice: string[]; wrong: string[]; undecided: string[] };
+export type Verdict = {
+  lost: string[];
+  twice: string[];
+  handedOverAgain: string[];
+  wrong: string[];
+  undecided: string[];
+};
 
 /**
  * Compares what was answered with the transfers of the token, and with nothing else: neither with the service's own
@@ -35,6 +60,9 @@ export type Verdict = { lost: string[]; twice: string[]; wrong: string[]; undeci
  *
  * - `lost`: answered as paid, or taken from the payer, and the recipient has nothing;
  * - `twice`: transferred more than once, more than one success, or more or something else taken of a payer than was asked for;
+ * - `handedOverAgain`: more than one success, and right after each but the last its instance was killed: before it had
+ *   recorded that it was handed over, which docs/decisions/0016-delivery.md allows. Nothing is paid twice, and no other cause
+ *   counts;
  * - `wrong`: answered as failed. All payments are good, so that none may be; worst, of course, where it was transferred.
  *   Or a success that names a transaction which has not paid;
  * - `undecided`: never answered, whether transferred or not.
@@ -43,8 +71,9 @@ export function judgePayments(
   payments: readonly AnsweredPayment[],
   transfers: readonly Transfer[],
   contract: Address,
+  kills: readonly Kill[] = [],
 ): Verdict {
-  const verdict: Verdict = { lost: [], twice: [], wrong: [], undecided: [] };
+  const verdict: Verdict = { lost: [], twice: [], handedOverAgain: [], wrong: [], undecided: [] };
   const known = new Map(
     payments
       .filter(({ value }) => value > 0n)
@@ -84,7 +113,12 @@ export function judgePayments(
     const transactions = takenIn.get(payment) ?? [];
     const say = (what: string) =>
       `${value} of ${payer}: ${what}; transferred by ${transactions.join() || "nothing"}, answered ${
-        [...successes, ...refusals].join(", then ") || "nothing"
+        [
+          ...successes.map(
+            ({ transaction, instance, at }) => `${transaction} by ${instance} at ${at.toFixed()}`,
+          ),
+          ...refusals,
+        ].join(", then ") || "nothing"
       }`;
     const isStranded = transactions.some(
       (transaction) => (missing.get(paidFor(transaction, recipient)) ?? 0n) > 0n,
@@ -92,20 +126,34 @@ export function judgePayments(
     const isAnswered = successes.length > 0 || refusals.length > 0 || saidToBeSettled;
     if (isStranded) verdict.lost.push(say("it was taken from the payer, and has not arrived"));
     if (transactions.length > 1) verdict.twice.push(say("it was transferred more than once"));
-    if (successes.length > 1) verdict.twice.push(say("there was more than one success"));
+    if (successes.length > 1) {
+      const excused = endedByKills(successes, kills);
+      verdict[excused ? "handedOverAgain" : "twice"].push(say("there was more than one success"));
+    }
     if (value > 0n && transactions.length === 0 && (successes.length > 0 || saidToBeSettled))
       verdict.lost.push(say("it was said to be paid"));
-    if (value === 0n && successes.some((transaction) => transaction !== ""))
+    if (value === 0n && successes.some(({ transaction }) => transaction !== ""))
       verdict.wrong.push(say("a transaction was named, and nothing was to be moved"));
     if (refusals.length > 0) verdict.wrong.push(say("a good payment was refused"));
     if (
       transactions.length > 0 &&
-      successes.some((transaction) => !transactions.some((one) => one === transaction))
+      successes.some(({ transaction }) => !transactions.some((one) => one === transaction))
     )
       verdict.wrong.push(say("another transaction was named"));
     if (!isAnswered) verdict.undecided.push(say("there was no answer"));
   }
   return verdict;
+}
+
+/** Whether all successes but the last were given right before their instances were killed. */
+function endedByKills(successes: readonly Success[], kills: readonly Kill[]): boolean {
+  const inOrder = successes.toSorted((a, b) => a.at - b.at);
+  return inOrder.slice(0, -1).every((success) =>
+    kills.some(({ instance, at }) => {
+      const later = at - success.at;
+      return instance === success.instance && later >= -shortestAbsenceMs && later <= recordMs;
+    }),
+  );
 }
 
 const lower = (address: Address) => address.toLowerCase();

@@ -1,14 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
-import type { Address, Hex } from "../../../src/protocol/hex.ts";
+import type { Address } from "../../../src/protocol/hex.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
 import type { TestPayerName } from "../../../src/published/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
+import { instanceHeader } from "../balancer.ts";
 import { accountOf, keyOf } from "../key-accounts.ts";
 import type { Random } from "../random.ts";
 import type { Body } from "../service.ts";
 import { allWays, signInWay } from "../ways.ts";
-import type { AnsweredPayment } from "./judge-payments.ts";
+import type { AnsweredPayment, Success } from "./judge-payments.ts";
 
 /** An organization of the operator. */
 export type Customer = { key: string; recipient: Address };
@@ -21,7 +22,7 @@ export type Payment = {
   idempotencyKey: string | undefined;
   /** How many send it at the same time. */
   callers: number;
-  answered: AnsweredPayment & { successes: (Hex | "")[]; refusals: string[] };
+  answered: AnsweredPayment & { successes: Success[]; refusals: string[] };
   /** When its last caller had an answer, on the clock of `performance.now()`; undefined until then. */
   decidedAt: number | undefined;
 };
@@ -109,8 +110,10 @@ async function payOnce(payment: Payment, origin: string, isOver: () => boolean):
     const { success, transaction, errorMessage, title } = Object(answer?.body);
     if (answer?.status === 200) {
       if (success === true) {
-        const isRepeat = idempotencyKey !== undefined && answered.successes.includes(transaction);
-        if (!isRepeat) answered.successes.push(transaction);
+        const isKnown = answered.successes.some((earlier) => earlier.transaction === transaction);
+        const isRepeat = idempotencyKey !== undefined && isKnown;
+        const given = { instance: answer.headers[instanceHeader], at: performance.now() };
+        if (!isRepeat) answered.successes.push({ transaction, ...given });
       } else if (/was settled before/.test(errorMessage)) answered.saidToBeSettled = true;
       else answered.refusals.push(String(errorMessage));
       return;
