@@ -46,7 +46,7 @@ export function domainOf({ asset: { name, version, address }, chainId }: SignedD
 /**
  * What a signature of an account without code, which is not the payer's, was probably made for, and what to change. The
  * service asks it for each payment that it refuses: it tries {@link likelyDomains} and no more, at most 24 recoveries of some
- * 0.06 ms, or 3 ms where there is no native code for them. `explain` and the studio, which a person asks, try some 100: see decision 0040.
+ * 0.06 ms, or 3 ms where there is no native code for them. `explain` and the studio, which a person asks, try some 100: see decision 0042.
  */
 export async function describeWrongSignature(
   { authorization, signature }: { authorization: Authorization; signature: Hex },
