@@ -123,7 +123,7 @@ export const reasonTexts: Readonly<
   },
   permit2_allowance_required: {
     meaning: "The payer has not let Permit2 take so much of the token.",
-    fix: "Let the payer approve Permit2 on the token, which the message has a command for, and send the same payment again.",
+    fix: "Let the payer approve Permit2 on the token, which the message has a command for, and send the same payment again; on a local chain: `x402-kit approve`.",
   },
   invalid_eip2612_extension_format: {
     meaning: "The approval of Permit2 that came with the payment (eip2612GasSponsoring) cannot be read.",
@@ -253,7 +253,7 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
   allowance_too_small: {
     means:
       "The payer has approved Permit2 for less than the amount, or not at all; the public servers answer 412 for it",
-    fix: "Let the payer send the approval that the message names, once for each token, and send the same payment again.",
+    fix: "Let the payer send the approval that the message names, once for each token, and send the same payment again; on a local chain: `x402-kit approve`.",
   },
   approval_refused: {
     means: "The approval that came with the payment is refused by the token: by its nonce or its signature",

@@ -25,6 +25,9 @@ export function withWholeCommands(advice: string, context: AdviceContext): strin
 
 function optionsOf(words: string, { at, network, payer, amount, token }: AdviceContext): string {
   if (words === "reset" || words.startsWith("why ")) return at;
+  if (words === "approve" && network !== null && payer !== null) {
+    return ` --network ${network} --account ${payer}${at}`;
+  }
   if (words !== "fund" || network === null || payer === null || amount === null) return "";
   const price = token === null ? amount : withPoint(formatUnits(amount, token.decimals));
   return ` --network ${network} --to ${payer} --amount ${price}${at}`;
