@@ -68,14 +68,13 @@ function isAddressWord(word: string): boolean {
   return value >= 1n << 96n && value < 1n << 160n;
 }
 
-/** The words behind the selector, each once. */
+/** The words behind the selector, and behind that of a call within it, as of a wallet that is deployed first; each once. */
 function wordsOf(calldata: Hex): ReadonlySet<string> {
-  const words =
-    calldata
-      .slice(10)
-      .toLowerCase()
-      .match(/[0-9a-f]{64}/g) ?? [];
-  return new Set(words);
+  const digits = calldata.slice(10).toLowerCase();
+  const selectorDigits = 8;
+  return new Set(
+    [digits, digits.slice(selectorDigits)].flatMap((behind) => behind.match(/[0-9a-f]{64}/g) ?? []),
+  );
 }
 
 /** Always the same, so that a recording holds what is asked for it. */
