@@ -366,6 +366,8 @@ describe("help", () => {
                              eip3009)
         --upto AMOUNT        pay by scheme upto, with this as the maximum; --amount is
                              what settle takes of it
+        --approval           send an approval of Permit2 along (eip2612GasSponsoring),
+                             for a payer who has none
         --version N          x402 protocol version, 1 or 2 (default 2)
         --network-file FILE  JSON file with networks besides the five [env:
                              NETWORKS_FILE]

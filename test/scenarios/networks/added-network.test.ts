@@ -200,7 +200,7 @@ test("amounts of a token of another name and other decimals are told in its own 
   await runHere(["pay", ...at, "--payer", "empty", "--amount", `${5n * 10n ** 17n}`], {});
   const why = await runHere(["why", "--url", facilitator.url.replace("/v1", "")], {});
   expect(why.stdout).toContain("0.5 XCHF on avalanche from empty");
-  expect(why.stdout).toContain("errors.md#insufficient_funds");
+  expect(why.stdout).toContain("errors#insufficient_funds");
   expect(why.stdout).not.toMatch(/another (key|domain)/);
   expect(why.stdout.replaceAll(/\s+/g, " ")).toContain("1 XCHF is 1000000000000000000");
 
