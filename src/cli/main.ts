@@ -163,7 +163,7 @@ export const commands: readonly CommandEntry[] = [
 /** What the commands are for, and their first words. */
 const groups = {
   "Run a facilitator": ["up", "mock", "serve"],
-  "Pay on a running up": ["pay", "payers", "fund", "advance-time", "reset"],
+  "Pay on a running up": ["pay", "payers", "fund", "approve", "advance-time", "reset"],
   "Look at payments": ["why", "logs", "explain", "capture", "replay"],
   "Test what pays and is paid": ["fault", "judge", "conformance", "fork", "network"],
   "Operate with real money": [

@@ -140,7 +140,7 @@ test("`up --recipient` and `--organizations FILE` do the same", async () => {
     const args = ["up", "--networks", "base", "--port", "0", "--no-demo"];
     await using up = await startCli([...args, "--recipient", ours, "--organizations", file]);
     const [, url = ""] = await up.printed(/Facilitator {3}(\S+)/);
-    await up.printed(/paid at 0x00000000000000000000000000000000C0FFeE10\n/);
+    await up.printed(/paid at {7}0x00000000000000000000000000000000C0FFeE10 /);
     await up.printed(/Key of acme {3}x4k_acme_/);
     const harness = await connectHarness(url, ["base"]);
     await harness.pay({ network: "base" });

@@ -5,7 +5,7 @@ import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import { type Balancer, startBalancer } from "../balancer.ts";
 import type { Composition } from "../composition.ts";
-import { type AnsweredPayment, judgePayments } from "../operator/judge-payments.ts";
+import { type AnsweredPayment, judgePayments, type Success } from "../operator/judge-payments.ts";
 import { apiKey, type ServiceProcess, startServiceProcess } from "../service-process.ts";
 import type { Findings } from "../tally.ts";
 import { transfersSince } from "../transfers.ts";
@@ -27,7 +27,7 @@ export type Fleet = {
   stop(): Promise<void>;
 };
 
-type Answered = AnsweredPayment & { successes: (Hex | "")[]; refusals: string[] };
+type Answered = AnsweredPayment & { successes: Success[]; refusals: string[] };
 
 /** Of the first payment, in the asset's smallest unit; each later one has one more. */
 const leastValue = 10_000n;
@@ -96,7 +96,8 @@ export async function startFleet(
         const { status, body: told } = (await ask("settle", body)) ?? {};
         const { success, transaction, errorMessage } = Object(told);
         if (status === 200) {
-          if (success === true) answered.successes.push(transaction);
+          if (success === true)
+            answered.successes.push({ transaction, instance: undefined, at: performance.now() });
           // The success was delivered to the proxy, which lost it.
           else if (/was settled before/.test(errorMessage)) answered.saidToBeSettled = true;
           else answered.refusals.push(errorMessage);
