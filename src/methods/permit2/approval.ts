@@ -43,12 +43,16 @@ export type Approval = {
   signature: Hex;
 };
 
+/** What is kept of it: whatever else stands there is not ours to keep. */
+const members = ["from", "asset", "spender", "amount", "nonce", "deadline", "signature", "version"] as const;
+
 /** Its members as they are kept with the payment: those that came, or what is read as malformed again. */
 export function keptApproval(extensions: unknown): unknown {
   const info = propertyOf(propertyOf(extensions, approvalExtension), "info");
   // Clients that sign none pass on what the shop has declared.
   if (propertyOf(info, "signature") === undefined) return undefined;
-  return parseApproval(info) === undefined ? "malformed" : info;
+  if (parseApproval(info) === undefined) return "malformed";
+  return Object.fromEntries(members.map((name) => [name, propertyOf(info, name)]));
 }
 
 /** The approval that came with a payment. */

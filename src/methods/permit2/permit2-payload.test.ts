@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { MalformedError } from "../../protocol/wire-values.ts";
+import { keptApproval } from "./approval.ts";
 import { exactPermit2Method, uptoPermit2Method } from "./permit2-methods.ts";
 
 const address = (digit: number): `0x${string}` => `0x${`${digit}`.repeat(40)}`;
@@ -92,4 +93,32 @@ test("a permit is described member by member, as it was signed", async () => {
   ]);
   const exact = await exactPermit2Method.describe(read(payload()));
   expect(exact.map(({ label }) => label)).not.toContain("witness.facilitator");
+});
+
+test("of an approval that comes along, its own members are kept, and what cannot be read is remembered as that", () => {
+  const at = address(2);
+  const numbers = { amount: "1", nonce: "2", deadline: "3" };
+  const info = {
+    from: at,
+    asset: at,
+    spender: at,
+    ...numbers,
+    signature: `0x${"1b".repeat(65)}`,
+    version: "1",
+  };
+  const kept = (given: object) => keptApproval({ eip2612GasSponsoring: { info: given } });
+  expect(kept({ ...info, note: "x".repeat(10_000) })).toEqual(info);
+  for (const [name, wrong] of [
+    ["from", "0x12"],
+    ["amount", 1],
+    ["nonce", "0x2"],
+    ["deadline", "03"],
+    ["signature", `0x${"1b".repeat(64)}`],
+    ["version", "2"],
+  ] as const) {
+    expect(kept({ ...info, [name]: wrong }), name).toBe("malformed");
+  }
+  // What the shop has declared, passed on by a client that signs none.
+  expect(kept({ description: "…", version: "1" })).toBeUndefined();
+  expect(keptApproval(undefined)).toBeUndefined();
 });
