@@ -31,12 +31,12 @@ afterEach(() => composition.stopAll());
 const request = (method: string, ...params: unknown[]) => composition.chain.node.request(method, ...params);
 
 /** Mines a block every 100 ms, whatever is held, until the returned function is called, which waits for the last block: none comes after it. */
-function mineSteadily(): () => Promise<void> {
+function mineSteadily({ everyMs = 100 } = {}): () => Promise<void> {
   let stopped = false;
   const mining = (async () => {
     while (!stopped) {
       await request("evm_mine").catch(() => {});
-      await sleep(100);
+      await sleep(everyMs);
     }
   })();
   return () => {
@@ -220,10 +220,11 @@ describe("an operator with gas money for a few payments", () => {
   test("signs nothing for those that are left when it is used up, however long they have waited", async () => {
     // One payment in each transaction.
     const network = composition.configuration({ maxTransactionCost: 600_000n * offered });
-    const running = await composition.start({ network, settleWaitMs: 6_000 });
-    await leaveGas(6_000_000n);
+    // Long enough for a busy machine to check all of them and to send the first.
+    const running = await composition.start({ network, settleWaitMs: 12_000 });
+    await leaveGas(1_500_000n);
     const release = await composition.holdMining();
-    const settling = settleAll(running, 100);
+    const settling = settleAll(running, 40);
     // All are checked against the balance as it is before the first is mined.
     await composition.untilSent();
     await sleep(1_000);
@@ -532,7 +533,8 @@ describe("blocks that vanish after the success", () => {
     await request("evm_mine");
     const strangersBlock = Number(await request("eth_blockNumber"));
     await release();
-    const stopMining = mineSteadily();
+    // Few blocks: anvil can take back only those whose states it keeps.
+    const stopMining = mineSteadily({ everyMs: 500 });
     expect((await settling).body).toMatchObject({ success: true });
     await stopMining();
 
@@ -609,7 +611,8 @@ describe("a batch that reverts as a whole", () => {
     const allSimulated = Promise.withResolvers<void>();
     let simulated = 0;
     const dying = await composition.start({
-      settleWaitMs: 500,
+      // Until all are simulated, on a busy machine too.
+      settleWaitMs: 4_000,
       wrap: {
         chain: (chain) => ({
           ...chain,
