@@ -128,7 +128,11 @@ export type Settling = {
    * Whether a payment was used or cancelled. Many that are asked about at a time share a request, since refusals ask it,
    * which cost their senders nothing.
    */
-  isUsed(chain: ChainQueries, payment: SignedPayment, id?: Hex): Promise<boolean>;
+  isUsed(
+    chain: Pick<ChainQueries, "reader">,
+    payment: Pick<SignedPayment, "asset" | "payer" | "nonce">,
+    id?: Hex,
+  ): Promise<boolean>;
 
   /** What pays out what others have submitted; undefined where only we can submit a payment. */
   readonly recovery?: Recovery;

@@ -129,6 +129,25 @@ test("a factory that deploys something else is told so", async () => {
   });
 });
 
+test.each(["through the contract", "straight to the merchant"])(
+  "a pause of the contract is no fault of the payment, %s",
+  async (route) => {
+    const running = await scene.startService({ settleWaitMs: 1_000 });
+    const body = await sign(
+      await newWallet(),
+      route === "straight to the merchant" ? { payTo: scene.recipient() } : {},
+    );
+    await scene.mine(scene.ofPauser("pause"));
+    try {
+      expect(await scene.post(running, "verify", body)).toMatchObject({ status: 503 });
+      expect(await scene.post(running, "settle", body)).toMatchObject({ status: 503 });
+    } finally {
+      await scene.mine(scene.ofPauser("unpause"));
+    }
+    expect(await settle(running, body)).toMatchObject({ success: true });
+  },
+);
+
 test("an organization that takes plain accounts only takes no wallet that is to come", async () => {
   const running = await scene.startService();
   await running.service.organizations.setLimits("org", "base", { refusePayersWithCode: true });

@@ -1,13 +1,13 @@
-import type { ChainQueries } from "../../../chain/chain.ts";
 import { askViews, expectWord } from "../../../chain/chain-reader.ts";
 import { viewGas } from "../../../chain/views.ts";
 import { goesStraight, isErc6492 } from "../../../protocol/signed-payment.ts";
 import type { Recovery, Settling } from "../../on-chain/settling.ts";
+import { createIsUsed } from "../../on-chain/use-reader.ts";
 import { exactEip3009 } from "../eip3009-payload.ts";
 import { findDirectSubmission } from "./direct-submission.ts";
 import { settlesSeveral } from "./eip3009-calls.ts";
 import { findPayout, provesForwarding, readSettlements } from "./eip3009-proof.ts";
-import { explainRevert, forwardLimitOf, stateOf } from "./eip3009-state.ts";
+import { authorizationUse, explainRevert, forwardLimitOf, stateOf } from "./eip3009-state.ts";
 import {
   countBatch,
   forwardTransaction,
@@ -18,10 +18,6 @@ import {
 } from "./eip3009-transaction.ts";
 import { receivedOf } from "./received-transfers.ts";
 import { effectOf, findStraightPayout, readStraightPayments } from "./straight-transfers.ts";
-import { authorizationUse, createUseReader } from "./used-authorizations.ts";
-
-/** One for each chain and endpoint, since what is asked of one at a time shares a request. */
-const useReaders = new WeakMap<ChainQueries["reader"], ReturnType<typeof createUseReader>>();
 
 /** `forwardReceived`, for what others submitted. */
 export const exactEip3009Recovery: Recovery = {
@@ -81,11 +77,7 @@ export const exactEip3009Settling: Settling = {
 
   stateOf,
   explain: explainRevert,
-  isUsed({ reader }, { asset, payer, nonce }, id) {
-    const read = useReaders.get(reader) ?? createUseReader(reader, authorizationUse);
-    useReaders.set(reader, read);
-    return read({ asset, payer, nonce, id });
-  },
+  isUsed: createIsUsed(authorizationUse),
 
   recovery: exactEip3009Recovery,
 };

@@ -14,9 +14,15 @@ import { type Invalid, invalid, type RefusedSituation } from "../../../protocol/
 import { type Address, addressWord, type Hex } from "../../../protocol/hex.ts";
 import { type Asset, findAsset } from "../../../protocol/networks.ts";
 import { refusals } from "../../../protocol/refusals.ts";
-import { goesStraight, type SignedPayment, unwrapErc6492 } from "../../../protocol/signed-payment.ts";
-import { OperatorError, UndeterminedError } from "../../../util/errors.ts";
+import {
+  goesStraight,
+  isErc6492,
+  type SignedPayment,
+  unwrapErc6492,
+} from "../../../protocol/signed-payment.ts";
+import { findObstacle, requireOperable, requireSimulated } from "../../on-chain/contract-faults.ts";
 import type { PaymentState, SettleCall } from "../../on-chain/settling.ts";
+import type { UseView } from "../../on-chain/use-reader.ts";
 import { eip3009Words } from "../eip3009-payload.ts";
 
 /** What a token says of a payer and of one of its payments. */
@@ -111,15 +117,6 @@ export async function stateOf(chain: ChainQueries, call: SettleCall): Promise<Pa
   return { used: state.used, obstacle: findObstacle(state) };
 }
 
-/** Why a forward would be reverted, as far as state tells. */
-function findObstacle(state: Diagnosis): string | undefined {
-  if (state.contractPaused) return "the facilitator contract is paused";
-  if (state.tokenPaused) return "the token is paused by its issuer";
-  if (state.contractBlacklisted) return "the facilitator contract is blacklisted by the token's issuer";
-  if (state.recipientBlacklisted) return "the recipient is blacklisted by the token's issuer";
-  return undefined;
-}
-
 /** FiatTokenV2_2's own words where state alone cannot tell; compared whole, as part of the token's interface. */
 const tokenWords: ReadonlyMap<string, RefusedSituation> = new Map([
   ["FiatTokenV2: authorization is not yet valid", "never_valid"],
@@ -139,44 +136,35 @@ const tokenWords: ReadonlyMap<string, RefusedSituation> = new Map([
  * its role.
  */
 export async function explainRevert(chain: Chain, call: SettleCall, revert: Revert): Promise<Invalid> {
-  if (revert.kind === "custom" && revert.name === "InsufficientGas") {
-    throw new UndeterminedError("The facilitator could not simulate the settlement; try again", {
-      hints: [`The RPC of ${chain.network.name} caps the gas of eth_call below what settle needs`],
-    });
-  }
-  const diagnosis = goesStraight(call.payment, chain.network) ? diagnoseStraight : diagnose;
+  requireSimulated(revert, chain.network);
+  const diagnosis = isTokenCall(call, chain.network) ? diagnoseStraight : diagnose;
   const state = await diagnosis(chain, call);
-  if (state.contractPaused) {
-    throw new UndeterminedError("The facilitator cannot settle at the moment", {
-      hints: [
-        `The facilitator contract on ${chain.network.name} is paused: unpause it with the pauser's key`,
-      ],
-    });
-  }
-  if (!state.operatorAuthorized) {
-    throw new OperatorError("without OPERATOR_ROLE", {
-      hints: [`The operator lacks OPERATOR_ROLE on ${chain.network.name}: grant it with the admin key`],
-    });
-  }
+  requireOperable(state, chain.network);
   const asset = findAsset(chain.network.assets, call.payment.asset);
   const { payer, signature } = call.payment;
   const deployment = unwrapErc6492(signature);
   if (deployment !== undefined && revert.kind === "custom" && revert.name === "WalletNotDeployed") {
     return refusals.factoryFails(payer, chain.network.name, deployment.factory);
   }
-  return explainByState(state, call, asset) ?? explainByRevert(revert, call);
+  const isStraight = goesStraight(call.payment, chain.network);
+  return explainByState(state, call, { asset, isStraight }) ?? explainByRevert(revert, call);
+}
+
+/** Whether a payment is settled by the token alone. A wallet that is deployed with it needs the contract on either route. */
+function isTokenCall({ payment }: SettleCall, network: ChainQueries["network"]): boolean {
+  return goesStraight(payment, network) && !isErc6492(payment.signature);
 }
 
 function explainByState(
   state: Diagnosis,
   { payment, recipient }: SettleCall,
-  asset: Asset | undefined,
+  { asset, isStraight }: { asset: Asset | undefined; isStraight: boolean },
 ): Invalid | undefined {
   if (state.used) return refusals.usedOnChain();
   if (state.tokenPaused) return refusals.assetPaused();
   if (state.payerBlacklisted) return refusals.payerBlacklisted();
   if (state.recipientBlacklisted) return refusals.recipientBlacklisted(recipient);
-  if (state.contractBlacklisted) return refusals.contractBlacklisted();
+  if (state.contractBlacklisted && !isStraight) return refusals.contractBlacklisted();
   return state.balance < payment.limit
     ? refusals.balanceTooSmall(state.balance, payment.limit, asset)
     : undefined;
@@ -231,6 +219,12 @@ export function authorizationStateOf(asset: Address, payer: Address, authorizati
   const data: Hex = `${authorizationState}${addressWord(payer)}${authorizationNonce.slice(2)}`;
   return { target: asset, data };
 }
+
+/** Whether the token has the authorization of a payment as used or cancelled. */
+export const authorizationUse: UseView = {
+  viewOf: ({ asset, payer, nonce }) => authorizationStateOf(asset, payer, nonce),
+  isUsed: (_, word) => isTrue(word),
+};
 
 /** What may be forwarded of an asset at once, and what of that may be now. */
 export function forwardLimitOf(facilitatorContract: Address, asset: Address): [ViewCall, ViewCall] {

@@ -1,8 +1,7 @@
-import type { ChainQueries } from "../../../chain/chain.ts";
 import { goesStraight } from "../../../protocol/signed-payment.ts";
 import { exactEip3009Recovery } from "../../exact-eip3009/on-chain/eip3009-settling.ts";
-import { createUseReader } from "../../exact-eip3009/on-chain/used-authorizations.ts";
 import type { Recovery, Settling } from "../../on-chain/settling.ts";
+import { createIsUsed } from "../../on-chain/use-reader.ts";
 import { approvalOf } from "../approval.ts";
 import { exactPermit2, uptoPermit2 } from "../permit2-payload.ts";
 import { settlesSeveral } from "./permit2-calls.ts";
@@ -18,9 +17,6 @@ import {
 } from "./permit2-transaction.ts";
 import { findDirectSubmission } from "./submissions.ts";
 
-/** One for each chain and endpoint, since what is asked of one at a time shares a request. */
-const useReaders = new WeakMap<ChainQueries["reader"], ReturnType<typeof createUseReader>>();
-
 /** `forwardReceivedPermit2`, for payments of scheme “exact” that others have submitted to the proxy. */
 const permit2Recovery: Recovery = {
   transaction: forwardTransaction,
@@ -30,6 +26,9 @@ const permit2Recovery: Recovery = {
   limit: exactEip3009Recovery.limit,
   findDirectSubmission,
 };
+
+/** Of both schemes: they have one space of nonces. */
+const isUsed = createIsUsed({ viewOf: nonceBitmapOf, isUsed: isBitSet });
 
 /**
  * Payments by Permit2, by the facilitator contract, which calls the proxy of x402: straight to where they were signed to, or
@@ -54,12 +53,7 @@ function createPermit2Settling(method: string, recovery?: Recovery): Settling {
     prepare,
     // An approval that comes with the payment lets Permit2 take what it needs.
     bounds: (payment) => (approvalOf(payment) === undefined ? [allowanceOf(payment)] : []),
-    isUsed({ reader }, payment, id) {
-      const read =
-        useReaders.get(reader) ?? createUseReader(reader, { viewOf: nonceBitmapOf, isUsed: isBitSet });
-      useReaders.set(reader, read);
-      return read({ ...payment, id });
-    },
+    isUsed,
 
     ...(recovery !== undefined && { recovery }),
   };

@@ -18,8 +18,8 @@ import { type Address, addressWord, type Hex, sameAddress, uintWord } from "../.
 import { findAsset } from "../../../protocol/networks.ts";
 import { refusals } from "../../../protocol/refusals.ts";
 import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
-import { OperatorError, UndeterminedError } from "../../../util/errors.ts";
 import { isTrue } from "../../exact-eip3009/on-chain/eip3009-state.ts";
+import { findObstacle, requireOperable, requireSimulated } from "../../on-chain/contract-faults.ts";
 import { amountOf, type PaymentState, type SettleCall } from "../../on-chain/settling.ts";
 import { approvalOf, approvalRefusals } from "../approval.ts";
 import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../permit.ts";
@@ -177,15 +177,6 @@ export async function stateOf(chain: ChainQueries, call: SettleCall): Promise<Pa
   return { used: state.used, obstacle: findObstacle(state) };
 }
 
-/** Why a forward would be reverted, as far as state tells. */
-function findObstacle(state: Diagnosis): string | undefined {
-  if (state.contractPaused) return "the facilitator contract is paused";
-  if (state.tokenPaused) return "the token is paused by its issuer";
-  if (state.contractBlacklisted) return "the facilitator contract is blacklisted by the token's issuer";
-  if (state.recipientBlacklisted) return "the recipient is blacklisted by the token's issuer";
-  return undefined;
-}
-
 /**
  * Why a correctly signed payment would not settle, after its simulation reverted. Reads the state that may explain it, since
  * Permit2 says the same whatever the token refused, and falls back on the words of the revert.
@@ -194,23 +185,9 @@ function findObstacle(state: Diagnosis): string | undefined {
  * its role.
  */
 export async function explainRevert(chain: Chain, call: SettleCall, revert: Revert): Promise<Invalid> {
-  const { network } = chain;
-  if (revert.kind === "custom" && revert.name === "InsufficientGas") {
-    throw new UndeterminedError("The facilitator could not simulate the settlement; try again", {
-      hints: [`The RPC of ${network.name} caps the gas of eth_call below what settling needs`],
-    });
-  }
+  requireSimulated(revert, chain.network);
   const state = await diagnose(chain, call);
-  if (state.contractPaused) {
-    throw new UndeterminedError("The facilitator cannot settle at the moment", {
-      hints: [`The facilitator contract on ${network.name} is paused: unpause it with the pauser's key`],
-    });
-  }
-  if (!state.operatorAuthorized) {
-    throw new OperatorError("without OPERATOR_ROLE", {
-      hints: [`The operator lacks OPERATOR_ROLE on ${network.name}: grant it with the admin key`],
-    });
-  }
+  requireOperable(state, chain.network);
   return explainByState(state, call, chain) ?? explainByRevert(revert, call, state);
 }
 

@@ -1,11 +1,11 @@
-import { askViews, type ChainReader } from "../../../chain/chain-reader.ts";
-import { type ViewCall, viewGas } from "../../../chain/views.ts";
-import type { Hex } from "../../../protocol/hex.ts";
-import type { SignedPayment } from "../../../protocol/signed-payment.ts";
-import { together } from "../../../util/concurrency.ts";
-import { UndeterminedError } from "../../../util/errors.ts";
-import { withTimeout } from "../../../util/waiting.ts";
-import { authorizationStateOf } from "./eip3009-state.ts";
+import { askViews, type ChainReader } from "../../chain/chain-reader.ts";
+import { type ViewCall, viewGas } from "../../chain/views.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import { together } from "../../util/concurrency.ts";
+import { UndeterminedError } from "../../util/errors.ts";
+import { withTimeout } from "../../util/waiting.ts";
+import type { Settling } from "./settling.ts";
 
 /** An authorization, with the id of its settlement. */
 type Asked = Pick<SignedPayment, "asset" | "payer" | "nonce"> & { id?: Hex | undefined };
@@ -16,12 +16,6 @@ export type UseView = {
   isUsed(asked: Asked, word: Hex): boolean;
 };
 
-/** `authorizationState` of the token. */
-export const authorizationUse: UseView = {
-  viewOf: ({ asset, payer, nonce }) => authorizationStateOf(asset, payer, nonce),
-  isUsed: (_, word) => BigInt(word) !== 0n,
-};
-
 /** The most authorizations of one call, and the most that are asked about at a time. */
 const mostTogether = 64;
 const mostAsked = 1_024;
@@ -30,10 +24,19 @@ const mostAsked = 1_024;
 const longestMs = 3_000;
 
 /**
- * Makes {@link Settling.isUsed} of one chain, or of one of its endpoints. Refusals ask it, which cost their senders nothing:
- * what is asked while a call is under way shares the next one, so that a flood of refusals is no flood of requests to a node.
+ * Makes {@link Settling.isUsed}. Refusals ask it, which cost their senders nothing: what is asked of a chain, or of one of its
+ * endpoints, while a call is under way shares the next one, so that a flood of refusals is no flood of requests to a node.
  */
-export function createUseReader(
+export function createIsUsed(view: UseView): Settling["isUsed"] {
+  const readers = new WeakMap<ChainReader, ReturnType<typeof createUseReader>>();
+  return ({ reader }, { asset, payer, nonce }, id) => {
+    const read = readers.get(reader) ?? createUseReader(reader, view);
+    readers.set(reader, read);
+    return read({ asset, payer, nonce, id });
+  };
+}
+
+function createUseReader(
   reader: ChainReader,
   { viewOf, isUsed }: UseView,
 ): (asked: Asked) => Promise<boolean> {

@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { hashOf } from "../../../../test/support/ledger/test-ledger.ts";
-import { createChainReader } from "../../../chain/chain-reader.ts";
-import type { EndpointAnswer } from "../../../chain/rpc/rpc.ts";
-import { selector } from "../../../chain/views.ts";
-import { type Hex, uintWord as word } from "../../../protocol/hex.ts";
-import { UndeterminedError } from "../../../util/errors.ts";
-import { authorizationUse, createUseReader } from "./used-authorizations.ts";
+import { hashOf } from "../../../test/support/ledger/test-ledger.ts";
+import { createChainReader } from "../../chain/chain-reader.ts";
+import type { EndpointAnswer } from "../../chain/rpc/rpc.ts";
+import { selector } from "../../chain/views.ts";
+import { type Hex, uintWord as word } from "../../protocol/hex.ts";
+import { UndeterminedError } from "../../util/errors.ts";
+import { authorizationUse } from "../exact-eip3009/on-chain/eip3009-state.ts";
+import { createIsUsed } from "./use-reader.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
 afterEach(() => void vi.useRealTimers());
@@ -38,7 +39,8 @@ test("a node that is silent is asked for no more than it was, however many are r
     },
     "base",
   );
-  const isUsed = createUseReader(node, authorizationUse);
+  const read = createIsUsed(authorizationUse);
+  const isUsed = ({ id, ...payment }: ReturnType<typeof asked>) => read({ reader: node }, payment, id);
   let refused = 0;
   for (let round = 0; round < 5; round++) {
     const many = Array.from({ length: 1_000 }, (_, index) => isUsed(asked(`${round} ${index}`)));
