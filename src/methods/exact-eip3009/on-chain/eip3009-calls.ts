@@ -5,6 +5,7 @@ import {
   tokenSignature,
   type WalletDeployment,
 } from "../../../protocol/signed-payment.ts";
+import { encodeArray, offset, wordDigits } from "../../on-chain/abi-words.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 
 /**
@@ -24,11 +25,6 @@ const forwardReceivedSelector = selector(`forwardReceived${paymentTypes}`);
 const transferSelector = selector(
   "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)",
 );
-
-const wordDigits = 64;
-
-/** The offset of something, counted in digits so far, as the word that points to it. */
-const offset = (digits: number) => uintWord(BigInt(digits / 2));
 
 /** `settle(token, authorization, signature, recipient)` of one payment. */
 export function encodeSettle(call: SettleCall): Hex {
@@ -107,15 +103,4 @@ function encodeAuthorization({ payer, limit, window, nonce }: SignedPayment): st
 /** Both bounds of the message are exclusive. */
 function windowWords({ first, last }: SignedPayment["window"]): string {
   return `${uintWord(first - 1n)}${uintWord(last + 1n)}`;
-}
-
-/** An array of elements of varying length: how many, where each begins (counted from behind that), and they. */
-function encodeArray(elements: readonly string[]): string {
-  let position = elements.length * wordDigits;
-  let offsets = "";
-  for (const element of elements) {
-    offsets += offset(position);
-    position += element.length;
-  }
-  return `${uintWord(BigInt(elements.length))}${offsets}${elements.join("")}`;
 }

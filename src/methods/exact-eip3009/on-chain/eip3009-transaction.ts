@@ -1,14 +1,8 @@
-import type { Transaction } from "../../../chain/chain.ts";
-import { calldataGas, gasPerByte } from "../../../chain/fees.ts";
-import type { NetworkConfig } from "../../../config/serve-config.ts";
-import type { Address, Hex } from "../../../protocol/hex.ts";
-import {
-  goesStraight,
-  isErc6492,
-  unwrapErc6492,
-  type WalletDeployment,
-} from "../../../protocol/signed-payment.ts";
-import type { BatchLimits, SettleCall } from "../../on-chain/settling.ts";
+import { calldataGas } from "../../../chain/fees.ts";
+import type { Hex } from "../../../protocol/hex.ts";
+import { goesStraight, unwrapErc6492, type WalletDeployment } from "../../../protocol/signed-payment.ts";
+import { createTransactions, type Route } from "../../on-chain/batch-transactions.ts";
+import type { SettleCall } from "../../on-chain/settling.ts";
 import {
   encodeDeployAndSettle,
   encodeForwardReceived,
@@ -55,7 +49,7 @@ const batchGas = 500_000n;
 const straightBatchGas = 60_000n;
 
 /** A payment in a batch: PULL_GAS, and its balance check or its event. 51,000 to 82,000 are used. */
-const batchPaymentGas = 275_000n;
+const paymentGas = () => 275_000n;
 
 /**
  * `forwardReceived`, calldata aside. 156,000 are used, and what the payer's wallet takes to check its signature, which was
@@ -63,45 +57,22 @@ const batchPaymentGas = 275_000n;
  */
 const forwardGas = 450_000n;
 
-/** The most that one transaction may ask for (EIP-7825). */
-const transactionGasCap = 2n ** 24n;
-
-/** What is to be known of a network. */
-type Contract = Pick<NetworkConfig, "facilitatorContract">;
-
-/** How payments are settled that may share a transaction. */
-type Route = {
-  /** What is called for one alone, and the gas that it may need, calldata aside. */
-  alone(call: SettleCall, network: Contract): Omit<Transaction, "gas">;
-  aloneGas: bigint;
-  /** The same for several: of the facilitator contract, with gas for all of them together, and for each. */
-  batch: {
-    encode(asset: Address, calls: readonly SettleCall[]): Hex;
-    gas: bigint;
-    paymentGas: bigint;
-  };
-};
-
 const throughContract: Route = {
   alone: (call, { facilitatorContract: to }) => ({ to, data: encodeSettle(call) }),
   aloneGas: settleGas,
-  batch: { encode: encodeSettleBatch, gas: batchGas, paymentGas: batchPaymentGas },
+  batch: { encode: encodeSettleBatch, gas: batchGas, paymentGas },
 };
 
 const straight: Route = {
   alone: ({ payment }) => ({ to: payment.asset, data: encodeTransfer(payment) }),
   aloneGas: straightGas,
-  batch: { encode: encodeTransferBatch, gas: straightBatchGas, paymentGas: batchPaymentGas },
+  batch: { encode: encodeTransferBatch, gas: straightBatchGas, paymentGas },
 };
 
-/** What goes straight to where it was signed to does so by a call of the token; the rest goes through the contract. */
-function routeOf({ payment }: SettleCall, network: Contract): Route {
-  return goesStraight(payment, network) ? straight : throughContract;
-}
-
-/** The wallet of the payer is deployed first, in the same transaction. */
-function deploying(deployment: WalletDeployment): Pick<Route, "alone" | "aloneGas"> {
+/** The wallet of the payer is deployed first, in the same transaction, which is this payment's alone. */
+function deploying(deployment: WalletDeployment, rest: Route): Route {
   return {
+    ...rest,
     alone(call, network) {
       const { facilitatorContract: to } = network;
       const settlement = goesStraight(call.payment, network)
@@ -113,63 +84,12 @@ function deploying(deployment: WalletDeployment): Pick<Route, "alone" | "aloneGa
   };
 }
 
-/** The transaction that pays the given calls, of one asset and one route. */
-export function settleTransaction(calls: readonly SettleCall[], network: Contract): Transaction {
-  const [first, ...others] = calls;
-  if (first === undefined) throw new RangeError("a settle transaction needs at least one payment");
-  if (others.length === 0) return settleAlone(first, network);
-  const { batch } = routeOf(first, network);
-  const data = batch.encode(first.payment.asset, calls);
-  const gas = batch.gas + BigInt(calls.length) * batch.paymentGas + calldataGas(data);
-  return { to: network.facilitatorContract, data, gas: gas < transactionGasCap ? gas : transactionGasCap };
-}
-
-const settledAlone = new WeakMap<SettleCall, Transaction>();
-
-/** Encoded once for each payment: it is simulated, priced and counted by it. */
-function settleAlone(call: SettleCall, network: Contract): Transaction {
-  let known = settledAlone.get(call);
-  if (known === undefined) {
-    const deployment = unwrapErc6492(call.payment.signature);
-    const { alone, aloneGas } = deployment === undefined ? routeOf(call, network) : deploying(deployment);
-    const { to, data } = alone(call, network);
-    known = { to, data, gas: aloneGas + calldataGas(data) };
-    settledAlone.set(call, known);
-  }
-  return known;
-}
-
-/** The most calldata of one transaction, in bytes: nodes take no transaction of more than 128 KiB in all. */
-const mostCalldata = 64 * 1024;
-
-/** What a payment adds to a batch besides the calldata that settles it alone: its group and its place in it. */
-const batchPaymentBytes = 4 * 32;
-
-/**
- * How many of the given payments, of one asset and one route, from the first on, fit in one transaction: by number, by
- * calldata, by the gas that they may need, which is not cut down to what a transaction may ask for, and by cost. 0 where
- * the first alone costs too much.
- */
-export function countBatch(calls: readonly SettleCall[], network: Contract, limits: BatchLimits): number {
-  const [first] = calls;
-  if (first === undefined) return 0;
-  const { batch } = routeOf(first, network);
-  const { aloneGas } = isErc6492(first.payment.signature)
-    ? { aloneGas: deployGas + settleGas }
-    : routeOf(first, network);
-  let bytes = 0;
-  let gas = batch.gas;
-  for (const [index, call] of calls.entries()) {
-    const alone = settleAlone(call, network);
-    bytes += alone.data.length / 2 + batchPaymentBytes;
-    gas += batch.paymentGas + alone.gas - aloneGas + BigInt(batchPaymentBytes) * gasPerByte;
-    const isAlone = index === 0;
-    const cost = (isAlone ? alone.gas : gas) * limits.maxFeePerGas;
-    const fits = isAlone || (bytes <= mostCalldata && gas <= transactionGasCap);
-    if (index >= limits.maxPayments || !fits || cost > limits.maxCost) return index;
-  }
-  return calls.length;
-}
+/** What goes straight to where it was signed to does so by a call of the token; the rest goes through the contract. */
+export const { transaction: settleTransaction, count: countBatch } = createTransactions((call, network) => {
+  const route = goesStraight(call.payment, network) ? straight : throughContract;
+  const deployment = unwrapErc6492(call.payment.signature);
+  return deployment === undefined ? route : deploying(deployment, route);
+});
 
 /** The part of a transaction that pays out what an authorization brought to the contract by itself. */
 export function forwardTransaction(call: SettleCall): { data: Hex; gas: bigint } {

@@ -2,6 +2,7 @@ import { selector } from "../../../chain/views.ts";
 import type { NetworkConfig } from "../../../config/serve-config.ts";
 import { addressWord, byteWords, type Hex, uintWord, wordAt } from "../../../protocol/hex.ts";
 import { goesStraight } from "../../../protocol/signed-payment.ts";
+import { encodeArray, offset, wordDigits } from "../../on-chain/abi-words.ts";
 import { amountOf, type SettleCall } from "../../on-chain/settling.ts";
 import { approvalOf, approvalWords, withoutApproval } from "../approval.ts";
 import { exactProxyAddress, type Permit } from "../permit.ts";
@@ -25,11 +26,6 @@ const proxySelectors = {
   upto: selector(`settle(${permit},uint256,address,(address,address,uint256),bytes)`),
   exactWithPermit: selector(`settleWithPermit(${approval},${permit},address,(address,uint256),bytes)`),
 } as const;
-
-const wordDigits = 64;
-
-/** The offset of something, counted in digits so far, as the word that points to it. */
-const offset = (digits: number) => uintWord(BigInt(digits / 2));
 
 type Contract = Pick<NetworkConfig, "facilitatorContract">;
 
@@ -81,17 +77,6 @@ function encodePayment(call: SettleCall): string {
   const approval = byteWords(typeof known === "object" ? `0x${approvalWords(known)}` : "0x");
   const places = `${offset(8 * wordDigits)}${offset(8 * wordDigits + approval.length)}`;
   return `${addressWord(from)}${numbers}${places}${approval}${byteWords(call.payment.signature)}`;
-}
-
-/** An array of elements of varying length: how many, where each begins (counted from behind that), and they. */
-function encodeArray(elements: readonly string[]): string {
-  let position = elements.length * wordDigits;
-  let offsets = "";
-  for (const element of elements) {
-    offsets += offset(position);
-    position += element.length;
-  }
-  return `${uintWord(BigInt(elements.length))}${offsets}${elements.join("")}`;
 }
 
 /** `settle` of the proxy, by which anybody can submit a payment of scheme “exact”, and its facilitator one of “upto”. */

@@ -1,11 +1,11 @@
 import type { Chain, Transaction } from "../../../chain/chain.ts";
 import { askViews } from "../../../chain/chain-reader.ts";
-import { calldataGas, gasPerByte } from "../../../chain/fees.ts";
+import { calldataGas } from "../../../chain/fees.ts";
 import { viewGas } from "../../../chain/views.ts";
-import type { NetworkConfig } from "../../../config/serve-config.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
 import { expiryMarginSeconds } from "../../../protocol/refusals.ts";
-import { amountOf, type BatchLimits, type SettleCall } from "../../on-chain/settling.ts";
+import { type Contract, createTransactions } from "../../on-chain/batch-transactions.ts";
+import { amountOf, type SettleCall } from "../../on-chain/settling.ts";
 import {
   approvalExtension,
   approvalOf,
@@ -36,61 +36,18 @@ const batchPaymentGas = 300_000n;
 /** `forwardReceivedPermit2`, calldata aside, with what the payer's wallet takes to check its signature. */
 const forwardGas = 450_000n;
 
-/** The most that one transaction may ask for (EIP-7825). */
-const transactionGasCap = 2n ** 24n;
+const approvalGasOf = ({ payment }: SettleCall) => (approvalOf(payment) === undefined ? 0n : approvalGas);
 
-/** The most calldata of one transaction, in bytes: nodes take no transaction of more than 128 KiB in all. */
-const mostCalldata = 64 * 1024;
-
-/** What a payment adds to a batch besides the calldata that settles it alone: its group and its place in it. */
-const batchPaymentBytes = 4 * 32;
-
-type Contract = Pick<NetworkConfig, "facilitatorContract">;
-
-/** The transaction that settles payments of one asset, scheme and route: `settlePermit2` for one, else `settlePermit2Batch`. */
-export function settleTransaction(calls: readonly SettleCall[], network: Contract): Transaction {
-  const [first, ...others] = calls;
-  if (first === undefined) throw new RangeError("a settle transaction needs at least one payment");
-  if (others.length === 0) return settleAlone(first, network);
-  const data = encodeSettleBatch(calls, network);
-  const approvals = calls.reduce((sum, { payment }) => sum + approvalGasOf(payment), 0n);
-  const gas = batchGas + BigInt(calls.length) * batchPaymentGas + approvals + calldataGas(data);
-  return { to: network.facilitatorContract, data, gas: gas < transactionGasCap ? gas : transactionGasCap };
-}
-
-const settledAlone = new WeakMap<SettleCall, Transaction>();
-
-/** Encoded once for each payment: it is simulated, priced and counted by it. */
-function settleAlone(call: SettleCall, network: Contract): Transaction {
-  let known = settledAlone.get(call);
-  if (known === undefined) {
-    const data = encodeSettle(call, network);
-    const gas = settleGas + approvalGasOf(call.payment) + calldataGas(data);
-    known = { to: network.facilitatorContract, data, gas };
-    settledAlone.set(call, known);
-  }
-  return known;
-}
-
-function approvalGasOf(payment: SettleCall["payment"]): bigint {
-  return approvalOf(payment) === undefined ? 0n : approvalGas;
-}
-
-/** {@link Settling.count} */
-export function countBatch(calls: readonly SettleCall[], network: Contract, limits: BatchLimits): number {
-  let bytes = 0;
-  let gas = batchGas;
-  for (const [index, call] of calls.entries()) {
-    const alone = settleAlone(call, network);
-    bytes += alone.data.length / 2 + batchPaymentBytes;
-    gas += batchPaymentGas + alone.gas - settleGas + BigInt(batchPaymentBytes) * gasPerByte;
-    const isAlone = index === 0;
-    const cost = (isAlone ? alone.gas : gas) * limits.maxFeePerGas;
-    const fits = isAlone || (bytes <= mostCalldata && gas <= transactionGasCap);
-    if (index >= limits.maxPayments || !fits || cost > limits.maxCost) return index;
-  }
-  return calls.length;
-}
+/** `settlePermit2` for one payment, else `settlePermit2Batch`, by either scheme and route. */
+export const { transaction: settleTransaction, count: countBatch } = createTransactions((one) => ({
+  alone: (call, network) => ({ to: network.facilitatorContract, data: encodeSettle(call, network) }),
+  aloneGas: settleGas + approvalGasOf(one),
+  batch: {
+    encode: (_asset, calls, network) => encodeSettleBatch(calls, network),
+    gas: batchGas,
+    paymentGas: (call) => batchPaymentGas + approvalGasOf(call),
+  },
+}));
 
 /** The transaction that pays out what a payment brought to the contract that others had submitted. */
 export function forwardTransaction(call: SettleCall, { facilitatorContract: to }: Contract): Transaction {
