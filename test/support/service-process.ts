@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Hex } from "../../src/protocol/hex.ts";
 import { type JsonResponse, requestJson } from "../../src/util/http-client.ts";
 import type { Composition } from "./composition.ts";
@@ -17,6 +18,10 @@ export type ServiceProcess = {
   child: ChildProcess;
   origin: string;
   settle(body: Body): Promise<JsonResponse>;
+  /** Settles again until the lease of a process that died has run out and there is a decided answer. */
+  settleUntilDecided(body: Body): Promise<JsonResponse>;
+  /** Settles, and resolves when the process has killed itself (`dieAt`): its answer, if it gave one before. */
+  settleAndDie(body: Body): Promise<JsonResponse | undefined>;
   get(path: string): Promise<JsonResponse>;
   /** Ends it as an operator would, and resolves when it has ended. */
   stop(): Promise<void>;
@@ -78,10 +83,25 @@ export async function startServiceProcess(
     child.kill(signal);
     await exited;
   };
+  const settle = (body: Body) => requestJson(`${url}/v1/settle`, { method: "POST", headers, body });
   return {
     child,
     origin: url,
-    settle: (body) => requestJson(`${url}/v1/settle`, { method: "POST", headers, body }),
+    settle,
+    async settleUntilDecided(body) {
+      for (;;) {
+        const answer = await settle(body);
+        if (answer.status === 200) return answer;
+        await sleep(100);
+      }
+    },
+    async settleAndDie(body) {
+      const died = once(child, "exit");
+      const answer = await settle(body).catch(() => undefined);
+      const [, signal] = await died;
+      if (signal !== "SIGKILL") throw new Error(`the process was not killed, but ended by ${signal}`);
+      return answer;
+    },
     get: (path) => requestJson(`${url}${path}`, { headers }),
     stop: () => end("SIGTERM"),
     kill: () => end("SIGKILL"),

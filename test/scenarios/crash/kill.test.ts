@@ -1,5 +1,3 @@
-import { once } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
@@ -8,12 +6,7 @@ import { type Composition, compose } from "../../support/composition.ts";
 import { type Boundary, boundaries } from "../../support/crash/boundaries.ts";
 import { backends, useTestDatabase } from "../../support/databases.ts";
 import { type AnsweredPayment, judgePayments } from "../../support/operator/judge-payments.ts";
-import type { Body } from "../../support/service.ts";
-import {
-  killServiceProcesses,
-  type ServiceProcess,
-  startServiceProcess,
-} from "../../support/service-process.ts";
+import { killServiceProcesses, startServiceProcess } from "../../support/service-process.ts";
 import { type Findings, noFindings, tally } from "../../support/tally.ts";
 import { transfersSince } from "../../support/transfers.ts";
 import { allWays, movingWays, signInWay, type Way, zeroWay } from "../../support/ways.ts";
@@ -43,15 +36,6 @@ const answerOf = ({ status, body }: JsonResponse) => ({
 /** Each payment has its own value, by which its transfers are known. */
 let value = 10_000n;
 
-/** Settles again until the lease of the dead process has run out and there is a decided answer. */
-async function settleUntilDecided(service: ServiceProcess, body: Body) {
-  for (;;) {
-    const answer = answerOf(await service.settle(body));
-    if (answer.status === 200) return answer;
-    await sleep(100);
-  }
-}
-
 /** A way to pay: in the short run each is tried at some steps, on one database or the other, in the long run at all of them. */
 function wayAt(boundary: Boundary, isPostgres: boolean, repetition: number): Way {
   const ways = ofNothing.has(boundary) ? allWays : movingWays;
@@ -77,12 +61,11 @@ describe.each(backends)("on $name", (backend) => {
       // The newest block may hold the payment before this one.
       const since = Number((await composition.chain.node.request("eth_blockNumber")) as Hex) + 1;
       const first = await startServiceProcess(composition, database.url, { dieAt: boundary });
-      const died = once(first.child, "exit");
-      const answer = await first.settle(body).then(answerOf, () => undefined);
-      expect((await died)[1]).toBe("SIGKILL");
+      const given = await first.settleAndDie(body);
+      const answer = given && answerOf(given);
 
       const second = await startServiceProcess(composition, database.url);
-      const repeat = await settleUntilDecided(second, body);
+      const repeat = answerOf(await second.settleUntilDecided(body));
       const successes = [answer, repeat].flatMap((one) => (one?.success === true ? [one.transaction] : []));
       const answered: AnsweredPayment = {
         ...{ payer, value: due, straight: way.straight, recipient: harnessAccounts.recipient.address },

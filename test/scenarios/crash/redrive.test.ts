@@ -4,12 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Composition, compose } from "../../support/composition.ts";
 import { backends, useTestDatabase } from "../../support/databases.ts";
 import { hashesOnChain } from "../../support/faults/judge.ts";
-import type { Body } from "../../support/service.ts";
-import {
-  killServiceProcesses,
-  type ServiceProcess,
-  startServiceProcess,
-} from "../../support/service-process.ts";
+import { killServiceProcesses, startServiceProcess } from "../../support/service-process.ts";
 import { type Findings, noFindings, tally } from "../../support/tally.ts";
 import { movingWays, signInWay, zeroWay } from "../../support/ways.ts";
 
@@ -36,14 +31,6 @@ afterAll(async () => {
   killServiceProcesses();
   await composition.close();
 });
-
-async function settleUntilDecided(service: ServiceProcess, body: Body): Promise<unknown> {
-  for (;;) {
-    const answer = await service.settle(body);
-    if (answer.status === 200) return answer.body;
-    await wait(100);
-  }
-}
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);
@@ -76,7 +63,9 @@ describe.each(backends)("on $name", (backend) => {
 
       const second = await startServiceProcess(composition, database.url);
       const findings: Findings = { lost: [], paidTwice: [], wrongAnswers: [] };
-      const answers = await Promise.all(bodies.map((body) => settleUntilDecided(second, body)));
+      const answers = await Promise.all(
+        bodies.map(async (body) => (await second.settleUntilDecided(body)).body),
+      );
       for (const [index, payment] of signed.entries()) {
         const { success, errorMessage } = Object(answers[index]);
         // One may have been answered by the process that died.

@@ -1,5 +1,3 @@
-import { once } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { selector } from "../../../src/chain/views.ts";
@@ -192,15 +190,9 @@ test.each(["claimed, not broadcast", "broadcast, not watched", "mined, not recor
     const body = await sign();
     const transferFrom = true;
     const first = await startServiceProcess(composition, composition.databaseUrl(), { dieAt, transferFrom });
-    const died = once(first.child, "exit");
-    await first.settle(body).catch(() => undefined);
-    expect((await died)[1]).toBe("SIGKILL");
+    await first.settleAndDie(body);
     const second = await startServiceProcess(composition, composition.databaseUrl(), { transferFrom });
-    let answer = await second.settle(body);
-    while (answer.status !== 200) {
-      await sleep(100);
-      answer = await second.settle(body);
-    }
+    const answer = await second.settleUntilDecided(body);
     expect(answer.body).toMatchObject(settledAs);
     expect((await composition.recipientBalance()) - before).toBe(value);
     await second.stop();
@@ -214,9 +206,7 @@ test("an instance that does not know the way to pay leaves it to one that does, 
     dieAt: "claimed, not broadcast",
     transferFrom: true,
   });
-  const died = once(first.child, "exit");
-  await first.settle(body).catch(() => undefined);
-  await died;
+  await first.settleAndDie(body);
 
   const log: string[] = [];
   const older = await composition.start({ log });

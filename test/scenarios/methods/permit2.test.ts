@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
@@ -262,15 +261,9 @@ describe.each(["claimed, not broadcast", "broadcast, not watched", "mined, not r
         const terms = scheme === "upto" ? { max: 20_000n, amount: 1_000n } : {};
         const body = await scene.signPermit("funded", terms);
         const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt });
-        const died = once(first.child, "exit");
-        await first.settle(body).catch(() => undefined);
-        expect((await died)[1]).toBe("SIGKILL");
+        await first.settleAndDie(body);
         const second = await startServiceProcess(scene, scene.databaseUrl(), {});
-        let answer = await second.settle(body);
-        while (answer.status !== 200) {
-          await sleep(100);
-          answer = await second.settle(body);
-        }
+        const answer = await second.settleUntilDecided(body);
         expect(answer.body).toMatchObject({ success: true, transaction: hash });
         if (scheme === "upto") expect(answer.body).toMatchObject({ amount: "1000" });
         expect((await scene.recipientBalance()) - before).toBe(scheme === "upto" ? 1_000n : value);
@@ -367,15 +360,9 @@ describe("an approval that comes with the payment", () => {
     const before = await scene.recipientBalance();
     const body = await scene.signPermit("unapproved", { approval: {} });
     const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt: "claimed, not broadcast" });
-    const died = once(first.child, "exit");
-    await first.settle(body).catch(() => undefined);
-    expect((await died)[1]).toBe("SIGKILL");
+    await first.settleAndDie(body);
     const second = await startServiceProcess(scene, scene.databaseUrl(), {});
-    let answer = await second.settle(body);
-    while (answer.status !== 200) {
-      await sleep(100);
-      answer = await second.settle(body);
-    }
+    const answer = await second.settleUntilDecided(body);
     expect(answer.body).toMatchObject({ success: true, transaction: hash });
     expect((await scene.recipientBalance()) - before).toBe(value);
     await second.stop();

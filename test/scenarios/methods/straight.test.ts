@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
@@ -423,16 +422,10 @@ test("killed before anything was sent, and a third party submits it: the next pr
   const before = await scene.recipientBalance();
   const dieAt = "claimed, not broadcast";
   const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt });
-  const died = once(first.child, "exit");
-  await first.settle(body).catch(() => undefined);
-  expect((await died)[1]).toBe("SIGKILL");
+  await first.settleAndDie(body);
   const theirs = await scene.mine(scene.submission(body));
   const second = await startServiceProcess(scene, scene.databaseUrl());
-  let answer = await second.settle(body);
-  while (answer.status !== 200) {
-    await sleep(100);
-    answer = await second.settle(body);
-  }
+  const answer = await second.settleUntilDecided(body);
   expect(answer.body).toMatchObject({ success: true, transaction: theirs });
   expect((await scene.recipientBalance()) - before).toBe(value);
   await second.stop();

@@ -1,5 +1,3 @@
-import { once } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { create2Address, create2Deployer } from "../../../src/protocol/create2.ts";
@@ -170,15 +168,9 @@ test("the next process deploys the wallet of a payment that the last one had cla
   const before = await scene.recipientBalance();
   const body = await sign(await newWallet());
   const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt: "claimed, not broadcast" });
-  const died = once(first.child, "exit");
-  await first.settle(body).catch(() => undefined);
-  expect((await died)[1]).toBe("SIGKILL");
+  await first.settleAndDie(body);
   const second = await startServiceProcess(scene, scene.databaseUrl(), {});
-  let answer = await second.settle(body);
-  while (answer.status !== 200) {
-    await sleep(100);
-    answer = await second.settle(body);
-  }
+  const answer = await second.settleUntilDecided(body);
   expect(answer.body).toMatchObject({ success: true, transaction: hash });
   expect((await scene.recipientBalance()) - before).toBe(value);
   await second.stop();
