@@ -51,10 +51,10 @@ export const exactEip3009Settling: Settling = {
   effect: ({ payment }, network) =>
     goesStraight(payment, network) && !isErc6492(payment.signature) ? effectOf(payment) : undefined,
   batchKey({ payment }, network) {
+    const asset = payment.asset.toLowerCase();
     // The transaction deploys one wallet.
-    if (isErc6492(payment.signature)) return `${payment.payer} ${payment.nonce}`;
-    const route = goesStraight(payment, network) ? "straight" : "through the contract";
-    return `${payment.asset.toLowerCase()} ${route}`;
+    if (isErc6492(payment.signature)) return `${asset} ${payment.payer} ${payment.nonce}`;
+    return `${asset} ${goesStraight(payment, network) ? "straight" : "through the contract"}`;
   },
   count: countBatch,
   settlesSeveral,

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { calldataGas } from "../../../chain/fees.ts";
 import type { Address } from "../../../protocol/hex.ts";
 import { networks } from "../../../protocol/networks.ts";
+import { wrapErc6492 } from "../../../protocol/signed-payment.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 import { paymentOf } from "../eip3009-payload.ts";
 import {
@@ -11,6 +12,7 @@ import {
   encodeTransferBatch,
   settlesSeveral,
 } from "./eip3009-calls.ts";
+import { exactEip3009Settling } from "./eip3009-settling.ts";
 import { countBatch, settleTransaction } from "./eip3009-transaction.ts";
 
 const network = { facilitatorContract: `0x${"fa".repeat(20)}` as const };
@@ -74,6 +76,20 @@ const callTo = (to: Address, signatureBytes = 65): SettleCall => ({
     signature: `0x${"33".repeat(signatureBytes)}`,
   }),
   recipient: to,
+});
+
+test("no two payments that deploy a wallet share a transaction, whatever they have in common", () => {
+  const one = callTo(`0x${"ee".repeat(20)}`);
+  const signature = wrapErc6492(one.recipient, "0x", one.payment.signature);
+  const other: Address = `0x${"dd".repeat(20)}`;
+  const calls = [
+    { ...one.payment, signature },
+    { ...one.payment, signature, asset: other },
+    { ...one.payment, signature, payer: other },
+    { ...one.payment, signature, nonce: `0x${"23".repeat(32)}` as const },
+  ];
+  const keys = calls.map((payment) => exactEip3009Settling.batchKey({ ...one, payment }, network));
+  expect(new Set(keys).size).toBe(calls.length);
 });
 
 test("one payment is settled by settle, several by settleBatch", () => {
