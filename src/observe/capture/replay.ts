@@ -106,16 +106,16 @@ function simulate(
   { payment, requirements }: PaymentRequest,
   { asset, authorizationUsed, assetPaused, payerBlacklisted, payerBalance, payerAllowance }: CapturedChain,
 ): Invalid | undefined {
-  const { limit: needed, payer, asset: token } = payment;
+  const { payer, asset: token } = payment;
   if (authorizationUsed) return refusals.usedOnChain();
   if (assetPaused) return refusals.assetPaused();
   if (payerBlacklisted) return refusals.payerBlacklisted();
   const balance = BigInt(payerBalance);
   const isPart = requirements.amount < payment.limit;
-  const value = isPart ? requirements.amount : payment.limit;
-  if (balance < value) return refusals.balanceTooSmall(balance, value, asset);
+  const needed = isPart ? requirements.amount : payment.limit;
+  if (balance < needed) return refusals.balanceTooSmall(balance, needed, asset);
   const allowance = payerAllowance === undefined ? undefined : BigInt(payerAllowance);
-  if (allowance === undefined || allowance >= value || approvalOf(payment) !== undefined) return undefined;
+  if (allowance === undefined || allowance >= needed || approvalOf(payment) !== undefined) return undefined;
   return permit2Refusals.allowanceTooSmall({ payer, asset: token, allowance, needed });
 }
 

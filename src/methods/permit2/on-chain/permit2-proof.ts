@@ -17,6 +17,7 @@ import {
   type SettleCall,
   type SettlementProof,
 } from "../../on-chain/settling.ts";
+import { uptoPermit2 } from "../permit2-payload.ts";
 import { describePermit2Revert } from "./permit2-errors.ts";
 import { findSubmission } from "./submissions.ts";
 
@@ -117,7 +118,8 @@ export async function findPayout(chain: ChainQueries, search: Search): Promise<P
       if (provesForwarding(receipt, network, call)) return { kind: "forwarded", ...place };
     }
   }
-  if (!goesStraight(payment, network)) return null;
+  // Nobody but the facilitator contract can submit a payment of scheme “upto”.
+  if (payment.method === uptoPermit2 || !goesStraight(payment, network)) return null;
   const submission = await findSubmission(chain, search);
   if (submission === null) return null;
   const { transactionHash: hash, blockNumber, blockHash } = submission;

@@ -196,7 +196,6 @@ function explainByState(
   { payment, recipient, ...call }: SettleCall,
   { network }: Chain,
 ): Invalid | undefined {
-  const { payer, limit } = payment;
   if (!state.assetHasCode) return permit2Refusals.assetWithoutCode(payment.asset, network.name);
   if (!state.proxyIsThere) return permit2Refusals.proxyMissing(network.name);
   if (state.used) return refusals.usedOnChain();
@@ -211,10 +210,10 @@ function explainByState(
   const approval = approvalOf(payment);
   if (typeof approval === "object") return approvalRefusals.refusedByToken(approval, state.nextApproval);
   return permit2Refusals.allowanceTooSmall({
-    payer,
+    payer: payment.payer,
     asset: payment.asset,
     allowance: state.allowance,
-    needed: limit,
+    needed,
   });
 }
 

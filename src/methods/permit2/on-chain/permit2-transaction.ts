@@ -33,7 +33,7 @@ const batchGas = 550_000n;
 /** A payment in a batch: PULL_GAS, its balance checks and its event. */
 const batchPaymentGas = 300_000n;
 
-/** `forwardReceivedPermit2`, calldata aside, with what the payer's wallet takes to check its signature. */
+/** `forwardReceivedWithPermit2`, calldata aside, with what the payer's wallet takes to check its signature. */
 const forwardGas = 450_000n;
 
 const approvalGasOf = ({ payment }: SettleCall) => (approvalOf(payment) === undefined ? 0n : approvalGas);

@@ -38,9 +38,13 @@ export async function findSubmission(
     return event?.name === "Transfer" && event.value === payment.limit;
   };
   for await (const logs of readLogs([filter], fromBlock, toBlock)) {
-    for (const log of logs.filter(isOfAmount)) {
+    const transfers = logs.filter(isOfAmount);
+    const calls = await Promise.all(
+      transfers.map(({ transactionHash }) => readCall(reader, transactionHash, about)),
+    );
+    for (const [index, log] of transfers.entries()) {
       const { transactionHash, logIndex, blockNumber, blockHash } = log;
-      const sent = await readCall(reader, transactionHash, about);
+      const sent = calls[index];
       if (sent === undefined || !submitsPayment(sent, permit)) continue;
       const [receipt] = await readReceiptsAt(reader, [log]);
       if (receipt?.succeeded === true) return { transactionHash, logIndex, blockNumber, blockHash };
