@@ -11,6 +11,9 @@ import type { ViewCall, ViewResult } from "./views.ts";
 /** What a transaction does, and the most gas that it may use. */
 export type Transaction = { to: Address; data: Hex; gas: bigint };
 
+/** The most that a payer can pay of an asset, in its smallest unit: known already, or what a view gives. */
+export type Bound = bigint | ViewCall;
+
 /** The money that a settling transaction depends on. */
 export type Funds = {
   /** What the payer can pay of the asset, in its smallest unit: the balance, or less where something else bounds it. */
@@ -94,8 +97,8 @@ export type Chain = {
       payer: Address;
       asset: Address;
       withFunds: boolean;
-      /** What bounds the payer's funds besides the balance: views that give amounts. */
-      bounds?: readonly ViewCall[] | undefined;
+      /** What bounds the payer's funds besides the balance. */
+      bounds?: readonly Bound[] | undefined;
       withPayerCode?: boolean;
       /** Looked for instead of a revert, where there is one. */
       effect?: Effect | undefined;

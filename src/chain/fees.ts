@@ -79,7 +79,7 @@ export function usualCost(gas: bigint, head: Head, network: NetworkConfig, tip =
   return gas * pricePerGas(head, estimateFees(head, network, tip));
 }
 
-function smaller(a: bigint, b: bigint): bigint {
+export function smaller(a: bigint, b: bigint): bigint {
   return a < b ? a : b;
 }
 

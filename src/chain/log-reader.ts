@@ -10,6 +10,7 @@ import {
 } from "../protocol/hex.ts";
 import { membersOf } from "../util/json.ts";
 import type { ChainReader } from "./chain-reader.ts";
+import { smaller } from "./fees.ts";
 import { headCall, readHead } from "./rpc/calls.ts";
 import { describeError } from "./rpc/json-rpc.ts";
 import type { Rpc, RpcAnswer } from "./rpc/rpc.ts";
@@ -56,7 +57,7 @@ export function createLogReader({ rpc, reader }: { rpc: Pick<Rpc, "ask">; reader
   function noteSize(refused: boolean): void {
     answered = refused ? 0 : answered + 1;
     if (refused) span = span / 2n;
-    else if (answered % answersBeforeMore === 0) span = min(span * 2n, mostBlocks);
+    else if (answered % answersBeforeMore === 0) span = smaller(span * 2n, mostBlocks);
   }
 
   /** The logs of a range, or why it was refused. */
@@ -97,7 +98,7 @@ export function createLogReader({ rpc, reader }: { rpc: Pick<Rpc, "ask">; reader
 
   return async function* read(filters, fromBlock, toBlock) {
     for (let from = fromBlock; from <= toBlock; ) {
-      const to = min(from + span - 1n, toBlock);
+      const to = smaller(from + span - 1n, toBlock);
       const logs = await readRange(filters, from, to);
       if (typeof logs === "string") {
         if (from === to) throw undetermined(`logs of block ${from}: ${logs}`);
@@ -119,10 +120,6 @@ function fits({ address, topics }: EventLog, filter: LogFilter): boolean {
     const topic = topics[position]?.toLowerCase();
     return [wanted].flat().some((one) => one.toLowerCase() === topic);
   });
-}
-
-function min(a: bigint, b: bigint): bigint {
-  return a < b ? a : b;
 }
 
 /** An event as a contract emitted it. `logIndex` counts all logs of the block. */

@@ -3,7 +3,7 @@ import { type Address, type Hex, isBytes, quantity, readQuantity } from "../prot
 import { UndeterminedError } from "../util/errors.ts";
 import type { Chain, Transaction } from "./chain.ts";
 import { askViews, type ChainReader, expectWord } from "./chain-reader.ts";
-import { readTip, tipCall } from "./fees.ts";
+import { readTip, smaller, tipCall } from "./fees.ts";
 import { decodeRevert, type Revert, readRevertData } from "./revert.ts";
 import { headCall, readHead } from "./rpc/calls.ts";
 import type { RpcAnswer, RpcCall } from "./rpc/rpc.ts";
@@ -65,7 +65,8 @@ export function createSimulations(
       transaction,
       { payer, asset, withFunds, bounds = [], withPayerCode = withFunds, effect, id },
     ) {
-      const ofPayer = withPayerCode ? [codeOf(payer), balanceOf(asset, payer), ...bounds] : [];
+      const read = bounds.filter((bound) => typeof bound !== "bigint");
+      const ofPayer = withPayerCode ? [codeOf(payer), balanceOf(asset, payer), ...read] : [];
       const views = [...ofPayer, ...(effect?.views ?? [])];
       // What is not asked for has no place among the answers.
       const [simulation, viewed, ...gasMoney] = [
@@ -96,13 +97,13 @@ export function createSimulations(
         // The calls of a batch may see different blocks, and those behind a balancer different nodes.
         head: blockNumber < head.number ? { ...head, number: blockNumber } : head,
         funds: {
-          payer: bounded.reduce(
-            (least, bound) => {
-              const most = BigInt(expectWord(reader, "what the payer can pay of the asset", bound));
-              return most < least ? most : least;
-            },
+          payer: [
             BigInt(expectWord(reader, "balanceOf of the asset", balance)),
-          ),
+            ...bounded.map((bound) =>
+              BigInt(expectWord(reader, "what the payer can pay of the asset", bound)),
+            ),
+            ...bounds.filter((bound) => typeof bound === "bigint"),
+          ].reduce((least, most) => smaller(least, most)),
           operator: expect("the operator's balance", answerTo(gasMoneyCall), readQuantity),
           tip: readTip(answerTo(tipCall), network),
         },

@@ -337,7 +337,7 @@ export const refusals = {
     const units = asset && unitsOf(asset);
     return invalid(
       "balance_taken_up",
-      `The payer's balance of ${formatBoth(balance, units)} is taken up by settlements under way; ${formatBoth(value, units)} more is needed`,
+      `The payer can pay ${formatBoth(balance, units)}, which is taken up by settlements under way; ${formatBoth(value, units)} more is needed`,
     );
   },
 

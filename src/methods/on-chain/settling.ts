@@ -1,6 +1,5 @@
-import type { Chain, ChainQueries, Effect, Receipt, Transaction } from "../../chain/chain.ts";
+import type { Bound, Chain, ChainQueries, Effect, Receipt, Transaction } from "../../chain/chain.ts";
 import type { Revert } from "../../chain/revert.ts";
-import type { ViewCall } from "../../chain/views.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
@@ -94,10 +93,10 @@ export type Settling = {
    * simulation then looks for that. Undefined where a transaction that is not reverted settles it.
    */
   effect?(call: SettleCall, network: NetworkConfig): Effect | undefined;
-  /** What bounds how much a payer can pay, besides the balance: amounts, in the asset's smallest unit. */
-  bounds?(payment: SignedPayment): readonly ViewCall[];
+  /** What bounds how much a payer can pay, besides the balance: see {@link Bound}. */
+  bounds?(payment: SignedPayment): readonly Bound[];
   /** Payments with the same key may share a transaction. */
-  batchKey(call: SettleCall, network: NetworkConfig): string;
+  batchKey(call: SettleCall, network: Pick<NetworkConfig, "facilitatorContract">): string;
   /**
    * How many of the given payments, which have the same key, from the first on, fit in one transaction; 0 where the first
    * alone costs too much.

@@ -116,7 +116,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       if (outsideWindow !== undefined) return outsideWindow;
       const reverts = checked("simulationSucceeds", revert && (await settling.explain(chain, call, revert)));
       if (reverts !== undefined) return reverts;
-      const code = payerCode === null ? codeToCome(proven.signature) : payerCode;
+      const code = payerCode ?? codeToCome(proven.signature);
       const refused = checked("payerIsAccepted", refusedForCode(limits, signed.payer, code));
       if (refused !== undefined || funds === undefined) return refused;
       const maximum = { id: payment.id, limit: signed.limit, last: signed.window.last };

@@ -17,7 +17,7 @@ import {
 } from "./permit2-transaction.ts";
 import { findDirectSubmission } from "./submissions.ts";
 
-/** `forwardReceivedPermit2`, for payments of scheme “exact” that others have submitted to the proxy. */
+/** `forwardReceivedWithPermit2`, for payments of scheme “exact” that others have submitted to the proxy. */
 const permit2Recovery: Recovery = {
   transaction: forwardTransaction,
   usualGas: usualForwardGas,
@@ -51,8 +51,9 @@ function createPermit2Settling(method: string, recovery?: Recovery): Settling {
     stateOf,
     explain: explainRevert,
     prepare,
-    // An approval that comes with the payment lets Permit2 take what it needs.
-    bounds: (payment) => (approvalOf(payment) === undefined ? [allowanceOf(payment)] : []),
+    // An approval that comes with a payment is for its limit, and takes the place of the one before: payments under way that
+    // bring one of the same nonce share it.
+    bounds: (payment) => [approvalOf(payment) === undefined ? allowanceOf(payment) : payment.limit],
     isUsed,
 
     ...(recovery !== undefined && { recovery }),
