@@ -258,6 +258,11 @@ export function readPrice(text: string): Price {
   };
 }
 
+/** The same, or nothing at all. */
+export function readPriceOrZero(text: string): Price {
+  return text === "0" ? () => 0n : readPrice(text);
+}
+
 /** An amount above zero in the asset's smallest unit. */
 export function readAmount(text: string): bigint {
   const value = parseUint256(text);
@@ -268,16 +273,6 @@ export function readAmount(text: string): bigint {
     );
   }
   return value;
-}
-
-/** The same, or zero. */
-export function readAmountOrZero(text: string): bigint {
-  return text === "0" ? 0n : readAmount(text);
-}
-
-/** The same, or nothing at all. */
-export function readPriceOrZero(text: string): Price {
-  return text === "0" ? () => 0n : readPrice(text);
 }
 
 /** A limit in smallest units or wei; null for `none`, which takes the limit away. */

@@ -1,12 +1,5 @@
 import { longestAdvanceSeconds } from "../../config/serve-config.ts";
-import {
-  readAmountOrZero,
-  readNetwork,
-  readOneOf,
-  readPrice,
-  readPriceOrZero,
-  readWholeNumber,
-} from "../../config/values.ts";
+import { readNetwork, readOneOf, readPrice, readPriceOrZero, readWholeNumber } from "../../config/values.ts";
 import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/description.ts";
 import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
@@ -34,6 +27,9 @@ const payerNames = Object.keys(testPayers) as TestPayerName[];
 /** What an amount may be written as. */
 const amountForms = "whole tokens with a point (0.01, 1.0), or the token's smallest unit (10000)";
 
+/** What `pay` pays where nothing is said. */
+const usualPrice = readPrice("0.01");
+
 const versions = { "1": 1, "2": 2 } as const;
 
 /**
@@ -58,10 +54,9 @@ export const pay = defineCommand({
       example: "empty",
       default: "funded",
     }),
-    amount: option("AMOUNT", `how much: ${amountForms}`, {
+    amount: option("AMOUNT", `how much: ${amountForms} (default: 0.01; with --upto all of it)`, {
       read: readPriceOrZero,
       example: "0.01",
-      default: "0.01",
     }),
     "pay-to": addressOption(
       "where it goes (default: the facilitator contract; the organization's wallet where `up --pay-to` allows that)",
@@ -92,13 +87,14 @@ export const pay = defineCommand({
     const harness = await findHarness(url);
     const { asset } = requireRunning(harness, network);
     const units = unitsOf(asset);
-    const paid = amount(units);
+    const max = upto?.(units);
+    const paid = amount?.(units) ?? max ?? usualPrice(units);
     const payment: PaymentSpec = {
       ...{ network, payer, amount: paid, x402Version: version, validForSeconds: 600 },
       ...(payTo !== undefined && { payTo }),
       ...(method !== undefined && { method }),
-      ...(upto !== undefined && { scheme: "upto", max: upto(units) }),
-      ...(approval && { approval, method: "permit2" }),
+      ...(max !== undefined && { scheme: "upto", max }),
+      ...(approval && { approval, method: method ?? "permit2" }),
     };
     const { settle, tookMs } = await payOnHarness(harness, payment, (operation, { status, body }) =>
       print(`${operation}  ${status}  ${JSON.stringify(body, null, 2)}`),
@@ -155,21 +151,19 @@ export const approve = defineCommand({
   options: {
     ...networkOptions,
     account: requiredAddress("the account that pays"),
-    amount: option(
-      "UNITS",
-      "how much Permit2 may take, in the asset's smallest unit (default: all); 0: nothing",
-      {
-        read: readAmountOrZero,
-        example: "1000000",
-      },
-    ),
+    amount: option("AMOUNT", `how much Permit2 may take: ${amountForms} (default: all); 0: nothing`, {
+      read: readPriceOrZero,
+      example: "1.0",
+    }),
     url: urlOption,
   },
 
   async run({ network, account, amount, url }, { print }) {
     const { asset } = requireRunning(await findHarness(url), network);
-    await createControlClient(url).approve(network, account, amount ?? 2n ** 256n - 1n);
-    const most = amount === undefined ? "all tokens" : formatAmount(amount, unitsOf(asset));
+    const units = unitsOf(asset);
+    const allowed = amount?.(units);
+    await createControlClient(url).approve(network, account, allowed ?? 2n ** 256n - 1n);
+    const most = allowed === undefined ? "all tokens" : formatAmount(allowed, units);
     print(`Permit2 may take ${most} of ${account} on ${network}.`);
     return 0;
   },

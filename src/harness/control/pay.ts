@@ -140,6 +140,11 @@ export async function signPayment(
   if (spec.max !== undefined && scheme !== "upto") {
     throw new KitError("Only scheme upto has a maximum", { hints: ['Ask for it: { scheme: "upto" }.'] });
   }
+  if (spec.approval === true && method !== "permit2") {
+    throw new KitError("Only payments by Permit2 need an approval", {
+      hints: ['Ask for it: { method: "permit2" }.'],
+    });
+  }
   const max = scheme === "upto" ? (spec.max ?? usualAmount) : (spec.amount ?? usualAmount);
   const amount = spec.amount ?? max;
   for (const one of [amount, max]) {
@@ -180,11 +185,6 @@ export async function signPayment(
             ...spec.authorization,
           }),
         );
-  if (spec.approval === true && method !== "permit2") {
-    throw new KitError("Only payments by Permit2 need an approval", {
-      hints: ['Ask for it: { method: "permit2" }.'],
-    });
-  }
   const approval = async () => ({
     amount: payment.limit,
     nonce: await askNextApproval(askNode(rpcUrl), payment),
@@ -312,9 +312,6 @@ const noPayer = () =>
       hints: ["A private key is 0x and 64 hexadecimal digits. A viem account works too."],
     },
   );
-
-/** What a sample payment of USDC moves: 0.01. */
-export const sampleAmount = 10_000n;
 
 /** A hundredth of a token. */
 function hundredthOf({ decimals }: RunningNetwork["asset"]): bigint {

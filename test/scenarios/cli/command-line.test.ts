@@ -359,7 +359,8 @@ describe("help", () => {
                              blacklisted, smartWallet, undeployedWallet, delegated,
                              hijacked, gasBurner, fickle (default funded)
         --amount AMOUNT      how much: whole tokens with a point (0.01, 1.0), or the
-                             token's smallest unit (10000) (default 0.01)
+                             token's smallest unit (10000) (default: 0.01; with --upto
+                             all of it)
         --pay-to ADDRESS     where it goes (default: the facilitator contract; the
                              organization's wallet where \`up --pay-to\` allows that)
         --method NAME        how the tokens move: eip3009 or permit2 (default:

@@ -321,7 +321,7 @@ describe("up for a person", () => {
   test("approve lets a wallet pay by Permit2, and 0 withdraws it", async () => {
     const { address } = testPayers.unapproved;
     const pay = () =>
-      runCli(["pay", "--url", url, "--network", "base", "--payer", "unapproved", "--upto", "20000"]);
+      runCli(["pay", "--url", url, "--network", "base", "--payer", "unapproved", "--upto", "5000"]);
     const approve = (...args: string[]) =>
       runCli(["approve", "--url", url, "--network", "base", "--account", address, ...args]);
     expect((await pay()).stdout).toContain('"errorReason": "permit2_allowance_required"');
@@ -329,9 +329,20 @@ describe("up for a person", () => {
       ...{ code: 0, stderr: "" },
       stdout: `Permit2 may take all tokens of ${address} on base.\n`,
     });
-    expect((await pay()).stdout).toContain("Settled 0.01 USDC on base");
+    expect((await pay()).stdout).toContain("Settled 0.005 USDC on base");
+    expect((await approve("--amount", "1.5")).stdout).toBe(
+      `Permit2 may take 1.5 USDC of ${address} on base.\n`,
+    );
     expect((await approve("--amount", "0")).stdout).toBe(`Permit2 may take 0 USDC of ${address} on base.\n`);
     expect((await pay()).stdout).toContain('"errorReason": "permit2_allowance_required"');
+  });
+
+  test("pay sends an approval along with a payment by Permit2 alone", async () => {
+    const args = ["pay", "--url", url, "--network", "base", "--method", "eip3009", "--approval"];
+    expect(await runCli(args)).toMatchObject({
+      ...{ code: 1, stdout: "" },
+      stderr: expect.stringContaining("Only payments by Permit2 need an approval"),
+    });
   });
 
   test("fund of more than there can be says so", async () => {
