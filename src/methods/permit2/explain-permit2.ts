@@ -1,5 +1,4 @@
 import {
-  type Address,
   addressWord,
   checksumAddress,
   type Hex,
@@ -26,71 +25,47 @@ import {
   permit2Separator,
   permitHash,
   permitHashOf,
-  permitTypehashes,
-  permittedHash,
   primaryType,
   uptoProxyAddress,
-  witnessHash,
   wordsOf,
 } from "./permit.ts";
 
-/** A mistake that a wrong signature shows: what it was made for instead, and what to change. */
-export type PermitMistake = {
-  mistake: "permit-domain" | "permit-spender" | "permit-witness" | "permit-signer" | "malformed-signature";
-  /** What it was signed for, in half a sentence; undefined where that cannot be told. */
-  instead: string | undefined;
-  /** Who signed it, where that is all that can be told. */
-  signer?: Address;
-};
-
 /**
- * What a signature that is not the payer's was probably made for. Tries only the usual mistakes, with at most 24
- * recoveries of 0.06 ms, since the service does this for each payment that it refuses.
+ * What a signature that is not the payer's was probably made for, and what to change. Tries only the usual mistakes, with at
+ * most 24 recoveries of 0.06 ms, since the service does this for each payment that it refuses.
  */
-export async function findPermitMistake(
+export async function describePermitMistake(
   { permit, signature }: { permit: Permit; signature: Hex },
   right: SignedDomain,
   recover: Recover,
-): Promise<PermitMistake> {
+): Promise<string> {
   const malformed = describeMalformed(signature);
-  if (malformed !== undefined) return { mistake: "malformed-signature", instead: malformed };
+  if (malformed !== undefined) return `${malformed}${signatureAdvice["malformed-signature"]}`;
   for (const { mistake, instead, digest } of likelyMistakes(permit, right)) {
     const signer = await recover(digest, signature);
-    if (signer !== undefined && sameAddress(signer, permit.from)) return { mistake, instead };
+    if (signer !== undefined && sameAddress(signer, permit.from))
+      return `It was signed for ${instead}. ${signatureAdvice[mistake]}`;
   }
   const signer = await recover(digestUnder(permit2Separator(right.chainId), permitHash(permit)), signature);
   return signer === undefined
-    ? { mistake: "malformed-signature", instead: undefined }
-    : { mistake: "permit-signer", instead: undefined, signer };
-}
-
-/** The same in a sentence, with what to change. */
-export async function describePermitMistake(
-  signed: { permit: Permit; signature: Hex },
-  right: SignedDomain,
-  recover: Recover,
-): Promise<string> {
-  const { mistake, instead, signer } = await findPermitMistake(signed, right, recover);
-  switch (mistake) {
-    case "malformed-signature":
-      return `${instead === undefined ? "" : instead}${signatureAdvice[mistake]}`;
-    case "permit-signer":
-      return `For these values it is the signature of ${signer && checksumAddress(signer)}. ${signatureAdvice[mistake]}`;
-    default:
-      return `It was signed for ${instead}. ${signatureAdvice[mistake]}`;
-  }
+    ? signatureAdvice["malformed-signature"]
+    : `For these values it is the signature of ${checksumAddress(signer)}. ${signatureAdvice["permit-signer"]}`;
 }
 
 /** So many of the well-known chains are tried. */
 const likelyChains = 4;
 
-type LikelyMistake = Pick<PermitMistake, "mistake" | "instead"> & { digest: Hex };
+type LikelyMistake = {
+  mistake: "permit-domain" | "permit-spender" | "permit-witness";
+  /** What it was signed for, in half a sentence. */
+  instead: string;
+  digest: Hex;
+};
 
 /** What a permit may have been signed for instead, the likeliest first. Made one after the other, since most are not needed. */
 export function* likelyMistakes(permit: Permit, { asset, chainId }: SignedDomain): Generator<LikelyMistake> {
   const separator = permit2Separator(chainId);
   const signed = permitHash(permit);
-  const kind = permit.facilitator === undefined ? "exact" : "upto";
 
   const chains = [
     ...networkNames.map((name) => networks[name].chainId),
@@ -103,7 +78,8 @@ export function* likelyMistakes(permit: Permit, { asset, chainId }: SignedDomain
   }
   const ofToken = digestUnder(separatorOf(domainOf({ asset, chainId })), signed);
   yield { mistake: "permit-domain", instead: "the domain of the token", digest: ofToken };
-  const withVersion = digestUnder(separatorWithVersion(chainId), signed);
+  const versioned = { name: "Permit2", version: "1", chainId, verifyingContract: permit2Address };
+  const withVersion = digestUnder(separatorOf(versioned), signed);
   yield { mistake: "permit-domain", instead: 'a domain with version "1"', digest: withVersion };
 
   const proxies = [exactProxyAddress, uptoProxyAddress];
@@ -113,7 +89,6 @@ export function* likelyMistakes(permit: Permit, { asset, chainId }: SignedDomain
     yield { mistake: "permit-spender", instead: `the spender ${spender}`, digest };
   }
 
-  const typehash = permitTypehashes.primary[kind];
   const without = digestUnder(separator, keccak256(`${plainTypehash}${wordsOf(permit)}`));
   yield { mistake: "permit-witness", instead: "a permit without a witness", digest: without };
   for (const { type, words } of otherWitnesses(permit)) {
@@ -122,9 +97,8 @@ export function* likelyMistakes(permit: Permit, { asset, chainId }: SignedDomain
     yield { mistake: "permit-witness", instead: `a witness of type ${type}`, digest };
   }
   // Deadline and nonce have the same type, so that a wallet signs them in either order.
-  const { nonce, deadline, spender } = permit;
-  const swapped = `${permittedHash(permit).slice(2)}${addressWord(spender)}${uintWord(deadline)}${uintWord(nonce)}`;
-  const digest = digestUnder(separator, keccak256(`${typehash}${swapped}${witnessHash(permit).slice(2)}`));
+  const { nonce, deadline } = permit;
+  const digest = digestUnder(separator, permitHash({ ...permit, nonce: deadline, deadline: nonce }));
   yield { mistake: "permit-witness", instead: "nonce and deadline in each other's place", digest };
 }
 
@@ -151,15 +125,6 @@ function otherWitnesses({ to, facilitator, validAfter }: Permit): readonly { typ
     { type: "Witness(address to,uint256 validAfter,address facilitator)", words: `${payee}${after}${by}` },
     { type: "Witness(address to,uint256 validAfter)", words: `${payee}${after}` },
   ];
-}
-
-const versionedDomain = keccak256Text(
-  "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)",
-);
-
-function separatorWithVersion(chainId: number): Hex {
-  const names = `${keccak256Text("Permit2").slice(2)}${keccak256Text("1").slice(2)}`;
-  return keccak256(`${versionedDomain}${names}${uintWord(BigInt(chainId))}${addressWord(permit2Address)}`);
 }
 
 /** The members of a permit by the names that Permit2 and the proxies of x402 give them, in the order in which they are signed. */
