@@ -1,5 +1,5 @@
-import { askViews, type ChainReader } from "../../chain/chain-reader.ts";
-import { type ViewCall, viewGas } from "../../chain/views.ts";
+import { askViews, type ChainReader, expectWord } from "../../chain/chain-reader.ts";
+import { callViews, readViews, type ViewCall, viewGas } from "../../chain/views.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { together } from "../../util/concurrency.ts";
@@ -15,6 +15,22 @@ export type UseView = {
   viewOf(asked: Asked): ViewCall;
   isUsed(asked: Asked, word: Hex): boolean;
 };
+
+/** Whether a payment was used or cancelled by a block; undefined when the node does not know that. */
+export async function wasUsedBy(
+  reader: ChainReader,
+  { viewOf, isUsed }: UseView,
+  asked: Asked,
+  block: bigint,
+): Promise<boolean | undefined> {
+  const what = "whether a payment is used";
+  const [state] = await reader.ask([{ ...callViews([viewOf(asked)], viewGas, block), about: asked.id }]);
+  // Only archives know old states; the logs are there nevertheless.
+  if (state?.error !== undefined) return undefined;
+  const { blockNumber, results } = reader.expect(what, state, (result) => readViews(result, 1));
+  if (blockNumber !== block) throw reader.undetermined(`${what}: of block ${blockNumber}, not ${block}`);
+  return isUsed(asked, expectWord(reader, what, results[0]));
+}
 
 /** The most authorizations of one call, and the most that are asked about at a time. */
 const mostTogether = 64;

@@ -1,10 +1,10 @@
 import type { ChainQueries } from "../../../chain/chain.ts";
 import type { LogFilter, MinedLog } from "../../../chain/log-reader.ts";
 import { readReceiptsAt } from "../../../chain/receipt-reader.ts";
-import { callViews, readViews, viewGas } from "../../../chain/views.ts";
 import { addressWord, sameAddress } from "../../../protocol/hex.ts";
 import type { Search, TransferPlace } from "../../on-chain/settling.ts";
-import { authorizationStateOf } from "./eip3009-state.ts";
+import { wasUsedBy } from "../../on-chain/use-reader.ts";
+import { authorizationUse } from "./eip3009-state.ts";
 import { authorizationCanceledTopic, authorizationUsedTopic, decodeEvent } from "./events.ts";
 import { readReceivedTransfers } from "./received-transfers.ts";
 
@@ -17,21 +17,6 @@ export async function findDirectSubmission(
   { payment, fromBlock, toBlock, id: about }: Search,
 ): Promise<TransferPlace | "cancelled" | null> {
   const { asset, payer, nonce: authorizationNonce, limit: value } = payment;
-  const { ask, expect, undetermined } = reader;
-
-  /** Whether the authorization was used or cancelled by a block; undefined when the node does not know that. */
-  async function wasUsedBy(block: bigint): Promise<boolean | undefined> {
-    const views = [authorizationStateOf(asset, payer, authorizationNonce)];
-    const [state] = await ask([{ ...callViews(views, viewGas, block), about }]);
-    // Only archives know old states; the logs are there nevertheless.
-    if (state?.error !== undefined) return undefined;
-    const { blockNumber, results } = expect("authorizationState", state, (result) => readViews(result, 1));
-    const word = results[0]?.word;
-    if (blockNumber !== block)
-      throw undetermined(`authorizationState: of block ${blockNumber}, not ${block}`);
-    if (word === undefined) throw undetermined("authorizationState: no such contract, or no such function");
-    return BigInt(word) !== 0n;
-  }
 
   async function findEnd(topics: LogFilter["topics"]): Promise<MinedLog | undefined> {
     for await (const [log] of readLogs([{ address: asset, topics, about }], fromBlock, toBlock)) {
@@ -40,7 +25,7 @@ export async function findDirectSubmission(
     return undefined;
   }
 
-  const used = await wasUsedBy(toBlock);
+  const used = await wasUsedBy(reader, authorizationUse, { ...payment, id: about }, toBlock);
   if (used === false) return null;
 
   // The token emits one of the two, once.
@@ -52,14 +37,14 @@ export async function findDirectSubmission(
   const end = await findEnd(topics);
   if (end === undefined) {
     if (used === undefined) return null;
-    throw undetermined(
+    throw reader.undetermined(
       `an authorization is used by block ${toBlock}, and no log since ${fromBlock} says how`,
     );
   }
   if (decodeEvent(end)?.name === "AuthorizationCanceled") return "cancelled";
 
   const [receipt] = await readReceiptsAt(reader, [end]);
-  if (receipt === undefined) throw undetermined("the receipt of a log is missing");
+  if (receipt === undefined) throw reader.undetermined("the receipt of a log is missing");
   const nonce = authorizationNonce.toLowerCase();
   const received = readReceivedTransfers(receipt, asset, facilitatorContract).find(
     (transfer) =>

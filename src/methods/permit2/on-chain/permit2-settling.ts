@@ -6,7 +6,7 @@ import { approvalOf } from "../approval.ts";
 import { exactPermit2, uptoPermit2 } from "../permit2-payload.ts";
 import { settlesSeveral } from "./permit2-calls.ts";
 import { findPayout, provesForwarding, readSettlements } from "./permit2-proof.ts";
-import { allowanceOf, explainRevert, isBitSet, nonceBitmapOf, stateOf } from "./permit2-state.ts";
+import { allowanceOf, explainRevert, nonceUse, stateOf } from "./permit2-state.ts";
 import {
   countBatch,
   forwardTransaction,
@@ -28,7 +28,7 @@ const permit2Recovery: Recovery = {
 };
 
 /** Of both schemes: they have one space of nonces. */
-const isUsed = createIsUsed({ viewOf: nonceBitmapOf, isUsed: isBitSet });
+const isUsed = createIsUsed(nonceUse);
 
 /**
  * Payments by Permit2, by the facilitator contract, which calls the proxy of x402: straight to where they were signed to, or

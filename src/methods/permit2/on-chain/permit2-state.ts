@@ -1,14 +1,12 @@
 import type { Chain, ChainQueries } from "../../../chain/chain.ts";
-import { askViews, type ChainReader, expectWord } from "../../../chain/chain-reader.ts";
+import { askViews, expectWord } from "../../../chain/chain-reader.ts";
 import { describeRevert, type Revert } from "../../../chain/revert.ts";
 import {
   balanceOf,
-  callViews,
   codeOf,
   hasOperatorRole,
   isBlacklisted,
   isPaused,
-  readViews,
   selector,
   type ViewCall,
   viewGas,
@@ -21,6 +19,7 @@ import { goesStraight, type SignedPayment } from "../../../protocol/signed-payme
 import { isTrue } from "../../exact-eip3009/on-chain/eip3009-state.ts";
 import { findObstacle, requireOperable, requireSimulated } from "../../on-chain/contract-faults.ts";
 import { amountOf, type PaymentState, type SettleCall } from "../../on-chain/settling.ts";
+import type { UseView } from "../../on-chain/use-reader.ts";
 import { approvalOf, approvalRefusals } from "../approval.ts";
 import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../permit.ts";
 import { permit2Words, permitOf, uptoPermit2 } from "../permit2-payload.ts";
@@ -75,22 +74,8 @@ export function permit2Of(proxy: Address): ViewCall {
   return { target: proxy, data: selectors.permit2 };
 }
 
-/** Whether the nonce of a payment was used or cancelled by a block; undefined when the node does not know that. */
-export async function nonceUsedBy(
-  { ask, expect, undetermined }: ChainReader,
-  payment: KnownPayment,
-  block: bigint,
-  about: Hex | undefined,
-): Promise<boolean | undefined> {
-  const [state] = await ask([{ ...callViews([nonceBitmapOf(payment)], viewGas, block), about }]);
-  // Only archives know old states; the logs are there nevertheless.
-  if (state?.error !== undefined) return undefined;
-  const { blockNumber, results } = expect("nonceBitmap", state, (result) => readViews(result, 1));
-  const word = results[0]?.word;
-  if (blockNumber !== block) throw undetermined(`nonceBitmap: of block ${blockNumber}, not ${block}`);
-  if (word === undefined) throw undetermined("nonceBitmap: there is no Permit2");
-  return isBitSet(payment, word);
-}
+/** Whether Permit2 has the nonce of a payment as used or cancelled. */
+export const nonceUse: UseView = { viewOf: nonceBitmapOf, isUsed: isBitSet };
 
 /** The state that can keep a correctly signed payment from settling. */
 type Diagnosis = {

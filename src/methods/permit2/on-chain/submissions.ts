@@ -7,10 +7,11 @@ import { goesStraight, type SignedPayment } from "../../../protocol/signed-payme
 import { membersOf } from "../../../util/json.ts";
 import { decodeEvent, transferTopic } from "../../exact-eip3009/on-chain/events.ts";
 import type { Search, TransferPlace } from "../../on-chain/settling.ts";
+import { wasUsedBy } from "../../on-chain/use-reader.ts";
 import { permit2Address } from "../permit.ts";
 import { permitOf } from "../permit2-payload.ts";
 import { type SentCall, submitsPayment } from "./permit2-calls.ts";
-import { bitOf, nonceUsedBy } from "./permit2-state.ts";
+import { bitOf, nonceUse } from "./permit2-state.ts";
 
 /*
  * Payments of scheme “exact” that somebody else has submitted to the proxy. No event names the nonce of a payment, so the
@@ -77,7 +78,7 @@ export async function findDirectSubmission(
   const { payment, fromBlock, toBlock, id } = search;
   // Whoever submits one that goes straight to its payee has paid it out: findPayout() finds that.
   if (goesStraight(payment, chain.network)) return null;
-  const used = await nonceUsedBy(chain.reader, payment, toBlock, id);
+  const used = await wasUsedBy(chain.reader, nonceUse, { ...payment, id }, toBlock);
   if (used === false) return null;
   const found = await findSubmission(chain, search);
   if (found !== null) return found;
