@@ -65,7 +65,7 @@ export type AttemptsTable = {
   created_at: number;
 };
 
-/** A payer whose payments were claimed; see `lockAccounts`. */
+/** A payer whose payments were claimed; see `lockingAccounts`. */
 type AccountsTable = {
   chain_id: number;
   asset: Address;

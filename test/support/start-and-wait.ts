@@ -1,4 +1,4 @@
-// Started by chains.test.ts as a process of its own: starts two chains, prints the pids of everything it started,
+// Started by chains.chain.test.ts as a process of its own: starts two chains, prints the pids of everything it started,
 // and then does what its argument says.
 import { resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";
 import { startChains } from "../../src/harness/setup/chains.ts";

@@ -172,7 +172,7 @@ async function describeAnvil(binary: string, options: LaunchOptions) {
     chainId,
     // Deriving the ten development accounts would take a third of the start-up time.
     accounts: 0,
-    // Nothing is mined by itself until everything is in place. See heartbeat.ts for why not `--mixed-mining`.
+    // Nothing is mined by itself until everything is in place. See `startHeartbeat` for why not `--mixed-mining`.
     noMining: true,
     ...(genesisTime !== undefined && { timestamp: genesisTime }),
     gasLimit,

@@ -57,7 +57,7 @@ type AuditTable = {
   details: string;
 };
 
-/** Which pepper the keys are hashed with; see `pepper.ts`. One row at most. */
+/** Which pepper the keys are hashed with; see `createPepperRecord`. One row at most. */
 type PepperTable = { id: number; hmac: string; set_at: number };
 
 /** The tables of the organizations, as the newest migration leaves them. */

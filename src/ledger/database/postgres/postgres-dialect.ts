@@ -44,7 +44,7 @@ export function createPostgresDialect(
       supportsCreateIfNotExists: true,
       supportsTransactionalDdl: true,
       supportsReturning: true,
-      // Our migrations lock by a row: see migrate.ts.
+      // Our migrations lock by a row: see `open-database.ts`.
       acquireMigrationLock: async () => {},
       releaseMigrationLock: async () => {},
     }),
