@@ -70,7 +70,7 @@ export const reasonTexts: Readonly<
   },
   invalid_exact_evm_payload_undeployed_smart_wallet: {
     meaning: "The payer is a smart wallet without code yet, and the facilitator does not deploy it.",
-    fix: "Deploy the wallet, then sign again; or have the operator call its factory (WALLET_FACTORIES).",
+    fix: "Deploy the wallet, then sign again; or pay by EIP-3009 where the operator calls its factory (WALLET_FACTORIES).",
   },
   insufficient_funds: {
     meaning: "The payer's balance does not hold the amount, or other settlements under way use it up.",

@@ -243,8 +243,8 @@ export const mistakes = {
   "undeployed-wallet": {
     rank: 3,
     title: "The payer is a smart wallet that is not deployed",
-    why: "The signature has the ending of ERC-6492: the wallet has no code yet, so the token cannot ask it.",
-    fix: "Deploy the wallet, for example by its first transaction, and sign again; or have the operator call the wallet's factory (WALLET_FACTORIES), which deploys it with the payment.",
+    why: "The signature has the ending of ERC-6492: the wallet has no code yet, so neither the token nor Permit2 can ask it.",
+    fix: "Deploy the wallet, for example by its first transaction, and sign again; or pay by EIP-3009 where the operator calls the wallet's factory (WALLET_FACTORIES), which deploys the wallet with the payment.",
   },
   "outer-version-differs": {
     rank: 5,
