@@ -160,7 +160,7 @@ function describe(payment: PaymentDetail, { url, isLast }: { url: string; isLast
     ...explain(payment, url),
     ...describeReceived(payment),
     "What happened:",
-    ...payment.timeline.map((entry) => describeEntry(entry, payment.firstSeenAt)),
+    ...foldPassed(payment.timeline).map((entry) => describeEntry(entry, payment)),
     ...(payment.omitted > 0 ? [`  … and ${payment.omitted} lines more`] : []),
   ]
     .map(escapeControls)
@@ -219,13 +219,32 @@ function explain(payment: PaymentDetail, url: string): readonly string[] {
   ];
 }
 
-function describeEntry({ at, kind, title, ok, tookMs, details }: TimelineEntry, from: number): string {
+/** Checks that were passed one after another are one line: which they are is in `--json`. */
+function foldPassed(timeline: readonly TimelineEntry[]): readonly TimelineEntry[] {
+  const folded: TimelineEntry[] = [];
+  let passed = 0;
+  for (const entry of timeline) {
+    const isPassed = entry.kind === "check" && entry.ok;
+    passed = isPassed ? passed + 1 : 0;
+    if (passed > 1) folded.pop();
+    folded.push(passed > 1 ? { ...entry, title: `${passed} passed, the last: ${entry.title}` } : entry);
+  }
+  return folded;
+}
+
+function describeEntry(
+  { at, kind, title, ok, tookMs, details }: TimelineEntry,
+  { firstSeenAt, verify, settle }: PaymentDetail,
+): string {
+  const saidAbove = [verify?.message, settle?.message];
   const facts = Object.entries(details)
-    .filter(([name]) => name !== "requestId")
+    .filter(
+      ([name, value]) => name !== "requestId" && !(name === "message" && saidAbove.includes(`${value}`)),
+    )
     .map(([name, value]) => `${name}=${value}`);
   const took = tookMs === null ? [] : [`${Math.round(tookMs)} ms`];
   return [
-    `  ${`+${at - from}`.padStart(6)} ms`,
+    `  ${`+${at - firstSeenAt}`.padStart(6)} ms`,
     ok ? " " : "!",
     kind.padEnd(11),
     title,
