@@ -1,5 +1,5 @@
 import { contractVariables, rpcVariableOf } from "../../config/variables.ts";
-import { type HarnessDescription, networksOf } from "../../harness/control/description.ts";
+import { type HarnessDescription, networksOf, originOf } from "../../harness/control/description.ts";
 import type { SamplePayment } from "../../harness/control/pay.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
 import { self } from "../../util/self-command.ts";
@@ -15,7 +15,7 @@ export function describeUp(
   payments: readonly SamplePayment[] | undefined,
 ): string {
   const { facilitator, organization, organizations = [], payToPolicy } = harness;
-  const origin = facilitator.url.replace(/\/v1$/, "");
+  const origin = originOf(harness);
   const url = atUrl(origin);
   const network = networksOf(harness)[0] ?? "base";
   const row = (name: string, value: string) => `${paint.soft(name.padEnd(13))} ${value}`;
