@@ -35,6 +35,9 @@ export const commands: readonly CommandEntry[] = [
   ...commandsOf(() => import("./commands/mock.ts"), {
     mock: ["mock", "start a mock facilitator without chains, whose answers you choose", "keyless"],
   }),
+  ...commandsOf(() => import("./commands/init.ts"), {
+    init: ["init", "write a shop, a buyer and their test into a folder", "keyless"],
+  }),
   ...commandsOf(() => import("./commands/running-up.ts"), {
     pay: ["pay", "make one payment against a running `up`", "keyless"],
     payers: [
@@ -162,7 +165,7 @@ export const commands: readonly CommandEntry[] = [
 
 /** What the commands are for, and their first words. */
 const groups = {
-  "Run a facilitator": ["up", "mock", "serve"],
+  "Run a facilitator": ["up", "mock", "init", "serve"],
   "Pay on a running up": ["pay", "payers", "fund", "approve", "advance-time", "reset"],
   "Look at payments": ["why", "logs", "explain", "capture", "replay"],
   "Test what pays and is paid": ["fault", "judge", "conformance", "fork", "network"],

@@ -1,4 +1,5 @@
 import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
 import { KitError } from "./errors.ts";
 import { membersOf } from "./json.ts";
 
@@ -19,6 +20,11 @@ export const isRunByNpm =
  * checkout somewhere, for half a minute.
  */
 export const self = isScriptOfCheckout ? "npm run -s x402-kit --" : "npx x402-kit";
+
+/** Where a file of this package is, by its path in it; the code stands two folders deep, compiled and not. */
+export function packageFile(path: string): string {
+  return fileURLToPath(new URL(`../../${path}`, import.meta.url));
+}
 
 /** The version of this package, as its manifest says. */
 export function kitVersion(): string {

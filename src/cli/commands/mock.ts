@@ -3,7 +3,7 @@ import { usualAmount } from "../../fixtures/cases/payment-spec.ts";
 import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases/scenarios.ts";
 import { signForScenario } from "../../fixtures/engine/sign-payment.ts";
 import { type MockServer, startMockServer } from "../../fixtures/mock-server/start-mock-server.ts";
-import { curlOf } from "../../harness/control/description.ts";
+import { curlOf, originOf } from "../../harness/control/description.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { usualPayTo } from "../../protocol/signed-payment.ts";
@@ -121,7 +121,7 @@ async function describeRunningMock(server: MockServer, usual: readonly ScenarioN
     "",
     `All ${scenarios.length} scenarios  ${control.scenarios}`,
     `What was asked    ${control.calls}`,
-    `Studio            ${facilitator.url.replace(/\/v1$/, "/studio")}`,
+    `Studio            ${originOf(server.description)}/studio`,
     `Mock facilitator  ${facilitator.url}`,
     `API key           ${organization.apiKey}`,
     `Organization      ${organization.id}, paid at ${organization.recipient}`,

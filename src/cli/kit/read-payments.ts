@@ -9,6 +9,7 @@ import {
 import { KitError } from "../../util/errors.ts";
 import { openHttp, sendHttp } from "../../util/http-client.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
+import { sleep } from "../../util/waiting.ts";
 
 /** Reads what a running `up`, `mock` or `serve` shows of payments. */
 export type PaymentReader = {
@@ -129,7 +130,7 @@ export function createPaymentReader(origin: string, token?: string): PaymentRead
           if (signal.aborted) return;
           if (!reached) throw cause instanceof KitError ? cause : unreachable(cause);
         }
-        if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, reconnectMs));
+        await sleep(reconnectMs, signal);
       }
     },
   };

@@ -1,7 +1,8 @@
 import { contractVariables, rpcVariableOf } from "../../config/variables.ts";
-import { type HarnessDescription, networksOf } from "../../harness/control/description.ts";
+import { type HarnessDescription, networksOf, originOf } from "../../harness/control/description.ts";
 import type { SamplePayment } from "../../harness/control/pay.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
+import { renderVariables, shopVariables } from "../../published/shop-variables.ts";
 import { self } from "../../util/self-command.ts";
 import { type Column, renderTable } from "../../util/table.ts";
 import { atUrl } from "../kit/command.ts";
@@ -15,7 +16,7 @@ export function describeUp(
   payments: readonly SamplePayment[] | undefined,
 ): string {
   const { facilitator, organization, organizations = [], payToPolicy } = harness;
-  const origin = facilitator.url.replace(/\/v1$/, "");
+  const origin = originOf(harness);
   const url = atUrl(origin);
   const network = networksOf(harness)[0] ?? "base";
   const row = (name: string, value: string) => `${paint.soft(name.padEnd(13))} ${value}`;
@@ -95,19 +96,18 @@ export function describeAsEnv(harness: HarnessDescription): string {
     return network === undefined ? [] : [{ name, ...network }];
   });
   const [first] = running;
-  const lines: [string, string | undefined][] = [
-    ["X402_FACILITATOR_URL", facilitator.url],
-    ["X402_API_KEY", organization.apiKey],
-    ["X402_NETWORK", first?.caip2],
-    ["X402_PAY_TO", first?.payTo],
-    ["X402_ASSET", first?.asset.address],
-    ["PAYER_PRIVATE_KEY", payers.funded?.privateKey],
+  if (first === undefined) return "";
+  const payerKey = payers.funded?.privateKey;
+  const lines: [string, string][] = [
+    ...shopVariables({
+      ...{ url: facilitator.url, apiKey: organization.apiKey, payerKey },
+      network: { ...first, asset: first.asset.address },
+    }),
+    ...(payerKey === undefined ? [] : [["PAYER_PRIVATE_KEY", payerKey] as [string, string]]),
     ...running.flatMap(({ name, rpcUrl, facilitatorContract, tier }): [string, string][] => [
       [rpcVariableOf(name), rpcUrl],
       [contractVariables[tier ?? builtInNetworks.named(name)?.tier ?? "mainnet"], facilitatorContract],
     ]),
   ];
-  return [...new Map(lines)]
-    .flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
-    .join("\n");
+  return renderVariables(new Map(lines));
 }

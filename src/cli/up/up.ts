@@ -1,6 +1,7 @@
 import { readOrganizationFile } from "../../config/organization-file.ts";
 import { assignRpcPorts } from "../../config/rpc-ports.ts";
 import { isLoopbackHost } from "../../config/values.ts";
+import { originOf } from "../../harness/control/description.ts";
 import { payOnEveryNetwork } from "../../harness/control/pay.ts";
 import type { ControlAction, RunningHarness } from "../../harness/run/running-harness.ts";
 import { startHarness } from "../../harness/run/start-harness.ts";
@@ -115,7 +116,7 @@ export const up = defineCommand({
         const isJson = values["log-format"] === "json";
         if (timeline !== undefined) {
           const write = (line: PaymentLine) => print(isJson ? JSON.stringify(line) : renderPaymentLine(line));
-          followPayments(timeline, context, write, harness.description.facilitator.url.replace(/\/v1$/, ""));
+          followPayments(timeline, context, write, originOf(harness.description));
         }
       }
       if (values["ready-line"] !== undefined) print(values["ready-line"]);

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
@@ -21,6 +20,7 @@ import {
   wholeNumber,
 } from "../../util/given.ts";
 import type { JsonResponse } from "../../util/http-client.ts";
+import { poll } from "../../util/waiting.ts";
 import type { HarnessControl } from "../control/control-client.ts";
 import { requireAccount } from "../control/controlled-harness.ts";
 import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
@@ -242,18 +242,17 @@ async function awaitPayment(
 ): Promise<PaymentJournal> {
   const before = new Set(await journal.payments());
   const giveUpAt = performance.now() + timeoutMs;
-  for (;;) {
+  const look = async () => {
     const id = (await journal.payments()).find((one) => !before.has(one));
     const found = id === undefined ? undefined : await journal.payment(id);
     // It is named when its first request comes, and of use once that has ended.
-    if (found !== undefined && found.requests.length > 0) return found;
-    if (performance.now() > giveUpAt) {
-      throw new KitError(`No payment came within ${timeoutMs} ms`, {
-        hints: ["Does the shop use the facilitator of this harness? harness.shopConfig() has what it needs."],
-      });
-    }
-    await sleep(nextPaymentPollMs);
-  }
+    return found !== undefined && found.requests.length > 0 ? found : undefined;
+  };
+  const found = await poll(look, { every: nextPaymentPollMs, until: () => performance.now() > giveUpAt });
+  if (found !== undefined) return found;
+  throw new KitError(`No payment came within ${timeoutMs} ms`, {
+    hints: ["Does the shop use the facilitator of this harness? harness.shopConfig() has what it needs."],
+  });
 }
 
 /** The API key of an organization, or what is given where it is none's id. */

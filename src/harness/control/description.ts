@@ -55,6 +55,11 @@ export const harnessDescriptionSchema = z.object({
   ),
 });
 
+/** Where the pages of a facilitator are, by its URL, which ends in `/v1`. */
+export function originOf({ facilitator }: Pick<HarnessDescription, "facilitator">): string {
+  return facilitator.url.replace(/\/v1$/, "");
+}
+
 /** The networks of a running harness: the built-in ones in their order, and then what was added. */
 export function networksOf({ networks }: HarnessDescription): readonly NetworkName[] {
   const running = Object.keys(networks);

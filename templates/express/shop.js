@@ -1,0 +1,20 @@
+// A shop that sells a report for a cent. It runs as it is with the facilitator of `x402-kit up`:
+//   node --env-file=.env shop.js
+import { HTTPFacilitatorClient } from "@x402/core/server";
+import { ExactEvmScheme } from "@x402/evm/exact/server";
+import { paymentMiddleware, x402ResourceServer } from "@x402/express";
+import express from "express";
+
+const { X402_FACILITATOR_URL, X402_API_KEY, X402_CAIP2, X402_PAY_TO, PORT = "3000" } = process.env;
+const headers = { Authorization: `Bearer ${X402_API_KEY}` };
+const facilitator = new HTTPFacilitatorClient({
+  url: X402_FACILITATOR_URL,
+  createAuthHeaders: async () => ({ verify: headers, settle: headers, supported: headers }),
+});
+const server = new x402ResourceServer(facilitator).register(X402_CAIP2, new ExactEvmScheme());
+const accepts = { scheme: "exact", network: X402_CAIP2, payTo: X402_PAY_TO, price: "$0.01" };
+
+const app = express();
+app.use(paymentMiddleware({ "GET /report": { accepts } }, server));
+app.get("/report", (_request, response) => response.json({ report: "all is well" }));
+app.listen(Number(PORT), "127.0.0.1", () => console.log(`http://127.0.0.1:${PORT}/report`));

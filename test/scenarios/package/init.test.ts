@@ -1,0 +1,142 @@
+import { execFile } from "node:child_process";
+import { access, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { childEnvironment } from "../../support/child-environment.ts";
+import {
+  createOutsideProject,
+  type PackedPackage,
+  packPackage,
+} from "../../support/package/outside-project.ts";
+import { runToItsEnd } from "../../support/package/run-to-its-end.ts";
+import { findFreePort } from "../../support/postgres.ts";
+import { runHere } from "../../support/serve/command.ts";
+import { startTestHarness } from "../../support/service.ts";
+
+/* What `x402-kit init` writes. It is run where the packages of the framework are installed here: of Express and Fastify. */
+
+const run = promisify(execFile);
+
+let packed: PackedPackage;
+let kit: string;
+beforeAll(async () => {
+  packed = await packPackage();
+  const { root } = await createOutsideProject(packed, "kit");
+  kit = join(root, "node_modules/x402-facilitator-kit/dist/cli/bin.js");
+}, 120_000);
+afterAll(() => packed?.[Symbol.asyncDispose]());
+
+/** What the packed package writes for a framework, with what its package.json asks for. */
+async function createShop(framework: string): Promise<string> {
+  const source = join(packed.directory, `written-${framework}`);
+  await run(process.execPath, [kit, "init", source, "--framework", framework]);
+  return (await createOutsideProject(packed, framework, source)).root;
+}
+
+describe.for(["express", "fastify"])("a shop with %s", (framework) => {
+  let project: string;
+  beforeAll(async () => {
+    project = await createShop(framework);
+  });
+
+  test("passes its own tests", { timeout: 120_000 }, async () => {
+    const { code, output, left } = await runToItsEnd(project, ["node_modules/vitest/vitest.mjs", "run"]);
+    expect(output).toMatch(/Tests +3 passed \(3\)/);
+    expect([code, left]).toEqual([0, []]);
+  });
+
+  test("is paid by its buyer, both with the variables of its .env", async () => {
+    await using up = await startTestHarness({ networks: ["base"] });
+    const { facilitator, organization, networks } = up.description;
+    // Its .env is that of an `up` at the usual port, which another may have here.
+    const env = { ...childEnvironment(), X402_FACILITATOR_URL: facilitator.url };
+    const file = await readFile(join(project, ".env"), "utf8");
+    expect(file).toContain(`X402_API_KEY=${organization.apiKey}\n`);
+    expect(file).toContain(`X402_PAY_TO=${networks.base?.payTo}\n`);
+    const port = String(await findFreePort());
+    const shop = execFile(process.execPath, ["--env-file=.env", "shop.js"], {
+      cwd: project,
+      env: { ...env, PORT: port },
+    });
+    try {
+      const { promise: url, resolve } = Promise.withResolvers<string>();
+      shop.stdout?.once("data", (text) => resolve(String(text).trim()));
+      expect(await url).toBe(`http://127.0.0.1:${port}/report`);
+      const { stdout } = await run(process.execPath, ["--env-file=.env", "buyer.js"], {
+        cwd: project,
+        env: { ...env, X402_URL: await url },
+      });
+      expect(JSON.parse(stdout)).toEqual({ report: "all is well" });
+    } finally {
+      shop.kill();
+    }
+  });
+});
+
+describe("in a folder", () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "x402-kit-test-"));
+    return () => rm(folder, { recursive: true });
+  });
+
+  const init = async (...args: string[]) => (await runHere(["init", folder, ...args], {})).stdout;
+
+  test.for([
+    ["express", ["shop.js"]],
+    ["hono", ["shop.js"]],
+    ["fastify", ["shop.js", "payments.js"]],
+    // The name that Next looks for, of a route that is paid once its answer is good.
+    ["next", ["app/report/route.js", "app/layout.js"]],
+  ] as const)("the files of %s", async ([framework, own]) => {
+    const common = ["package.json", "buyer.js", "shop.test.js", "open-shop.js", "vitest.config.ts", ".env"];
+    const { files } = JSON.parse(await init("--framework", framework, "--json"));
+    const paths = files.map(({ path }: { path: string }) => path);
+    expect(paths.sort()).toEqual([...own, ...common].sort());
+    const opening = await readFile(join(folder, "open-shop.js"), "utf8");
+    expect(opening).toContain(
+      framework === "next" ? '"node_modules/next/dist/bin/next", "dev"' : '["shop.js"]',
+    );
+    const { dependencies, scripts } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+    expect(Object.keys(dependencies)).toContain(framework);
+    expect(scripts.shop).toContain(framework === "next" ? "next dev" : "node --env-file=.env shop.js");
+  });
+
+  test("a new project is told its next commands", async () => {
+    const text = await init();
+    expect(text).toContain(`cd ${folder} && npm install\n  npm test\n`);
+    // Twice is as once.
+    expect(await init()).toMatch(/shop\.js +is there already$/m);
+  });
+
+  test("a dry run writes nothing, and says what it would", async () => {
+    expect(await init("--dry-run")).toMatch(/shop\.js +would be written$/m);
+    await expect(access(join(folder, "shop.js"))).rejects.toThrow("ENOENT");
+  });
+
+  test("what is there stays, and is told what it needs", async () => {
+    const own = { "package.json": '{"name":"mine"}', ".env": "PORT=1\n", "shop.js": "// mine\n" };
+    for (const [name, text] of Object.entries(own)) await writeFile(join(folder, name), text);
+    const text = await init("--framework", "hono");
+    for (const [name, before] of Object.entries(own)) {
+      expect(await readFile(join(folder, name), "utf8")).toBe(before);
+      expect(text).toMatch(
+        new RegExp(`${name} +is there already, with another text, and stays as it is$`, "m"),
+      );
+    }
+    expect(text).toContain("npm pkg set type=module\n  npm install @hono/node-server @x402/core");
+    expect(text).toContain(".env needs these lines:\n\nX402_FACILITATOR_URL=http://127.0.0.1:4402/v1\n");
+    expect(text).toContain("npx vitest run shop.test.js");
+    expect(await readFile(join(folder, "buyer.js"), "utf8")).toContain("allowedAssets");
+  });
+
+  test("another framework is refused before anything is written", async () => {
+    const { code, stderr } = await runHere(["init", folder, "--framework", "koa"], {});
+    expect(code).toBe(1);
+    expect(stderr).toContain("--framework");
+    expect(stderr).toContain("express, hono, fastify, next");
+    await expect(access(join(folder, "package.json"))).rejects.toThrow("ENOENT");
+  });
+});
