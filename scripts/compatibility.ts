@@ -48,12 +48,14 @@ const manifest = {
 };
 
 const judgment = z.object({
-  findings: z.array(
-    z.object({ name: z.string(), verdict: z.string(), verdictText: z.string(), isGood: z.boolean() }),
-  ),
+  findings: z.array(z.object({ name: z.string(), verdictText: z.string(), level: z.string() })),
 });
 
-type Judged = Subject & { version: string; findings: z.infer<typeof judgment>["findings"] };
+type Found = z.infer<typeof judgment>["findings"][number];
+
+const isBad = ({ level }: Found) => level === "wrong" || level === "differs";
+
+type Judged = Subject & { version: string; findings: readonly Found[] };
 
 const folder = process.argv[2] ?? (await mkdtemp(join(tmpdir(), "x402-compatibility-")));
 await install(folder);
@@ -64,7 +66,7 @@ for (const subject of subjects) {
 }
 const unknown = judged.flatMap(({ kind, name, findings }) =>
   findings
-    .filter((finding) => !finding.isGood && attributionOf(kind, name, finding.name) === undefined)
+    .filter((finding) => isBad(finding) && attributionOf(kind, name, finding.name) === undefined)
     .map((finding) => `${name}: ${finding.name}: ${finding.verdictText}`),
 );
 if (unknown.length > 0) {
@@ -118,14 +120,14 @@ function renderPage(all: readonly Judged[], date: Date): string {
     ...all
       .filter((one) => one.kind === kind)
       .map(({ name, version, protocol, findings }) => {
-        const bad = findings.filter(({ isGood }) => !isGood);
-        const good = findings.length - bad.length;
+        const bad = findings.filter(isBad);
+        const good = findings.filter(({ level }) => level === "good").length;
         const shown = bad.length === 0 ? "none" : bad.map((one) => `${one.name}`).join(", ");
         return `| ${name} | ${version} | ${protocol} | ${findings.length} | ${good} | ${shown} |`;
       }),
   ];
   const found = all.flatMap(({ kind, name, findings }) =>
-    findings.filter(({ isGood }) => !isGood).map((finding) => ({ kind, subject: name, ...finding })),
+    findings.filter(isBad).map((finding) => ({ kind, subject: name, ...finding })),
   );
   const bad = Map.groupBy(found, ({ kind, name, verdictText, subject }) => {
     const { whose, why } = attributionOf(kind, subject, name) ?? { whose: "", why: "" };

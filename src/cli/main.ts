@@ -213,10 +213,12 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
   if (entry === undefined) return explainUnknown(words, terminal);
   const [name, summary, load, keyless] = entry;
   const rest = words.slice(name.split(" ").length);
+  let codes: Command["failureCodes"];
   try {
     if (keyless === undefined) requirePrivateCompileCache();
     else useCompileCache(terminal.env);
     const command = await load();
+    codes = command.failureCodes;
     if (rest.slice(0, rest.includes("--") ? rest.indexOf("--") : undefined).some(isHelp)) {
       const { describeCommand } = await import("./kit/command-line.ts");
       terminal.print(describeCommand(name, summary, command));
@@ -227,7 +229,7 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
     if (error instanceof Interruption) return 130;
     if (isMisspelt(words, name, error)) return explainUnknown(words, terminal);
     terminal.printError(describeFailure(name, error));
-    return 1;
+    return (error instanceof ConfigurationError ? codes?.usage : codes?.failed) ?? 1;
   }
 }
 

@@ -5,22 +5,24 @@ import {
   InvalidValue,
   readHttpUrl,
   readList,
-  readNetwork,
   readNetworks,
+  readOneOf,
   readWholeNumber,
 } from "../../config/values.ts";
+import type { Environment } from "../../config/variable-reader.ts";
 import { clientCases } from "../../judge/client/client-cases.ts";
 import type { ClientResult } from "../../judge/client/judge-client.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
-import type { Finding } from "../../judge/report/judgment.ts";
+import { judgeExitCodes, judgeExitCodesText } from "../../judge/report/exit-codes.ts";
 import {
-  renderBadge,
+  exitCodeOf,
+  type Finding,
   renderJudgment,
-  renderJudgmentJunit,
-  renderSarif,
   reportClient,
   reportShop,
 } from "../../judge/report/judgment.ts";
+import { renderBadge, renderJudgmentJunit, renderSarif } from "../../judge/report/render-files.ts";
+import { wayNames } from "../../judge/scene/offers.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import type { ShopResult } from "../../judge/shop/run-shop-case.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
@@ -32,7 +34,6 @@ import {
   defineCommand,
   flag,
   networkFileOption,
-  networkOption,
   option,
   textOption,
 } from "../kit/command.ts";
@@ -41,43 +42,54 @@ import { requireWritable, writeOutput } from "../kit/files.ts";
 /** A shop that takes longer, in seconds, shows no more of a client. */
 const mostSlow = 12;
 
-const common = {
-  timeout: option(
-    "SECONDS",
-    "how long a client may take in a case, and a shop until its first answer, in seconds",
-    { example: "25", read: readWholeNumber(1, 600), default: "25" },
-  ),
-  cases: option("NAMES", "only cases whose names contain one of these", {
-    example: "reset,parallel",
-    read: readList("name", (text) => text),
-  }),
-  header: option("HEADER", "a header that every request has to carry", {
-    example: '"Authorization: Bearer secret"',
-    read: readHeader,
-  }),
-  seed: option("N", "which keys and goods are used: the same seed gives the same", {
-    example: "7",
-    read: readWholeNumber(0, 1_000_000_000),
-    default: "1",
-  }),
-  studio: flag(
-    "leave the chains and the studio running after the report, until Ctrl-C, with a link for each payment",
-  ),
-  json: flag("print the report as JSON"),
-  junit: textOption("FILE", "write the report as JUnit XML to a file too", { example: "judge.xml" }),
-  sarif: textOption("FILE", "write the report as SARIF to a file too", { example: "judge.sarif" }),
-  badge: textOption("FILE", "write a badge to a file too", { example: "badge.svg" }),
-  ...networkFileOption,
-} as const;
-
-export const judgeClientCommand = defineCommand({
-  options: {
-    command: { ...commandOption("the client, which buys what is at X402_URL"), required: true },
-    networks: option("NAMES", "on these networks, separated by commas, one after the other", {
+/** The options that both judges have; what differs is in their words. */
+function commonOptions<const T extends { cases: readonly { name: string }[]; timeout: string }>(own: T) {
+  return {
+    network: option("NAMES", "on these networks, separated by commas, one after the other", {
       example: "base,polygon",
       read: readNetworks,
       default: "base-sepolia",
     }),
+    timeout: option("SECONDS", own.timeout, {
+      example: "25",
+      read: readWholeNumber(1, 600),
+      default: "25",
+    }),
+    cases: option("NAMES", "only cases whose names contain one of these, and the first", {
+      example: "plain",
+      read: readCaseNames(own.cases.map(({ name }) => name)),
+    }),
+    header: option("HEADER", "a header that every request has to carry", {
+      example: '"Authorization: Bearer secret"',
+      read: readHeader,
+    }),
+    seed: option("N", "which keys and goods are used: the same seed gives the same", {
+      example: "7",
+      read: readWholeNumber(0, 1_000_000_000),
+      default: "1",
+    }),
+    studio: flag(
+      "leave the chains and the studio running after the report, until Ctrl-C, with a link for each payment",
+    ),
+    json: flag("print the report as JSON"),
+    junit: textOption("FILE", "write the report as JUnit XML to a file too", { example: "judge.xml" }),
+    sarif: textOption("FILE", "write the report as SARIF to a file too", { example: "judge.sarif" }),
+    badge: textOption("FILE", "write a badge to a file too", { example: "badge.svg" }),
+    ...networkFileOption,
+  } as const;
+}
+
+/** What both commands have besides their options. */
+const judging = {
+  exitCodes: judgeExitCodesText,
+  failureCodes: { usage: judgeExitCodes.usage, failed: judgeExitCodes.notJudged },
+  environment: (env: Environment) => ({ networkFile: env.NETWORKS_FILE }),
+} as const;
+
+export const judgeClientCommand = defineCommand({
+  ...judging,
+  options: {
+    command: { ...commandOption("the client, which buys what is at X402_URL"), required: true },
     v1: flag("the shop speaks protocol version 1 alone (without --v1 and --v2 both at once)"),
     v2: flag("the shop speaks protocol version 2 alone"),
     slow: option(
@@ -85,27 +97,33 @@ export const judgeClientCommand = defineCommand({
       "how long the slow shop takes, in seconds (default: half of --timeout, and 12 at most)",
       { example: "12", read: readWholeNumber(1, 300) },
     ),
-    ...common,
+    ...commonOptions({ cases: clientCases, timeout: "how long the client may take in a case, in seconds" }),
   },
-  check({ slow, timeout, studio, networks = [] }) {
-    if (studio === true && networks.length > 1) {
-      return [{ name: "--studio", problem: "goes with one network", example: "--networks base" }];
-    }
-    if (slow === undefined || timeout === undefined || slow < timeout) return [];
-    const example = timeout > 1 ? { example: `${Math.floor(timeout / 2)}` } : {};
-    return [{ name: "--slow", problem: `${slow} is not below --timeout, which is ${timeout}`, ...example }];
+  check({ slow, timeout, studio, network = [] }) {
+    return [
+      ...checkStudio(studio, network),
+      ...(slow === undefined || timeout === undefined || slow < timeout
+        ? []
+        : [
+            {
+              name: "--slow",
+              problem: `${slow} is not below --timeout, which is ${timeout}`,
+              ...(timeout > 1 && { example: `${Math.floor(timeout / 2)}` }),
+            },
+          ]),
+    ];
   },
-  environment: (env) => ({ networkFile: env.NETWORKS_FILE }),
   run(values, terminal, { networkFile }) {
-    const { command = [], networks, v1, v2, slow, timeout, cases, header, seed, studio } = values;
+    const { command = [], network, v1, v2, slow, timeout, cases, header, seed, studio } = values;
     const { networks: knownNetworks } = terminal;
     const versions = v1 === v2 ? ([1, 2] as const) : v1 ? ([1] as const) : ([2] as const);
     return runAndReport<ClientResult>(values, terminal, {
-      ...{ subject: command.join(" "), where: networks.join(", "), findingsOf: reportClient },
+      ...{ subject: command.join(" "), where: network.join(", "), findingsOf: reportClient },
       judge: (signal, beforeEnd) =>
         judgeClient(
           {
-            ...{ command, networks, knownNetworks, networkFile, versions, header, seed, studio, signal },
+            ...{ command, knownNetworks, networkFile, versions, header, seed, studio, signal },
+            networks: network,
             cases: chooseCases(clientCases, cases),
             timeoutMs: timeout * 1_000,
             slowMs: (slow ?? Math.min(mostSlow, timeout / 2)) * 1_000,
@@ -116,7 +134,11 @@ export const judgeClientCommand = defineCommand({
   },
 });
 
+/** How long a transfer may come after the goods: for shops that settle once they have answered. */
+const lateMs = 5_000;
+
 export const judgeShopCommand = defineCommand({
+  ...judging,
   options: {
     command: commandOption("starts the shop, which listens at PORT and uses X402_FACILITATOR_URL"),
     url: option("URL", "URL of a running shop's paid resource, instead of a command", {
@@ -140,54 +162,88 @@ export const judgeShopCommand = defineCommand({
       ...pathOption("path of another paid resource of that shop, for the same price"),
       default: "/other",
     },
-    network: {
-      ...networkOption,
-      describe: "on which network to pay",
-      read: readNetwork,
-      required: false,
-      default: "base-sepolia",
-    },
-    ...common,
+    ways: option(
+      "NAMES",
+      `by these ways to pay, of ${wayNames.join(", ")} (default: the shop's first offer)`,
+      {
+        example: wayNames.join(),
+        read: readList("way to pay", readOneOf(wayNames)),
+      },
+    ),
+    redelivers: flag(
+      "the shop is to deliver what was paid for again, when the same payment asks for it again",
+    ),
+    ...commonOptions({
+      cases: shopCases,
+      timeout: "how long the shop may take until its first answer, in seconds",
+    }),
   },
-  check({ command, url }) {
-    if ((command === undefined) !== (url === undefined)) return [];
+  check({ command, url, studio, network = [] }) {
+    const one = "with --url, is one network";
     return [
-      command === undefined
-        ? {
-            name: "--url",
-            problem: "is needed, or a command that starts the shop",
-            example: "-- node shop.js",
-          }
-        : { name: "--url", problem: "does not go with a command" },
+      ...checkStudio(studio, network),
+      ...(url !== undefined && network.length > 1
+        ? [{ name: "--network", problem: one, example: "base" }]
+        : []),
+      ...((command === undefined) !== (url === undefined)
+        ? []
+        : command === undefined
+          ? [
+              {
+                name: "--url",
+                problem: "is needed, or a command that starts the shop",
+                example: "-- node shop.js",
+              },
+            ]
+          : [{ name: "--url", problem: "does not go with a command" }]),
     ];
   },
-  environment: (env) => ({ networkFile: env.NETWORKS_FILE }),
   run(values, terminal, { networkFile }) {
-    const { command = [], url, network, timeout, cases, header, seed, studio } = values;
+    const { command = [], url, ways, redelivers, timeout, cases, header, seed, studio } = values;
     const { networks: knownNetworks } = terminal;
     const shop =
       url === undefined
         ? { command, path: values.path, otherPath: values["other-path"] }
         : { url, otherUrl: values["other-url"], facilitatorPort: values["facilitator-port"] };
     return runAndReport<ShopResult>(values, terminal, {
-      ...{ subject: url ?? command.join(" "), where: network },
-      findingsOf: (results) => reportShop(results, network),
-      judge: (signal, beforeEnd) =>
-        judgeShop(
-          {
-            ...{ shop, network, knownNetworks, networkFile, header, seed, studio, signal },
+      ...{ subject: url ?? command.join(" "), where: values.network.join(", "), findingsOf: reportShop },
+      async judge(signal, beforeEnd) {
+        const results: ShopResult[] = [];
+        for (const network of values.network) {
+          const options = {
+            ...{
+              shop,
+              network,
+              ways,
+              redelivers,
+              lateMs,
+              knownNetworks,
+              networkFile,
+              header,
+              seed,
+              studio,
+              signal,
+            },
             cases: chooseCases(shopCases, cases),
             timeoutMs: timeout * 1_000,
-            onFacilitator(facilitatorUrl, apiKey) {
+            onFacilitator(facilitatorUrl: string, apiKey: string) {
               if (url === undefined) return;
               terminal.printError(`The shop's facilitator is ${facilitatorUrl}, with the API key ${apiKey}`);
             },
-          },
-          beforeEnd,
-        ),
+          };
+          results.push(...(await judgeShop(options, beforeEnd)));
+        }
+        return results;
+      },
     });
   },
 });
+
+function checkStudio(studio: boolean | undefined, networks: readonly string[]) {
+  return studio === true && networks.length > 1
+    ? [{ name: "--studio", problem: "goes with one network", example: "--network base" }]
+    : [];
+}
 
 type ReportValues = {
   seed: number;
@@ -199,7 +255,7 @@ type ReportValues = {
 };
 
 /** What is judged, where, by which run, and what is found in its results. */
-type Judgment<Result> = {
+type JudgeRun<Result> = {
   subject: string;
   where: string;
   judge(
@@ -209,37 +265,44 @@ type Judgment<Result> = {
   findingsOf(results: readonly Result[]): readonly Finding[];
 };
 
-/** Runs the cases and reports what was found; with `--studio`, before the chains end, at Ctrl-C. */
+/**
+ * Runs the cases and reports what was found; with `--studio`, before the chains end, at Ctrl-C.
+ *
+ * @throws what kept the program from being judged, once the reports say so
+ */
 async function runAndReport<Result>(
   values: ReportValues,
   { print, printError, takeSignals }: CommandTerminal,
-  { subject, where, judge, findingsOf }: Judgment<Result>,
+  { subject, where, judge, findingsOf }: JudgeRun<Result>,
 ): Promise<number> {
   const { seed, studio, json, junit, sarif, badge } = values;
   requireWritable({ junit, sarif, badge });
 
   /** Prints and writes the report in every form that was asked for; gives the exit code. */
-  async function report(results: readonly Result[]): Promise<number> {
-    const findings = findingsOf(results);
-    print(
-      json
-        ? JSON.stringify({ subject, seed, findings })
-        : renderJudgment(`${subject} on ${where}`, findings, seed),
-    );
-    await writeOutput(junit, () => renderJudgmentJunit(subject, findings));
-    await writeOutput(sarif, () => renderSarif(fileIn(subject), findings));
-    await writeOutput(badge, () => renderBadge(findings));
-    return findings.every(({ isGood }) => isGood) ? 0 : 1;
+  async function report(results: readonly Result[], problem?: string): Promise<number> {
+    const judgment = { subject, seed, findings: findingsOf(results), problem };
+    if (json) print(JSON.stringify(judgment));
+    else if (problem === undefined) print(renderJudgment(judgment, where));
+    await writeOutput(junit, () => renderJudgmentJunit(judgment));
+    await writeOutput(sarif, () => renderSarif(fileIn(subject), judgment));
+    await writeOutput(badge, () => renderBadge(judgment));
+    return exitCodeOf(judgment);
   }
 
   const signal = takeSignals();
   let code: number | undefined;
-  const results = await judge(signal, async (soFar) => {
-    if (!studio) return;
-    code = await report(soFar);
-    printError("The chains and the studio run until Ctrl-C.");
-    if (!signal.aborted) await once(signal, "abort");
-  });
+  let results: readonly Result[];
+  try {
+    results = await judge(signal, async (soFar) => {
+      if (!studio) return;
+      code = await report(soFar);
+      printError("The chains and the studio run until Ctrl-C.");
+      if (!signal.aborted) await once(signal, "abort");
+    });
+  } catch (error) {
+    if (error instanceof KitError) await report([], error.message);
+    throw error;
+  }
   return code ?? report(results);
 }
 
@@ -264,19 +327,21 @@ function pathOption(describe: string) {
   } as const;
 }
 
+/** Reads parts of cases' names. */
+function readCaseNames(known: readonly string[]) {
+  return readList("name", (text) => {
+    if (known.some((name) => name.includes(text))) return text;
+    const problem = `no case's name contains "${text}"; the nearest are ${nearest(text, known, 3).join(", ")}`;
+    throw new InvalidValue(problem);
+  });
+}
+
 /** The cases of these names, after the first, which always runs. */
 function chooseCases<C extends { name: string }>(
   all: readonly C[],
   names: readonly string[] | undefined,
 ): C[] {
   if (names === undefined) return [...all];
-  const known = all.map(({ name }) => name);
-  const unknown = names.find((name) => !known.some((one) => one.includes(name)));
-  if (unknown !== undefined) {
-    throw new KitError(`No case's name contains "${unknown}"`, {
-      hints: [`The nearest are ${nearest(unknown, known, 3).join(", ")}`],
-    });
-  }
   return all.filter(({ name }, index) => index === 0 || names.some((part) => name.includes(part)));
 }
 

@@ -63,6 +63,8 @@ export type Command<O extends Options = Options, E = unknown> = {
   variables?: readonly VariableName[];
   /** What its exit codes say, for `--help`, where they say more than whether it failed. */
   exitCodes?: string;
+  /** What it exits with where the command line is wrong, and where it fails otherwise; 1 by default. */
+  failureCodes?: { readonly usage: number; readonly failed: number };
   /** Whether the file `.env` of the working directory counts as environment. */
   usesEnvFile?: boolean;
   /** It shows the warnings of its {@link CommandTerminal} itself; otherwise they are printed on stderr. */

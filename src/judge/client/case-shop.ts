@@ -142,7 +142,7 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
       settle: () => settle(payment),
       async settleAndLoseAnswer() {
         await using line = await startFacilitatorLine(scene.facilitatorUrl);
-        line.rule = async (passed) => {
+        line.of(payment.authorization.from).rule = async (passed) => {
           await passed.forwardAndLose();
           return "reset";
         };

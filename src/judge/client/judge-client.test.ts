@@ -14,6 +14,7 @@ const run: ClientRun = { end: { code: 0, signal: null }, served: true, stdout: "
 const working: ClientResult = {
   tested: plain,
   network: "base",
+  way: "eip3009",
   verdict: "paid_once_served",
   transfers: [transfer],
   runs: [run],

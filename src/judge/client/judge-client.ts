@@ -6,7 +6,7 @@ import type { NetworkName } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { inParallel } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
-import { type CasePayer, goodsOf, type Offer, payerOf } from "../scene/offers.ts";
+import { type CasePayer, goodsOf, type Offer, payerOf, type WayName } from "../scene/offers.ts";
 import { type CommandEnd, describeEnd, endWithin, lastLines, startCommand } from "../scene/run-command.ts";
 import { openScene, type Scene, type SceneOptions, type TokenTransfer } from "../scene/scene.ts";
 import { createCaseShop, type Exchange, openShops, type Shops } from "./case-shop.ts";
@@ -31,6 +31,7 @@ type JudgeClientOptions = Pick<SceneOptions, "knownNetworks" | "networkFile" | "
 export type ClientResult = {
   tested: ClientCase;
   network: NetworkName;
+  way: WayName;
   verdict: ClientVerdict;
   transfers: readonly TokenTransfer[];
   runs: readonly ClientRun[];
@@ -181,7 +182,7 @@ async function runClientCase(
         : [`${scene.studioUrl}#${payment.settlementId}`],
     ),
   );
-  return { tested, network, verdict, transfers, runs, exchanges, links: [...links], tookMs };
+  return { tested, network, way: "eip3009", verdict, transfers, runs, exchanges, links: [...links], tookMs };
 }
 
 async function runOnce(
@@ -217,20 +218,15 @@ async function runOnce(
 
 /** The verdicts on a client, worst first. */
 export const clientVerdicts = {
-  paid_more_or_elsewhere: "paid more or elsewhere than allowed",
-  paid_twice: "paid twice",
-  paid_not_served: "paid and not served although it could have been",
-  hung: "hung",
-  not_paid_not_served: "not paid and not served",
-  paid_once_served: "paid once and served",
+  paid_more_or_elsewhere: { text: "paid more or elsewhere than allowed", level: "wrong" },
+  paid_twice: { text: "paid twice", level: "wrong" },
+  paid_not_served: { text: "paid and not served although it could have been", level: "wrong" },
+  hung: { text: "hung", level: "wrong" },
+  not_paid_not_served: { text: "not paid and not served", level: "good" },
+  paid_once_served: { text: "paid once and served", level: "good" },
 } as const;
 
-type ClientVerdict = keyof typeof clientVerdicts;
-
-/** Whether a verdict is good. */
-export function isGoodVerdict(verdict: ClientVerdict): boolean {
-  return verdict === "paid_once_served" || verdict === "not_paid_not_served";
-}
+export type ClientVerdict = keyof typeof clientVerdicts;
 
 /** The facts about one case, from the chain and the processes. */
 export type ClientFacts = {

@@ -1,12 +1,20 @@
-import type { NetworkName } from "../../protocol/networks.ts";
-import { escapeXml, renderJunitXml } from "../../util/junit.ts";
 import { renderTable, terminalWidth, wrapText } from "../../util/table.ts";
 import { escapeControls } from "../../util/text.ts";
 import type { Exchange } from "../client/case-shop.ts";
-import { type ClientResult, type ClientRun, clientVerdicts, isGoodVerdict } from "../client/judge-client.ts";
+import { type ClientResult, type ClientRun, clientVerdicts } from "../client/judge-client.ts";
 import { describePayment } from "../scene/offers.ts";
 import type { TokenTransfer } from "../scene/scene.ts";
 import { type ShopResult, shopVerdicts } from "../shop/run-shop-case.ts";
+import { judgeExitCodes } from "./exit-codes.ts";
+
+/**
+ * How serious a verdict is.
+ * - `wrong`: money moved that should not have, or goods did not;
+ * - `differs`: money and goods are right, but an answer is not as it should be;
+ * - `not_run`: the case does not apply to what is judged;
+ * - `not_judged`: it does, and yet could not be run.
+ */
+export type Level = "good" | "differs" | "wrong" | "not_run" | "not_judged";
 
 /** The result of one case, for reports in every format. */
 export type Finding = {
@@ -15,7 +23,7 @@ export type Finding = {
   /** One of `clientVerdicts` or `shopVerdicts`. */
   verdict: string;
   verdictText: string;
-  isGood: boolean;
+  level: Level;
   /** What happened to the judged program. */
   situation: string;
   /** What a good program does in this situation. */
@@ -32,10 +40,28 @@ export type Finding = {
   tookMs: number;
 };
 
+/** What was found out about a program. */
+export type Judgment = {
+  /** Its command line, or its URL. */
+  subject: string;
+  seed: number;
+  findings: readonly Finding[];
+  /** Why it could not be judged. */
+  problem?: string | undefined;
+};
+
+/** The exit code of a judgment. What could not be judged counts for more than what differs: it may be wrong. */
+export function exitCodeOf({ findings, problem }: Judgment): number {
+  const has = (level: Level) => findings.some((finding) => finding.level === level);
+  if (has("wrong")) return judgeExitCodes.wrong;
+  if (problem !== undefined || has("not_judged")) return judgeExitCodes.notJudged;
+  return has("differs") ? judgeExitCodes.differs : judgeExitCodes.good;
+}
+
 /** Sorts results by verdict, worst first. */
 function worstFirst<Verdict extends string, Result extends { verdict: Verdict }>(
   results: readonly Result[],
-  verdicts: Readonly<Record<Verdict, string>>,
+  verdicts: Readonly<Record<Verdict, object>>,
 ): Result[] {
   const order = Object.keys(verdicts);
   return results.toSorted((a, b) => order.indexOf(a.verdict) - order.indexOf(b.verdict));
@@ -46,16 +72,26 @@ function writeTransfers(transfers: readonly TokenTransfer[]): Finding["transfers
   return transfers.map(({ amount, ...transfer }) => ({ ...transfer, amount: `${amount}` }));
 }
 
+type Run = { tested: { name: string }; network: string; way: string };
+
+/** Makes the names of cases; those that ran on several networks, or by several ways to pay, have these in them. */
+function nameIn(results: readonly Run[]): (result: Run) => string {
+  const networks = new Set(results.map(({ network }) => network)).size > 1;
+  const ways = new Set(results.map(({ way }) => way)).size > 1;
+  return ({ tested, network, way }) => {
+    const where = [...(networks ? [network] : []), ...(ways ? [way] : [])];
+    return where.length === 0 ? tested.name : `${tested.name} (${where.join(", ")})`;
+  };
+}
+
 /** The findings on a client, worst first. */
 export function reportClient(results: readonly ClientResult[]): Finding[] {
-  const networks = new Set(results.map(({ network }) => network));
+  const nameOf = nameIn(results);
   return worstFirst(results, clientVerdicts).map((result) => {
     const { tested, network, verdict, transfers, runs, exchanges, links, tookMs } = result;
+    const { text, level } = clientVerdicts[verdict];
     return {
-      name: networks.size > 1 ? `${tested.name} (${network})` : tested.name,
-      ...{ network, verdict, links, tookMs },
-      verdictText: clientVerdicts[verdict],
-      isGood: isGoodVerdict(verdict),
+      ...{ name: nameOf(result), network, verdict, verdictText: text, level, links, tookMs },
       situation: tested.shop,
       safe: tested.safe,
       transfers: writeTransfers(transfers),
@@ -80,45 +116,76 @@ function notesOf({ end, served }: ClientRun): string[] {
 }
 
 /** The findings on a shop, worst first. */
-export function reportShop(results: readonly ShopResult[], network: NetworkName): Finding[] {
-  return worstFirst(results, shopVerdicts).map(({ tested, verdict, transfers, ...result }) => ({
-    ...result,
-    name: tested.name,
-    network,
-    verdict,
-    verdictText: shopVerdicts[verdict],
-    isGood: verdict === "good" || verdict === "not_run",
-    situation: tested.situation,
-    safe: tested.good,
-    transfers: writeTransfers(transfers),
-  }));
+export function reportShop(results: readonly ShopResult[]): Finding[] {
+  const nameOf = nameIn(results);
+  return worstFirst(results, shopVerdicts).map((result) => {
+    const { tested, network, verdict, transfers, services, exchanges, links, notes, tookMs } = result;
+    const { text, level } = shopVerdicts[verdict];
+    return {
+      ...{ name: nameOf(result), network, verdict, verdictText: text, level },
+      situation: tested.situation,
+      safe: tested.good,
+      transfers: writeTransfers(transfers),
+      ...{ services, exchanges, links, notes, tookMs },
+    };
+  });
 }
 
 /** The report for a person: a table, worst first, then for each bad case the requests and the safe behaviour. */
-export function renderJudgment(title: string, findings: readonly Finding[], seed: number): string {
-  const bad = findings.filter(({ isGood }) => !isGood);
+export function renderJudgment({ subject, findings, seed }: Judgment, where: string): string {
   return [
-    title,
+    `${subject} on ${where}`,
     "",
     ...renderTable(
       ["case", { right: "paid" }, { right: "had" }, "verdict"],
-      findings.map(({ name, transfers, services, verdictText, isGood }) => [
+      findings.map(({ name, transfers, services, verdictText, level }) => [
         name,
         `${transfers.length}`,
         `${services}`,
-        isGood ? verdictText : inCapitals(verdictText),
+        level === "wrong" ? inCapitals(verdictText) : verdictText,
       ]),
     ).split("\n"),
-    ...bad.flatMap(renderBad),
+    ...findings.filter(isBad).flatMap(renderBad),
     "",
-    bad.length === 0
-      ? findings.length === 1
-        ? "The one case is good."
-        : `All ${findings.length} cases are good.`
-      : `${bad.length} of ${findings.length} cases ${bad.length === 1 ? "is" : "are"} bad. The same run again: --seed ${seed}`,
+    ...summarize(findings, seed),
   ]
     .map(escapeControls)
     .join("\n");
+}
+
+/** How many cases ran and with what result, and why the others did not. */
+function summarize(findings: readonly Finding[], seed: number): string[] {
+  const ran = findings.filter(hasRun).length;
+  const count = (level: Level) => findings.filter((finding) => finding.level === level).length;
+  const bad = [
+    ...(count("wrong") > 0
+      ? [`${count("wrong")} of ${ran} cases ${count("wrong") === 1 ? "is" : "are"} bad`]
+      : []),
+    ...(count("differs") > 0
+      ? [`${count("differs")} of ${ran} cases ${count("differs") === 1 ? "differs" : "differ"}`]
+      : []),
+  ];
+  const good = ran === 1 ? "The one case is good." : `All ${ran} cases are good.`;
+  const allGood = ran === findings.length ? good : `${ran} of ${findings.length} cases ran, and are good.`;
+  const left = Map.groupBy(
+    findings.filter((finding) => !hasRun(finding)),
+    ({ notes }) => notes.join("; "),
+  );
+  return [
+    bad.length === 0 ? allGood : `${bad.join(", ")}. The same run again: --seed ${seed}`,
+    ...[...left].flatMap(([why, some]) =>
+      wrapText(`Not run: ${some.map(({ name }) => name).join(", ")}: ${why}`, terminalWidth),
+    ),
+  ];
+}
+
+function hasRun({ level }: Finding): boolean {
+  return level !== "not_run" && level !== "not_judged";
+}
+
+/** Whether there is something to say of a case that ran. */
+export function isBad({ level }: Finding): boolean {
+  return level === "wrong" || level === "differs";
 }
 
 /** The short form of a verdict for the table; the full one is below it. */
@@ -133,7 +200,7 @@ function renderBad({ name, verdictText, situation, safe, exchanges, links, notes
     "",
     `${name}: ${verdictText}`,
     ...indent(situation, "  "),
-    ...exchanges.flatMap((line) => {
+    ...foldRepeats(exchanges).flatMap((line) => {
       const [first = "", ...others] = wrapText(line, terminalWidth - 12);
       return [`    ${first}`, ...others.map((other) => `            ${other}`)];
     }),
@@ -143,77 +210,21 @@ function renderBad({ name, verdictText, situation, safe, exchanges, links, notes
   ];
 }
 
-/** The report as JUnit XML: a test for each case, in a suite for each network. */
-export function renderJudgmentJunit(subject: string, findings: readonly Finding[]): string {
-  const suites = Map.groupBy(findings, ({ network }) => network);
-  return renderJunitXml(
-    `x402 judgment of ${subject}`,
-    new Map(
-      [...suites].map(([network, ofNetwork]) => [
-        network,
-        ofNetwork.map(({ name, verdict, tookMs, isGood, verdictText, notes, ...finding }) => ({
-          name,
-          className: `judge.${verdict}`,
-          tookMs,
-          ...(!isGood && { failure: { message: verdictText, lines: describe({ ...finding, notes }) } }),
-          ...(verdict === "not_run" && { skipped: notes.join("; ") }),
-        })),
-      ]),
-    ),
+/** What a report in another format says below the verdict of a case. */
+export function describeFinding({ situation, exchanges, notes, safe }: Finding): string[] {
+  return [situation, ...foldRepeats(exchanges), ...notes, `Good: ${safe}`];
+}
+
+/** Requests that are equal but for their time are one line, with their number and the time of the last. */
+export function foldRepeats(exchanges: readonly string[]): string[] {
+  const folded: { line: string; what: string; times: number; last: string }[] = [];
+  for (const line of exchanges) {
+    const [, last = "", what = line] = /^(\+\S+ s) {2}(.*)$/.exec(line) ?? [];
+    const before = folded.at(-1);
+    if (before?.what === what) Object.assign(before, { times: before.times + 1, last });
+    else folded.push({ line, what, times: 1, last });
+  }
+  return folded.map(({ line, times, last }) =>
+    times === 1 ? line : `${line} (${times} times, the last at ${last})`,
   );
-}
-
-/**
- * The report as SARIF 2.1.0, which code scanning reads: a rule for each case, a result for each bad one.
- *
- * @param file the file that code scanning attaches the results to
- */
-export function renderSarif(file: string, findings: readonly Finding[]): string {
-  const rules = findings.map(({ name, situation, safe }) => ({
-    id: name,
-    shortDescription: { text: situation },
-    help: { text: safe },
-  }));
-  const results = findings
-    .filter(({ isGood }) => !isGood)
-    .map(({ name, verdictText, ...finding }) => ({
-      ruleId: name,
-      level: "error",
-      message: { text: [verdictText, ...describe(finding)].join("\n") },
-      locations: [{ physicalLocation: { artifactLocation: { uri: file }, region: { startLine: 1 } } }],
-    }));
-  return JSON.stringify({
-    $schema: "https://json.schemastore.org/sarif-2.1.0.json",
-    version: "2.1.0",
-    runs: [{ tool: { driver: { name: "x402-kit judge", rules } }, results }],
-  });
-}
-
-/** A badge for a README: how many cases are good. */
-export function renderBadge(findings: readonly Finding[]): string {
-  const run = findings.filter(({ verdict }) => verdict !== "not_run");
-  const good = run.filter(({ isGood }) => isGood).length;
-  const label = "x402 judge";
-  const value = `${good} of ${run.length} good`;
-  const [left, right] = [label, value].map((text) => 10 + 7 * text.length) as [number, number];
-  const color = good === run.length ? "#2e7d32" : "#c62828";
-  const text = (x: number, shown: string) => `<text x="${x}" y="14">${escapeXml(shown)}</text>`;
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${left + right}" height="20" role="img" aria-label="${label}: ${value}">`,
-    `<rect width="${left}" height="20" fill="#444"/>`,
-    `<rect x="${left}" width="${right}" height="20" fill="${color}"/>`,
-    `<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" text-anchor="middle">`,
-    `${text(left / 2, label)}${text(left + right / 2, value)}</g>`,
-    "</svg>",
-    "",
-  ].join("\n");
-}
-
-function describe({
-  situation,
-  exchanges,
-  notes,
-  safe,
-}: Pick<Finding, "situation" | "exchanges" | "notes" | "safe">): string[] {
-  return [situation, ...exchanges, ...notes, `Good: ${safe}`];
 }

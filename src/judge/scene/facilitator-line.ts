@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
+import type { Address } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { createHttpRelay, relayTargetOf } from "../../util/http-relay.ts";
 import { joinHeaders } from "../../util/json.ts";
@@ -22,20 +23,36 @@ export type LineRequest = {
 /** Decides how a request is answered, or that its connection is reset. */
 export type LineRule = (request: LineRequest) => Promise<LineAnswer | "reset">;
 
-/** A proxy between a server and its facilitator. */
-export type FacilitatorLine = AsyncDisposable & {
-  /** The facilitator's URL for the server; ends in `/v1`. */
-  readonly url: string;
-  /** How many requests came. */
+/** What the requests about one payer meet, so that cases with payers of their own do not disturb each other. */
+export type PayerLine = {
+  /** How many requests came about this payer. */
   readonly requests: number;
   /** The rule for the next requests; undefined forwards everything. */
   rule: LineRule | undefined;
 };
 
+/** A proxy between a server and its facilitator. */
+export type FacilitatorLine = AsyncDisposable & {
+  /** The facilitator's URL for the server; ends in `/v1`. */
+  readonly url: string;
+  /** How many requests came, about any payer or none. */
+  readonly requests: number;
+  /** The line of the requests whose body names this payer. All others are forwarded. */
+  of(payer: Address): PayerLine;
+};
+
 /** Starts a proxy to a facilitator, which forwards everything until it has a rule. */
 export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): Promise<FacilitatorLine> {
   const facilitator = relayTargetOf(facilitatorUrl);
+  const payers = new Map<string, { requests: number; rule: LineRule | undefined }>();
   let requests = 0;
+
+  function lineAbout(body: string): PayerLine | undefined {
+    const written = body.toLowerCase();
+    const [, found] = [...payers].find(([payer]) => written.includes(payer)) ?? [];
+    if (found !== undefined) found.requests++;
+    return found;
+  }
 
   async function answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     requests++;
@@ -54,7 +71,7 @@ export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): 
         (await send()).socket.resetAndDestroy();
       },
     };
-    const rule = line.rule ?? ((one: LineRequest) => one.forward());
+    const rule = lineAbout(body)?.rule ?? ((one: LineRequest) => one.forward());
     const given = await rule(passed).catch(() => "reset" as const);
     if (given === "reset") incoming.socket.resetAndDestroy();
     else outgoing.writeHead(given.status, given.headers).end(given.body);
@@ -71,15 +88,19 @@ export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): 
       cause,
     });
   });
-  const line: FacilitatorLine = {
+  return {
     url: `http://127.0.0.1:${port}/v1`,
     get requests() {
       return requests;
     },
-    rule: undefined,
+    of(payer) {
+      const key = payer.toLowerCase();
+      const line = payers.get(key) ?? { requests: 0, rule: undefined };
+      payers.set(key, line);
+      return line;
+    },
     [Symbol.asyncDispose]: relay.close,
   };
-  return line;
 }
 
 /** Headers about the connection or the body, which the proxy sets itself. */

@@ -26,6 +26,10 @@ export function goodsOf(seed: number, name: string): string {
   return `x402-goods-${keccak256Text(`x402-kit judge ${seed}: goods of ${name}`).slice(2, 26)}`;
 }
 
+/** What ways to pay are called in options and reports; all but the last are of scheme “exact”. */
+export const wayNames = ["eip3009", "permit2", "upto"] as const;
+export type WayName = (typeof wayNames)[number];
+
 /** One way to pay that a shop offers. */
 export type Offer = {
   network: Network;

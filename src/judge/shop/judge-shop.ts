@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
+import { inParallel } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { type FacilitatorLine, startFacilitatorLine } from "../scene/facilitator-line.ts";
+import type { WayName } from "../scene/offers.ts";
 import {
   describeEnd,
   endWithin,
@@ -11,25 +13,33 @@ import {
   startCommand,
 } from "../scene/run-command.ts";
 import { openScene, type Scene, type SceneOptions } from "../scene/scene.ts";
-import { notRun, runShopCase, type ShopCase, type ShopResult } from "./run-shop-case.ts";
-import { type Answer, readTerms, send, type Terms } from "./shop-payment.ts";
+import {
+  notRun,
+  runShopCase,
+  type ShopCase,
+  type ShopCaseOptions,
+  type ShopResult,
+} from "./run-shop-case.ts";
+import { type Answer, readTerms, send, type Terms, wayNameOf } from "./shop-payment.ts";
 
 export type JudgeShopOptions = Pick<
   SceneOptions,
   "network" | "knownNetworks" | "networkFile" | "studio" | "signal"
-> & {
-  cases: readonly ShopCase[];
-  /** The URL of a running shop, or the command that starts one. */
-  shop:
-    | { url: string; otherUrl: string | undefined; facilitatorPort: number }
-    | { command: readonly string[]; path: string; otherPath: string };
-  header?: { name: string; value: string } | undefined;
-  /** How long the shop may take until its first answer. */
-  timeoutMs: number;
-  seed: number;
-  /** Called when the facilitator that a running shop must use has started. */
-  onFacilitator?(url: string, apiKey: string): void;
-};
+> &
+  Pick<ShopCaseOptions, "seed" | "redelivers" | "lateMs"> & {
+    cases: readonly ShopCase[];
+    /** The URL of a running shop, or the command that starts one. */
+    shop:
+      | { url: string; otherUrl: string | undefined; facilitatorPort: number }
+      | { command: readonly string[]; path: string; otherPath: string };
+    /** Every way to pay that is judged, one after the other; undefined for the first that the shop offers. */
+    ways?: readonly WayName[] | undefined;
+    header?: { name: string; value: string } | undefined;
+    /** How long the shop may take until its first answer. */
+    timeoutMs: number;
+    /** Called when the facilitator that a running shop must use has started. */
+    onFacilitator?(url: string, apiKey: string): void;
+  };
 
 /**
  * Sends good and bad buyers to a shop, makes its facilitator fail, and judges the shop by transfers on chain.
@@ -41,38 +51,79 @@ export async function judgeShop(
   options: JudgeShopOptions,
   onJudged: (results: readonly ShopResult[]) => Promise<void> = async () => {},
 ): Promise<readonly ShopResult[]> {
-  const { cases, shop, header, seed, timeoutMs } = options;
-  const { network, knownNetworks, networkFile, studio, signal } = options;
+  const { shop, network, knownNetworks, networkFile, studio, signal } = options;
   await using scene = await openScene({ network, knownNetworks, networkFile, studio, signal });
   const port = "command" in shop ? undefined : shop.facilitatorPort;
   await using line = await startFacilitatorLine(scene.facilitatorUrl, port);
   options.onFacilitator?.(line.url, scene.apiKey);
   await using started = "command" in shop ? await startShop(shop, scene, line.url) : undefined;
-  const { url, otherUrl } = started ?? ("url" in shop ? shop : { url: "", otherUrl: undefined });
-  const headers = header === undefined ? {} : { [header.name]: header.value };
-
-  const first = await waitForAnswer(url, headers, started?.running, options);
-  const terms = requireTerms(url, first, options);
-  const other = otherUrl === undefined ? undefined : await send(otherUrl, { headers, timeoutMs });
-  const sellsOther = other?.status === 402 && sells(other, terms, knownNetworks);
-  const results: ShopResult[] = [];
-  const until = performance.now() + runMs;
-  for (const tested of cases) {
-    signal?.throwIfAborted();
-    if (performance.now() > until) {
-      results.push(notRun(tested, `the run had taken ${runMs / 1_000} s`));
-      continue;
-    }
-    const result = await runShopCase(tested, {
-      ...{ scene, line, terms, knownNetworks, url, headers, seed, timeoutMs: answerTimeoutMs },
-      otherUrl: sellsOther ? otherUrl : undefined,
-    });
-    results.push(result);
-    requireRunning(started?.running);
-    if (tested.needsFacilitator === true && result.services === 0) requireAsked(line);
-  }
+  const place = started ?? ("url" in shop ? shop : { url: "", otherUrl: undefined });
+  const results = await judgeShopAt({ ...place, scene, line, running: started?.running }, options);
   await onJudged(results);
   return results;
+}
+
+/** A shop that is judged, and what it is judged on. */
+export type ShopPlace = {
+  url: string;
+  otherUrl: string | undefined;
+  scene: Scene;
+  line: FacilitatorLine;
+  /** Undefined of a shop that was not started here. */
+  running: RunningCommand | undefined;
+};
+
+/** Judges a shop that was started, by each way to pay. */
+export async function judgeShopAt(place: ShopPlace, options: JudgeShopOptions): Promise<ShopResult[]> {
+  const { url, otherUrl, running } = place;
+  const { header, timeoutMs, knownNetworks } = options;
+  const headers = header === undefined ? {} : { [header.name]: header.value };
+  const first = await waitForAnswer(url, headers, running, options);
+  const other = otherUrl === undefined ? undefined : await send(otherUrl, { headers, timeoutMs });
+  const results: ShopResult[] = [];
+  for (const terms of requireTerms(url, first, options)) {
+    const sellsOther = other?.status === 402 && sells(other, terms, knownNetworks);
+    results.push(...(await judgeTerms(terms, { ...place, headers, sellsOther }, options)));
+  }
+  return results;
+}
+
+/** Enough to be quick, and few enough for a shop that does one thing after the other. */
+const atOnce = 6;
+
+async function judgeTerms(
+  terms: Terms,
+  place: ShopPlace & { headers: Record<string, string>; sellsOther: boolean },
+  { cases, signal, ...options }: JudgeShopOptions,
+): Promise<ShopResult[]> {
+  const { line, running } = place;
+  const until = performance.now() + runMs;
+  let goods: Answer | undefined;
+  const run = async (tested: ShopCase): Promise<ShopResult> => {
+    signal?.throwIfAborted();
+    if (running?.hasEnded() === true) return notRun(tested, terms, "not_judged", [await sayEnd(running)]);
+    if (performance.now() > until) {
+      return notRun(tested, terms, "not_judged", [`the run had taken ${runMs / 1_000} s`]);
+    }
+    return runShopCase(tested, { ...place, ...options, terms, goods, timeoutMs: answerTimeoutMs });
+  };
+  const [plain, ...others] = cases;
+  if (plain === undefined) return [];
+  const first = await run(plain);
+  goods = first.goods;
+  if (first.services === 0) requireAsked(line);
+  const { together = [], alone = [] } = Object.groupBy(others, ({ runsAlone }) =>
+    runsAlone === true ? "alone" : "together",
+  );
+  const rest = [...(await inParallel(together, atOnce, run)), ...(await inParallel(alone, 1, run))];
+  return [first, ...rest.toSorted((a, b) => others.indexOf(a.tested) - others.indexOf(b.tested))];
+}
+
+/** How a shop ended before its time, with the last line that it printed. */
+async function sayEnd(running: RunningCommand): Promise<string> {
+  const end = describeEnd(await running.ended);
+  const [last = ""] = lastLines([running.stdout(), running.stderr()]).slice(-1);
+  return `the shop had ended ${end}${last === "" ? "" : `: ${last.trim()}`}`;
 }
 
 /** To a shop that asks another facilitator, good and bad payments are all the same. */
@@ -85,7 +136,7 @@ function requireAsked({ requests, url }: FacilitatorLine): void {
   });
 }
 
-/** No case starts after this time, so that a run takes at most 90 s even if the shop hangs. */
+/** No case of a way to pay starts after this time, so that it takes at most 90 s even if the shop hangs. */
 const runMs = 60_000;
 
 /** Longer than both answers of the slow facilitator take. */
@@ -143,8 +194,12 @@ async function waitForAnswer(
   }
 }
 
-/** The shop's offer on the network. */
-function requireTerms(url: string, answer: Answer, { network, knownNetworks }: JudgeShopOptions): Terms {
+/** The shop's offers on the network that are judged, of each way to pay the first. */
+function requireTerms(
+  url: string,
+  answer: Answer,
+  { network, knownNetworks, ways }: JudgeShopOptions,
+): readonly Terms[] {
   if (answer.status !== 402 && (answer.status < 200 || answer.status > 299)) {
     throw new KitError(`The shop answers ${answer.status} at ${url}, where a 402 is due`, {
       hints: [
@@ -154,8 +209,11 @@ function requireTerms(url: string, answer: Answer, { network, knownNetworks }: J
     });
   }
   const all = readTerms(answer, knownNetworks);
-  const [terms] = all.filter((one) => one.network.name === network);
-  if (terms !== undefined) return terms;
+  const onNetwork = all.filter((one) => one.network.name === network);
+  const [first] = onNetwork;
+  if (first !== undefined) {
+    return ways === undefined ? [first] : ways.map((way) => requireWay(way, onNetwork));
+  }
   if (answer.status !== 402)
     throw new KitError(`The shop answers ${answer.status} at ${url} without a payment`, {
       hints: [
@@ -172,6 +230,15 @@ function requireTerms(url: string, answer: Answer, { network, knownNetworks }: J
   );
 }
 
+function requireWay(name: WayName, offers: readonly Terms[]): Terms {
+  const found = offers.find(({ way }) => wayNameOf(way) === name);
+  if (found !== undefined) return found;
+  const offered = [...new Set(offers.map(({ way }) => wayNameOf(way)))];
+  throw new KitError(`The shop's 402 has no offer by ${name}`, {
+    hints: [`It has offers by ${offered.join(", ")}: --ways ${offered.join(",")}`],
+  });
+}
+
 /** Whether an answer asks for the same terms, so that a payment fits both resources. */
 function sells(answer: Answer, { network, payTo, amount, asset }: Terms, known: NetworkRegistry): boolean {
   return readTerms(answer, known).some(
@@ -181,10 +248,6 @@ function sells(answer: Answer, { network, payTo, amount, asset }: Terms, known: 
       other.amount === amount &&
       other.asset.address === asset.address,
   );
-}
-
-function requireRunning(running: RunningCommand | undefined): void {
-  if (running?.hasEnded() === true) throw shopError("The shop ended while it was judged", running);
 }
 
 function shopError(message: string, running: RunningCommand | undefined): KitError {

@@ -1,11 +1,17 @@
-import type { NetworkRegistry } from "../../protocol/networks.ts";
-import { type SignedPayment, settlementId } from "../../protocol/signed-payment.ts";
-import { parseUint256 } from "../../protocol/wire-values.ts";
-import { membersOf } from "../../util/json.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { NetworkName } from "../../protocol/networks.ts";
 import type { FacilitatorLine } from "../scene/facilitator-line.ts";
-import { type CasePayer, decodeHeader, describePayment, payerOf } from "../scene/offers.ts";
-import type { Scene, TokenTransfer } from "../scene/scene.ts";
-import { type Answer, type Deviation, payFor, send, type Terms } from "./shop-payment.ts";
+import { payerOf, type WayName } from "../scene/offers.ts";
+import type { TokenTransfer } from "../scene/scene.ts";
+import {
+  type BuyerOptions,
+  type BuyerRecord,
+  createShopBuyer,
+  type Service,
+  type ShopBuyer,
+  Skipped,
+} from "./shop-buyer.ts";
+import { type Answer, type Terms, wayNameOf } from "./shop-payment.ts";
 
 /** A misbehaving buyer or facilitator, and the good reaction of a shop. */
 export type ShopCase = {
@@ -14,39 +20,16 @@ export type ShopCase = {
   situation: string;
   /** What a good shop does. */
   good: string;
-  /** Whether the shop cannot serve without its facilitator. */
-  needsFacilitator?: boolean;
+  /** Whether it runs after all others, alone: it depends on when the shop does something, or moves the chain's time. */
+  runsAlone?: boolean;
   run(buyer: ShopBuyer): Promise<void>;
-};
-
-/** What a case can do. */
-export type ShopBuyer = {
-  readonly payer: CasePayer;
-  readonly terms: Terms;
-  readonly knownNetworks: NetworkRegistry;
-  readonly line: FacilitatorLine;
-  /** The URL of a second resource of the shop; undefined when none is known. */
-  readonly otherUrl: string | undefined;
-  /** Signs a payment for the shop's terms, or with deviations. */
-  sign(deviation?: Deviation, terms?: Terms): Promise<Record<string, string>>;
-  /** Sends a request, and remembers the answer. A 2xx counts as service. */
-  send(
-    headers?: Record<string, string>,
-    options?: { url?: string | undefined; breakOffAfterMs?: number },
-  ): Promise<Answer | undefined>;
-  /** Notes what is wrong with an answer. */
-  complain(problem: string): void;
-  /** Ends the case as not run. */
-  skip(why: string): never;
-  /** Moves the chain's time. */
-  advanceTime(seconds: number): Promise<void>;
-  /** The transactions that have transferred the buyer's tokens so far. */
-  transactions(): Promise<readonly string[]>;
 };
 
 /** The result of one case. */
 export type ShopResult = {
   tested: ShopCase;
+  network: NetworkName;
+  way: WayName;
   verdict: ShopVerdict;
   transfers: readonly TokenTransfer[];
   services: number;
@@ -57,84 +40,40 @@ export type ShopResult = {
   /** Problems of single answers, or why the case was not run. */
   notes: readonly string[];
   tookMs: number;
+  /** The last that was delivered. */
+  goods?: Answer | undefined;
 };
 
-export type ShopCaseOptions = {
-  scene: Scene;
+export type ShopCaseOptions = Omit<BuyerOptions, "payer" | "line"> & {
   line: FacilitatorLine;
-  terms: Terms;
-  knownNetworks: NetworkRegistry;
-  url: string;
-  otherUrl: string | undefined;
-  headers: Readonly<Record<string, string>>;
-  timeoutMs: number;
   seed: number;
+  /** Whether the shop may deliver the same thing for the same payment again. */
+  redelivers: boolean;
+  /** How long a transfer may come after the goods. */
+  lateMs: number;
 };
 
 /** The result of a case that was not run. */
-export function notRun(tested: ShopCase, why: string): ShopResult {
+export function notRun(
+  tested: ShopCase,
+  { way, network }: Terms,
+  verdict: "not_run" | "not_judged",
+  notes: readonly string[],
+): ShopResult {
   const nothing = { transfers: [], services: 0, exchanges: [], links: [], tookMs: 0 };
-  return { tested, verdict: "not_run", ...nothing, notes: [why] };
+  return { tested, network: network.name, way: wayNameOf(way), verdict, notes, ...nothing };
 }
-
-/** The case cannot be run with this shop. */
-class Skipped extends Error {}
 
 /** Runs the case's buyer against the shop, and judges the shop. */
 export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): Promise<ShopResult> {
-  const { scene, line, terms, knownNetworks, url, otherUrl, headers, timeoutMs, seed } = options;
+  const { scene, terms, seed, redelivers } = options;
   const startedAt = performance.now();
-  const payer = payerOf(seed, `shop/${terms.network.name}/${tested.name}`);
-  await scene.fund(payer.address);
   const { way, network } = terms;
-  if (way.scheme === "upto" || way.method === "permit2") await scene.approvePermit2(payer.address);
-  const exchanges: string[] = [];
-  const links = new Set<string>();
-  const wrong: string[] = [];
-  const sent: string[] = [];
-  /** What was signed, by its signature. */
-  const signed = new Map<unknown, SignedPayment>();
-  const charges: (bigint | undefined)[] = [];
-  const buyer: ShopBuyer = {
-    payer,
-    terms,
-    knownNetworks,
-    line,
-    otherUrl,
-    async sign(deviation, otherTerms = terms) {
-      const { payment, headers } = await payFor(otherTerms, payer, await scene.now(), deviation);
-      signed.set(payment.signature, payment);
-      return headers;
-    },
-    async send(header = {}, { url: at = url, breakOffAfterMs } = {}) {
-      const startedSending = `+${((performance.now() - startedAt) / 1_000).toFixed(1)} s`;
-      const payment = paymentIn(header, signed);
-      if (payment !== undefined && scene.studioUrl !== undefined) {
-        const { nonceSpace, payer: from, nonce } = payment;
-        links.add(`${scene.studioUrl}#${settlementId(network.chainId, nonceSpace, from, nonce)}`);
-      }
-      const answer = await send(at, {
-        headers: { ...headers, ...header },
-        timeoutMs,
-        ...(breakOffAfterMs !== undefined && { breakOffAfterMs }),
-      });
-      if (answer !== undefined && answer.status >= 200 && answer.status < 300) charges.push(chargeOf(answer));
-      const shown =
-        answer?.status ?? (breakOffAfterMs === undefined ? "no answer" : "broken off by the buyer");
-      exchanges.push(
-        `${startedSending}  GET ${new URL(at).pathname} ${describeHeader(header, payment, sent)} → ${shown}`,
-      );
-      return answer;
-    },
-    complain: (problem) => void (wrong.includes(problem) || wrong.push(problem)),
-    skip(why) {
-      throw new Skipped(why);
-    },
-    advanceTime: (seconds) => scene.advanceTime(seconds),
-    async transactions() {
-      return (await scene.transfersFrom(payer.address)).map(({ transaction }) => transaction);
-    },
-  };
+  const payer = payerOf(seed, `shop/${network.name}/${wayNameOf(way)}/${tested.name}`);
+  await scene.fund(payer.address);
+  if (wayNameOf(way) !== "eip3009") await scene.approvePermit2(payer.address);
+  const line = options.line.of(payer.address);
+  const { buyer, record } = createShopBuyer({ ...options, payer, line });
   let skipped: string | undefined;
   try {
     await tested.run(buyer);
@@ -144,60 +83,62 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
   } finally {
     line.rule = undefined;
   }
-  const transfers = await scene.transfersFrom(payer.address);
-  const facts = { transfers, price: terms.amount, takesLess: way.scheme === "upto", charges, wrong };
-  const verdict = skipped === undefined ? judgeShopFacts(facts) : "not_run";
+  const services = redelivers ? withoutRedeliveries(record.services) : record.services;
+  const charges = services.map(({ charge }) => charge);
+  const transfers = await transfersInTime(buyer, record, charges, options);
+  const facts = { transfers, price: terms.amount, takesLess: way.scheme === "upto", charges };
+  const verdict = skipped === undefined ? judgeShopFacts({ ...facts, wrong: record.wrong }) : "not_run";
+  const notes = skipped === undefined ? [...record.wrong] : [skipped];
+  if (verdict !== "good" && verdict !== "not_run" && record.payments > 0 && line.requests === 0) {
+    notes.push("your facilitator was never asked about this payment");
+  }
+  if (verdict === "served_many_times" && withoutRedeliveries(services).length <= transfers.length) {
+    notes.push("it delivered the same thing for the same payment again; where that is meant, --redelivers");
+  }
   return {
-    ...{ tested, verdict, transfers, services: charges.length, exchanges, links: [...links] },
-    notes: skipped === undefined ? wrong : [skipped],
+    ...{ tested, network: network.name, way: wayNameOf(way), verdict, transfers },
+    ...{ services: services.length, notes },
+    ...{ exchanges: record.exchanges, links: [...record.links] },
     tookMs: Math.round(performance.now() - startedAt),
+    goods: services.at(-1)?.answer,
   };
 }
 
-/** The payment in a header, if the buyer has signed it. */
-function paymentIn(
-  header: Readonly<Record<string, string>>,
-  signed: ReadonlyMap<unknown, SignedPayment>,
-): SignedPayment | undefined {
-  const [value = ""] = Object.values(header);
-  return signed.get(membersOf(membersOf(decodeHeader(value)).payload).signature);
+/** One delivery of each request with each payment. */
+function withoutRedeliveries(services: readonly Service[]): Service[] {
+  return [...new Map(services.map((service) => [service.request, service])).values()];
 }
 
-/** What the receipt of an answer says that was charged; undefined where it does not say it. */
-function chargeOf({ headers }: Answer): bigint | undefined {
-  const { amount } = membersOf(decodeHeader(headers.get("payment-response") ?? ""));
-  return typeof amount === "string" ? (parseUint256(amount) ?? undefined) : undefined;
-}
-
-/** Payments are numbered in the order in which they first came. */
-function describeHeader(
-  header: Readonly<Record<string, string>>,
-  payment: SignedPayment | undefined,
-  sent: string[],
-): string {
-  const [value] = Object.values(header);
-  if (value === undefined) return "without payment";
-  if (!sent.includes(value)) sent.push(value);
-  const number = sent.indexOf(value) + 1;
-  if (payment === undefined) return "with an unreadable payment";
-  const written = membersOf(decodeHeader(value));
-  const network = String(written.network ?? membersOf(written.accepted).network);
-  return describePayment({ number, amount: payment.limit, to: payment.payTo, network });
+/** The buyer's transfers; waits where the shop has served, and may still settle what it was sent. */
+async function transfersInTime(
+  { payer, terms }: ShopBuyer,
+  { payments }: BuyerRecord,
+  charges: readonly (bigint | undefined)[],
+  { scene, lateMs }: ShopCaseOptions,
+): Promise<readonly TokenTransfer[]> {
+  const due = Math.min(dueFor(charges, terms.way.scheme === "upto").length, payments);
+  const until = performance.now() + lateMs;
+  for (;;) {
+    const transfers = await scene.transfersFrom(payer.address);
+    if (transfers.length >= due || performance.now() > until) return transfers;
+    await sleep(100);
+  }
 }
 
 /** The verdicts on a shop, worst first. */
 export const shopVerdicts = {
-  served_without_payment: "served without payment",
-  served_many_times: "one payment served several times",
-  charged_without_service: "charged without service",
-  other_price: "settled another price than its 402 said",
-  other_charge: "charged another amount than it said",
-  wrong_answer: "wrong status or headers",
-  not_run: "not run",
-  good: "good",
+  served_without_payment: { text: "served without payment", level: "wrong" },
+  served_many_times: { text: "one payment served several times", level: "wrong" },
+  charged_without_service: { text: "charged without service", level: "wrong" },
+  other_price: { text: "settled another price than its 402 said", level: "wrong" },
+  other_charge: { text: "charged another amount than it said", level: "wrong" },
+  not_judged: { text: "not judged", level: "not_judged" },
+  wrong_answer: { text: "wrong status or headers", level: "differs" },
+  not_run: { text: "not run", level: "not_run" },
+  good: { text: "good", level: "good" },
 } as const;
 
-type ShopVerdict = keyof typeof shopVerdicts;
+export type ShopVerdict = keyof typeof shopVerdicts;
 
 /** The facts about one case, from the chain and the answers. */
 export type ShopFacts = {
@@ -207,16 +148,15 @@ export type ShopFacts = {
   price: bigint;
   /** Whether the shop may charge less (scheme “upto”). */
   takesLess: boolean;
-  /** Of each 2xx answer that the buyer got, what its receipt says that was charged; undefined where it does not say it. */
+  /** Of each delivery that the buyer got, what its receipt says that was charged; undefined where it does not say it. */
   charges: readonly (bigint | undefined)[];
   /** Problems of single answers. */
   wrong: readonly string[];
 };
 
-/** Judges by transfers on chain, the number of 2xx answers, and what these say. */
+/** Judges by transfers on chain, the number of deliveries, and what these say. */
 export function judgeShopFacts({ transfers, price, takesLess, charges, wrong }: ShopFacts): ShopVerdict {
-  // What was served for nothing by its own word needs no transfer.
-  const paid = takesLess ? charges.filter((charge) => charge !== 0n) : charges;
+  const paid = dueFor(charges, takesLess);
   if (paid.length > transfers.length) {
     return transfers.length === 0 ? "served_without_payment" : "served_many_times";
   }
@@ -226,4 +166,12 @@ export function judgeShopFacts({ transfers, price, takesLess, charges, wrong }: 
   const isUnsaid = ({ amount }: TokenTransfer) => said.length === paid.length && !said.includes(amount);
   if (takesLess && transfers.some(isUnsaid)) return "other_charge";
   return wrong.length > 0 ? "wrong_answer" : "good";
+}
+
+/** The deliveries that a transfer is due for: what was served for nothing by its own word needs none. */
+function dueFor(
+  charges: readonly (bigint | undefined)[],
+  takesLess: boolean,
+): readonly (bigint | undefined)[] {
+  return takesLess ? charges.filter((charge) => charge !== 0n) : charges;
 }

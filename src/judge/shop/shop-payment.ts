@@ -14,7 +14,7 @@ import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { createPayerSigner } from "../../published/sign-as.ts";
 import { sendHttp } from "../../util/http-client.ts";
 import { parseJson } from "../../util/json.ts";
-import { type CasePayer, decodeHeader, encodeHeader } from "../scene/offers.ts";
+import { type CasePayer, decodeHeader, encodeHeader, type WayName } from "../scene/offers.ts";
 
 /** The terms of one of a shop's offers. */
 export type Terms = {
@@ -31,6 +31,11 @@ export type Terms = {
   /** The `resource` member, as the shop wrote it. */
   resource: unknown;
 };
+
+/** What a way to pay is called. */
+export function wayNameOf(way: Terms["way"]): WayName {
+  return way.scheme === "upto" ? "upto" : way.method;
+}
 
 const domain = { name: z.string(), version: z.string() };
 const seconds = z.number().default(60);
@@ -173,19 +178,21 @@ function headerOf(
 export type Answer = { status: number; headers: Headers; body: string };
 
 export type SendOptions = {
+  /** GET by default. */
+  method?: string;
   headers?: Record<string, string>;
   timeoutMs: number;
   /** Breaks the connection this long after the request was sent, without waiting for an answer. */
   breakOffAfterMs?: number;
 };
 
-/** Sends a GET request on a new connection. Undefined when no answer came. */
+/** Sends a request on a new connection. Undefined when no answer came. */
 export async function send(url: string, options: SendOptions): Promise<Answer | undefined> {
-  const { headers = {}, timeoutMs, breakOffAfterMs } = options;
+  const { method = "GET", headers = {}, timeoutMs, breakOffAfterMs } = options;
   const breakOff = new AbortController();
   if (breakOffAfterMs !== undefined) setTimeout(() => breakOff.abort(), breakOffAfterMs);
   try {
-    const answer = await sendHttp(url, { headers, timeoutMs, agent: false, signal: breakOff.signal });
+    const answer = await sendHttp(url, { method, headers, timeoutMs, agent: false, signal: breakOff.signal });
     return { status: answer.status, headers: new Headers(answer.headers), body: answer.text };
   } catch {
     return undefined;

@@ -103,15 +103,17 @@ test("the shop speaks the version, on the networks, and asks for the header that
   const { findings, code } = await judge(
     "client",
     buyer("safe"),
-    ...["--v1", "--networks", "base,polygon", "--header", "X-Shop: a b", "--cases", "plain"],
+    ...["--v1", "--network", "base,polygon", "--header", "X-Shop: a b", "--cases", "plain"],
   );
   expect(findings.map(({ name, exchanges }) => [name, exchanges.at(-1)?.replace(/^\S+ s {2}/, "")])).toEqual([
     ["plain (base)", expect.stringMatching(/with payment 1: 10000 to 0x\w+… on base → 200 goods$/)],
     ["plain (polygon)", expect.stringMatching(/with payment 1: 10000 to 0x\w+… on polygon → 200 goods$/)],
   ]);
   expect(code).toBe(0);
-  const { stderr } = await runCli(["judge", "client", "--header", "X-Shop", "--", "true"]);
-  expect(stderr).toContain("--header: is not of the form NAME: VALUE");
+  const misused = await runCli(["judge", "client", "--header", "X-Shop", "--cases", "redirct", "--", "true"]);
+  expect(misused.stderr).toContain("--header: is not of the form NAME: VALUE");
+  expect(misused.stderr).toMatch(/--cases: no case's name contains "redirct"; the nearest are redirect/);
+  expect(misused.code).toBe(4);
 });
 
 test("what was paid can be followed into the studio, which stays until Ctrl-C", async () => {
@@ -146,7 +148,7 @@ describe("a command that does not buy is told so in a sentence", () => {
     const { code, stdout, stderr } = await runCli(["judge", "client", "--", ...command]);
     expect(stderr).toMatch(sentence);
     expect(stderr.split("\n").length).toBeLessThan(10);
-    expect([stdout, code]).toEqual(["", 1]);
+    expect([stdout, code]).toEqual(["", 3]);
   });
 
   test.concurrent("outlives its time, and nothing of it is left", async () => {
@@ -160,7 +162,7 @@ describe("a command that does not buy is told so in a sentence", () => {
       "--",
       ...buyer("hangs"),
     ]);
-    expect((await cli.ended).code).toBe(1);
+    expect((await cli.ended).code).toBe(3);
     expect(cli.stderr()).toMatch(/: The command still ran after 2 s, and never asked the shop; it was ended/);
     expect(cli.descendants().size).toBeGreaterThan(2);
     expect(await cli.leftovers()).toEqual({ processes: [], files: [] });

@@ -1,4 +1,7 @@
 import { spawn } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { defaultContracts } from "../../../src/fixtures/engine/scenario-environment.ts";
 import { freePort } from "../../../src/judge/scene/run-command.ts";
@@ -65,7 +68,8 @@ describe.concurrent("a shop that", () => {
   });
 
   test("gives no receipts and fails on nonsense answers wrongly", async () => {
-    const { findings, bad } = await judge("shop", subject("shop", "curt"), "--cases", "malformed");
+    const { findings, bad, code } = await judge("shop", subject("shop", "curt"), "--cases", "malformed");
+    expect(code).toBe(2);
     expect(bad).toEqual({ plain: "wrong_answer", "malformed-payment": "wrong_answer" });
     expect(findings.flatMap(({ notes }) => notes)).toEqual([
       "the 200 lacks X-PAYMENT-RESPONSE",
@@ -94,7 +98,7 @@ describe.concurrent("a shop that", () => {
     await using cli = await startCli(["judge", "shop", "--timeout", "2", "--", ...subject("shop", manner)]);
     const { code } = await cli.ended;
     expect(cli.stderr().trim()).toMatch(sentence);
-    expect([cli.stdout(), code]).toEqual(["", 1]);
+    expect([cli.stdout(), code]).toEqual(["", 3]);
     expect(await cli.leftovers()).toEqual({ processes: [], files: [] });
   });
 });
@@ -160,8 +164,24 @@ test("a shop that runs already is judged at its URL, with the facilitator at the
   expect(code).toBe(0);
 });
 
+test("a shop that cannot be judged is an error in each report", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "x402-judge-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const junit = join(folder, "judge.xml");
+  const { code, stdout } = await runCli([
+    ...["judge", "shop", "--json", "--junit", junit, "--", ...subject("shop", "ends")],
+  ]);
+  expect(code).toBe(3);
+  expect(JSON.parse(stdout)).toMatchObject({
+    findings: [],
+    problem: expect.stringMatching(/^The shop ended/),
+  });
+  expect(await readFile(junit, "utf8")).toContain('<error message="The shop ended with exit code 4');
+});
+
 test("a shop is named in one way", async () => {
-  const { stderr } = await runCli(["judge", "shop"]);
+  const { stderr, code } = await runCli(["judge", "shop"]);
+  expect(code).toBe(4);
   expect(stderr).toContain(
     "--url: is needed, or a command that starts the shop (for example -- node shop.js)",
   );

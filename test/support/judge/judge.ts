@@ -7,7 +7,7 @@ const report = z.object({
     z.object({
       name: z.string(),
       verdict: z.string(),
-      isGood: z.boolean(),
+      level: z.string(),
       transfers: z.array(z.object({ amount: z.string() })),
       services: z.number(),
       exchanges: z.array(z.string()),
@@ -28,7 +28,9 @@ export async function judge(kind: "client" | "shop", command: readonly string[],
   const { findings } = report.parse(JSON.parse(stdout));
   const verdicts = Object.fromEntries(findings.map(({ name, verdict }) => [name, verdict]));
   const bad = Object.fromEntries(
-    findings.filter(({ isGood }) => !isGood).map(({ name, verdict }) => [name, verdict]),
+    findings
+      .filter(({ level }) => level === "wrong" || level === "differs")
+      .map(({ name, verdict }) => [name, verdict]),
   );
   return { code, findings, verdicts, bad };
 }

@@ -1,0 +1,188 @@
+import type { NetworkRegistry } from "../../protocol/networks.ts";
+import { type SignedPayment, settlementId } from "../../protocol/signed-payment.ts";
+import { parseUint256 } from "../../protocol/wire-values.ts";
+import { membersOf } from "../../util/json.ts";
+import type { PayerLine } from "../scene/facilitator-line.ts";
+import { type CasePayer, decodeHeader, describePayment } from "../scene/offers.ts";
+import type { Scene } from "../scene/scene.ts";
+import { type Answer, type Deviation, payFor, type SendOptions, send, type Terms } from "./shop-payment.ts";
+
+/** What a case can do. */
+export type ShopBuyer = {
+  readonly payer: CasePayer;
+  readonly terms: Terms;
+  readonly knownNetworks: NetworkRegistry;
+  readonly line: PayerLine;
+  readonly url: string;
+  /** The URL of a second resource of the shop; undefined when none is known. */
+  readonly otherUrl: string | undefined;
+  /** Whether that one is sold for the same terms. */
+  readonly sellsOther: boolean;
+  /** The goods of the plain case, as they were answered; undefined when there were none. */
+  readonly goods: Answer | undefined;
+  /** Signs a payment for the shop's terms, or with deviations. */
+  sign(deviation?: Deviation, terms?: Terms): Promise<Record<string, string>>;
+  /** Sends a request, and remembers the answer. A 2xx counts as service, unless `isService` says otherwise. */
+  send(headers?: Record<string, string>, options?: BuyerRequest): Promise<Answer | undefined>;
+  /** Notes a problem if an answer has none of these statuses. */
+  expect(answer: Answer | undefined, ...statuses: readonly number[]): void;
+  /** Notes what is wrong with an answer. */
+  complain(problem: string): void;
+  /** Ends the case as not run. */
+  skip(why: string): never;
+  /** Moves the chain's time. */
+  advanceTime(seconds: number): Promise<void>;
+  /** The transactions that have transferred the buyer's tokens so far. */
+  transactions(): Promise<readonly string[]>;
+};
+
+export type BuyerRequest = Pick<SendOptions, "method" | "breakOffAfterMs"> & {
+  /** By default the shop's resource. */
+  url?: string | undefined;
+  isService?: (answer: Answer) => boolean;
+};
+
+/** The case cannot be run with this shop. */
+export class Skipped extends Error {}
+
+/** What the shop has delivered. */
+export type Service = {
+  /** What the receipt says that was charged; undefined where it does not say it. */
+  charge: bigint | undefined;
+  /** The payment and the request that it was delivered for: a redelivery has both in common. */
+  request: string;
+  answer: Answer;
+};
+
+/** What a buyer remembers of its case. */
+export type BuyerRecord = {
+  readonly services: readonly Service[];
+  /** Requests and answers, in order. */
+  readonly exchanges: readonly string[];
+  /** Links to the payments in the studio, if it runs. */
+  readonly links: ReadonlySet<string>;
+  /** Problems of single answers. */
+  readonly wrong: readonly string[];
+  /** How many different payments were sent that had been signed. */
+  readonly payments: number;
+};
+
+export type BuyerOptions = Omit<
+  ShopBuyer,
+  "sign" | "send" | "expect" | "complain" | "skip" | "advanceTime" | "transactions"
+> & {
+  scene: Scene;
+  headers: Readonly<Record<string, string>>;
+  timeoutMs: number;
+};
+
+/** Makes the buyer of one case. */
+export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; record: BuyerRecord } {
+  const { scene, payer, terms, url, headers, timeoutMs } = options;
+  const startedAt = performance.now();
+  const services: Service[] = [];
+  const exchanges: string[] = [];
+  const links = new Set<string>();
+  const wrong: string[] = [];
+  const sent: string[] = [];
+  const paid = new Set<SignedPayment>();
+  /** What was signed, by its signature. */
+  const signed = new Map<unknown, SignedPayment>();
+  const complain = (problem: string) => void (wrong.includes(problem) || wrong.push(problem));
+
+  const buyer: ShopBuyer = {
+    ...options,
+    async sign(deviation, otherTerms = terms) {
+      const { payment, headers } = await payFor(otherTerms, payer, await scene.now(), deviation);
+      signed.set(payment.signature, payment);
+      return headers;
+    },
+    async send(header = {}, { url: at = url, method = "GET", breakOffAfterMs, isService = isGood } = {}) {
+      const startedSending = `+${((performance.now() - startedAt) / 1_000).toFixed(1)} s`;
+      const payment = paymentIn(header, signed);
+      if (payment !== undefined) {
+        paid.add(payment);
+        const { nonceSpace, payer: from, nonce } = payment;
+        const id = settlementId(terms.network.chainId, nonceSpace, from, nonce);
+        if (scene.studioUrl !== undefined) links.add(`${scene.studioUrl}#${id}`);
+      }
+      const answer = await send(at, {
+        ...{ method, timeoutMs },
+        headers: { ...headers, ...header },
+        ...(breakOffAfterMs !== undefined && { breakOffAfterMs }),
+      });
+      const { pathname, search } = new URL(at);
+      const request = `${method} ${pathname}${search}`;
+      if (answer !== undefined && isService(answer)) {
+        services.push({
+          charge: chargeOf(answer),
+          request: `${Object.values(header)[0]} ${request}`,
+          answer,
+        });
+      }
+      const shown =
+        answer?.status ?? (breakOffAfterMs === undefined ? "no answer" : "broken off by the buyer");
+      exchanges.push(`${startedSending}  ${request} ${describeHeader(header, payment, sent)} → ${shown}`);
+      return answer;
+    },
+    expect(answer, ...statuses) {
+      if (answer === undefined) complain("no answer came");
+      else if (!statuses.includes(answer.status)) {
+        complain(`answered ${answer.status}, where ${statuses.slice(0, 2).join(" or ")} is due`);
+      }
+    },
+    complain,
+    skip(why) {
+      throw new Skipped(why);
+    },
+    advanceTime: (seconds) => scene.advanceTime(seconds),
+    async transactions() {
+      return (await scene.transfersFrom(payer.address)).map(({ transaction }) => transaction);
+    },
+  };
+  return {
+    buyer,
+    record: {
+      ...{ services, exchanges, links, wrong },
+      get payments() {
+        return paid.size;
+      },
+    },
+  };
+}
+
+/** Whether an answer has a status of success. */
+export function isGood({ status }: Answer): boolean {
+  return status >= 200 && status < 300;
+}
+
+/** The payment in a header, if the buyer has signed it. */
+function paymentIn(
+  header: Readonly<Record<string, string>>,
+  signed: ReadonlyMap<unknown, SignedPayment>,
+): SignedPayment | undefined {
+  const [value = ""] = Object.values(header);
+  return signed.get(membersOf(membersOf(decodeHeader(value)).payload).signature);
+}
+
+/** What the receipt of an answer says that was charged; undefined where it does not say it. */
+function chargeOf({ headers }: Answer): bigint | undefined {
+  const { amount } = membersOf(decodeHeader(headers.get("payment-response") ?? ""));
+  return typeof amount === "string" ? (parseUint256(amount) ?? undefined) : undefined;
+}
+
+/** Payments are numbered in the order in which they first came. */
+function describeHeader(
+  header: Readonly<Record<string, string>>,
+  payment: SignedPayment | undefined,
+  sent: string[],
+): string {
+  const [value] = Object.values(header);
+  if (value === undefined) return "without payment";
+  if (!sent.includes(value)) sent.push(value);
+  const number = sent.indexOf(value) + 1;
+  if (payment === undefined) return "with an unreadable payment";
+  const written = membersOf(decodeHeader(value));
+  const network = String(written.network ?? membersOf(written.accepted).network);
+  return describePayment({ number, amount: payment.limit, to: payment.payTo, network });
+}
