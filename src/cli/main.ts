@@ -210,10 +210,11 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
   if (entry === undefined) return explainUnknown(words, terminal);
   const [name, summary, load, keyless] = entry;
   const rest = words.slice(name.split(" ").length);
+  let command: Command | undefined;
   try {
     if (keyless === undefined) requirePrivateCompileCache();
     else useCompileCache(terminal.env);
-    const command = await load();
+    command = await load();
     if (rest.slice(0, rest.includes("--") ? rest.indexOf("--") : undefined).some(isHelp)) {
       const { describeCommand } = await import("./kit/command-line.ts");
       terminal.print(describeCommand(name, summary, command));
@@ -224,7 +225,8 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
     if (error instanceof Interruption) return 130;
     if (isMisspelt(words, name, error)) return explainUnknown(words, terminal);
     terminal.printError(describeFailure(name, error));
-    return 1;
+    const { usage = 1, failure = 1 } = command?.failureCodes ?? {};
+    return error instanceof ConfigurationError ? usage : failure;
   }
 }
 

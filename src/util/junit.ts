@@ -9,6 +9,10 @@ export type JunitCase = {
   failure?: { type?: string; message: string; lines: readonly string[] } | undefined;
   /** Why it was not run. */
   skipped?: string | undefined;
+  /** Why it could not be told what becomes of it. */
+  error?: string | undefined;
+  /** What is worth knowing of one that passed. */
+  notes?: readonly string[] | undefined;
 };
 
 /** Cases as JUnit XML, which CI systems read, in suites by their names. */
@@ -27,21 +31,29 @@ export function renderJunitXml(name: string, suites: ReadonlyMap<string, readonl
   ].join("\n");
 }
 
-function renderCase({ name, className, tookMs, failure, skipped }: JunitCase): string[] {
+function renderCase({ name, className, tookMs, ...result }: JunitCase): string[] {
   const open = `    <testcase name="${escapeXml(name)}" classname="${escapeXml(className)}"${time(tookMs)}`;
-  if (failure === undefined && skipped === undefined) return [`${open}/>`];
-  const inner =
-    failure === undefined
-      ? `<skipped message="${escapeXml(skipped ?? "")}"/>`
-      : `<failure${failure.type === undefined ? "" : ` type="${escapeXml(failure.type)}"`} message="${escapeXml(failure.message)}">${failure.lines.map(escapeXml).join("\n")}</failure>`;
-  return [`${open}>`, `      ${inner}`, "    </testcase>"];
+  const inner = renderResult(result);
+  return inner === undefined ? [`${open}/>`] : [`${open}>`, `      ${inner}`, "    </testcase>"];
+}
+
+function renderResult({ failure, skipped, error, notes }: Partial<JunitCase>): string | undefined {
+  const lines = (some: readonly string[]) => some.map(escapeXml).join("\n");
+  if (error !== undefined) return `<error message="${escapeXml(error)}"/>`;
+  if (failure !== undefined) {
+    const type = failure.type === undefined ? "" : ` type="${escapeXml(failure.type)}"`;
+    return `<failure${type} message="${escapeXml(failure.message)}">${lines(failure.lines)}</failure>`;
+  }
+  if (skipped !== undefined) return `<skipped message="${escapeXml(skipped)}"/>`;
+  return notes === undefined ? undefined : `<system-out>${lines(notes)}</system-out>`;
 }
 
 function summaryOf(cases: readonly JunitCase[]): string {
   const failures = cases.filter(({ failure }) => failure !== undefined).length;
   const skipped = cases.filter((one) => one.skipped !== undefined).length;
+  const errors = cases.filter(({ error }) => error !== undefined).length;
   const tookMs = cases.reduce((sum, one) => sum + one.tookMs, 0);
-  return ` tests="${cases.length}" failures="${failures}" errors="0" skipped="${skipped}"${time(tookMs)}`;
+  return ` tests="${cases.length}" failures="${failures}" errors="${errors}" skipped="${skipped}"${time(tookMs)}`;
 }
 
 function time(ms: number): string {

@@ -63,6 +63,8 @@ export type Command<O extends Options = Options, E = unknown> = {
   variables?: readonly VariableName[];
   /** What its exit codes say, for `--help`, where they say more than whether it failed. */
   exitCodes?: string;
+  /** What it exits with where it is called wrongly, and where it fails otherwise; 1 by default. */
+  failureCodes?: { usage: number; failure: number };
   /** Whether the file `.env` of the working directory counts as environment. */
   usesEnvFile?: boolean;
   /** It shows the warnings of its {@link CommandTerminal} itself; otherwise they are printed on stderr. */
