@@ -162,8 +162,9 @@ export async function runConformance(
     /** What is valid stays so, since verify moves nothing. */
     async function verifyAgain(): Promise<readonly Difference[]> {
       const [last] = sent.slice(-1);
-      if (scenario.operation !== "verify" || scenario.outcome.kind !== "success" || !last) return [];
-      const found = follow(last.answer, await send(last.request));
+      const isValid = scenario.operation === "verify" && scenario.outcome.kind === "success";
+      if (!isValid || last === undefined || compared === undefined) return [];
+      const found = follow(compared.expected, await send(last.request));
       return found.map(({ at, ...rest }) => ({ at: `verified again: ${at}`, ...rest }));
     }
 

@@ -77,6 +77,12 @@ describe("against a running harness", () => {
     expect(code).toBe(0);
   });
 
+  test("payments are made, and the chain says the same of them", async () => {
+    const { code, output } = await run(["--url", origin, "--filter", ".success."]);
+    expect(output).toMatch(/\nAll \d\d scenarios passed\./);
+    expect(code).toBe(0);
+  });
+
   test("a payer that was given money is not the facilitator's fault: its scenarios are not run", async () => {
     const { empty } = testPayers;
     await harness.chains.base?.fund(empty.address, 1_000_000n);
