@@ -46,6 +46,8 @@ export const rules = {
     "7.1",
     "Verifies a payment authorization: the request has paymentPayload and paymentRequirements",
   ),
+  verify: rule("7.1", "Verifies a payment authorization without executing the transaction on the blockchain"),
+  settle: rule("7.2", "Executes a verified payment by broadcasting the transaction to the blockchain"),
 } as const satisfies Record<string, Rules>;
 
 /** The shape of answers that strict public clients require. */
@@ -58,6 +60,15 @@ export const answerRules: Readonly<Record<Operation, Rules>> = {
   settle: rule(
     "5.3.2",
     "SettlementResponse: success, transaction (a hash, or an empty string) and network are required",
+  ),
+};
+
+/** What a success says of the payment, where it says it. */
+export const namingRules: Readonly<Record<Operation, Rules>> = {
+  verify: { 2: rule("5.4.2", "VerifyResponse: payer is the address of the payer's wallet") },
+  settle: rule(
+    "5.3.2",
+    "SettlementResponse: payer is the address of the payer's wallet, and network the one it was settled on",
   ),
 };
 

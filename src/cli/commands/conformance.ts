@@ -1,6 +1,7 @@
 import {
   InvalidValue,
   readFacilitatorUrl,
+  readHttpUrl,
   readNetwork,
   readOneOf,
   readWholeNumber,
@@ -13,11 +14,13 @@ import {
   exitCodeOf,
   renderConformance,
   renderJunit,
+  renderJunitOfNone,
   tally,
 } from "../../judge/conformance/conformance-report.ts";
-import { findFacilitator } from "../../judge/conformance/find-facilitator.ts";
-import { runConformance } from "../../judge/conformance/run-conformance.ts";
+import { type FoundFacilitator, findFacilitator } from "../../judge/conformance/find-facilitator.ts";
+import { type ConformanceResult, runConformance } from "../../judge/conformance/run-conformance.ts";
 import { authKinds } from "../../judge/conformance/send-request.ts";
+import { judgeExitCodesText, judgeFailureCodes } from "../../judge/report/exit-codes.ts";
 import { testKeys } from "../../published/test-keys.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { nearest } from "../../util/text.ts";
@@ -61,6 +64,16 @@ export const conformance = defineCommand({
       "payTo of the payments, as the facilitator expects it: your wallet, or its contract (known for `up`)",
     ),
     contract: addressOption("the same as --pay-to, for a facilitator contract"),
+    "rpc-url": option(
+      "URL",
+      "an RPC endpoint of the network: transfers on the chain are then judged too (known for `up`)",
+      { read: readHttpUrl, example: "https://sepolia.base.org" },
+    ),
+    timeout: option("SECONDS", "how long an answer may take, in seconds", {
+      read: readWholeNumber(1, 600),
+      example: "30",
+      default: "100",
+    }),
     parallel: option("NUMBER", "how many scenarios run at a time", {
       read: readWholeNumber(1, 64),
       example: "8",
@@ -86,33 +99,63 @@ export const conformance = defineCommand({
     return { payerKey };
   },
 
-  async run(values, { print, networks: knownNetworks }, { payerKey }) {
-    const { url, network, contract, filter, junit, json, auth, parallel } = values;
+  exitCodes: judgeExitCodesText,
+  failureCodes: judgeFailureCodes,
+
+  async run(values, { print, printError, networks: knownNetworks }, { payerKey }) {
+    const { url, network, contract, filter, junit, json, auth, parallel, timeout } = values;
     requireWritable({ junit });
     const apiKey = values["api-key"];
     const chosen = scenarios.filter(({ name }) => name.includes(filter));
     if (chosen.length === 0) {
       const names = scenarios.map(({ name }) => name);
-      throw new KitError(`No scenario's name contains "${filter}"`, {
-        hints: [`The nearest are ${nearest(filter, names, 3).join(", ")}`],
-      });
+      const nearestNames = nearest(filter, names, 3).join(", ");
+      throw new ConfigurationError([
+        {
+          name: "--filter",
+          problem: `no scenario's name contains "${filter}"; the nearest are ${nearestNames}`,
+        },
+      ]);
     }
-    const facilitator = await findFacilitator({
-      ...{ baseUrl: url, apiKey, network, knownNetworks, payerKey, auth },
-      authHeader: values["auth-header"],
-      payTo: values["pay-to"] ?? contract,
-    });
-    const results = await runConformance(facilitator, chosen, { parallel });
-
+    let facilitator: FoundFacilitator;
+    try {
+      facilitator = await findFacilitator({
+        ...{ baseUrl: url, apiKey, network, knownNetworks, payerKey, auth, rpcUrl: values["rpc-url"] },
+        authHeader: values["auth-header"],
+        payTo: values["pay-to"] ?? contract,
+      });
+    } catch (error) {
+      if (!(error instanceof KitError)) throw error;
+      if (json) print(JSON.stringify({ facilitator: url, couldNotJudge: error.message, hints: error.hints }));
+      await writeOutput(junit, () => renderJunitOfNone(url, error.message));
+      throw error;
+    }
+    const onResult = createProgress(chosen.length, printError);
+    const run = await runConformance(facilitator, chosen, { parallel, timeoutMs: 1_000 * timeout, onResult });
     print(
       json
-        ? JSON.stringify(describeResults(facilitator, results))
-        : renderConformance(facilitator, results, { parallel }),
+        ? JSON.stringify(describeResults(facilitator, run))
+        : renderConformance(facilitator, run, { parallel }),
     );
-    await writeOutput(junit, () => renderJunit(facilitator, results));
-    return exitCodeOf(tally(results), results);
+    await writeOutput(junit, () => renderJunit(facilitator, run));
+    return exitCodeOf(run);
   },
 });
+
+/** A line every few seconds: a run against a public chain takes minutes. */
+const progressEveryMs = 5_000;
+
+function createProgress(all: number, printError: (text: string) => void) {
+  const results: ConformanceResult[] = [];
+  let last = performance.now();
+  return (result: ConformanceResult) => {
+    results.push(result);
+    if (performance.now() - last < progressEveryMs) return;
+    last = performance.now();
+    const { wrong, differs } = tally(results);
+    printError(`${results.length} of ${all} scenarios: ${wrong} wrong, ${differs} differ`);
+  };
+}
 
 function readHeaderName(text: string): string {
   if (!/^[\w!#$%&'*+.^`|~-]{1,100}$/.test(text)) throw new InvalidValue("is not the name of a header");

@@ -13,7 +13,7 @@ import type { Environment } from "../../config/variable-reader.ts";
 import { clientCases } from "../../judge/client/client-cases.ts";
 import type { ClientResult } from "../../judge/client/judge-client.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
-import { judgeExitCodes, judgeExitCodesText } from "../../judge/report/exit-codes.ts";
+import { judgeExitCodesText, judgeFailureCodes } from "../../judge/report/exit-codes.ts";
 import {
   exitCodeOf,
   type Finding,
@@ -82,7 +82,7 @@ function commonOptions<const T extends { cases: readonly { name: string }[]; tim
 /** What both commands have besides their options. */
 const judging = {
   exitCodes: judgeExitCodesText,
-  failureCodes: { usage: judgeExitCodes.usage, failed: judgeExitCodes.notJudged },
+  failureCodes: judgeFailureCodes,
   environment: (env: Environment) => ({ networkFile: env.NETWORKS_FILE }),
 } as const;
 

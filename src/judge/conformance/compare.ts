@@ -7,7 +7,14 @@ import {
 } from "../../fixtures/engine/answer.ts";
 import { isSituation } from "../../protocol/catalogue.ts";
 import { situationTexts } from "../../protocol/catalogue-texts.ts";
-import { answerRules, ofVersion, type Rule, type Rules, rules } from "../../protocol/specification.ts";
+import {
+  answerRules,
+  namingRules,
+  ofVersion,
+  type Rule,
+  type Rules,
+  rules,
+} from "../../protocol/specification.ts";
 
 /** Finds the differences between an answer and the expected one. */
 export type Comparison = (expected: FixtureAnswer, actual: FixtureAnswer) => readonly Difference[];
@@ -102,7 +109,8 @@ export function hideSecrets(compare: Comparison, secrets: readonly string[]): Co
 /**
  * How serious it is that an answer differs from the table.
  * - `wrong`: a sentence of the public specification decides the payment, and the verdict is another; money moves
- *   twice; or the answer has a shape that strict public clients reject.
+ *   twice, or without a settle; a success names another payer or network; or the answer has a shape that strict public
+ *   clients reject.
  * - `differs`: the verdict is right; a reason, a status or a member is another, which the specification leaves open.
  * - `kit`: the row is a choice of this kit, such as its limits and API keys.
  */
@@ -111,6 +119,9 @@ export type Level = "wrong" | "differs" | "kit";
 /** The level, and the sentence of the specification that it is based on. */
 export type Classified = { level: Level; rule?: Rule };
 
+/** Whether two spellings name one network: `base` and `eip155:8453`. */
+export type SameNetwork = (one: string, other: string) => boolean;
+
 /** The verdict that a client reads from an answer. */
 type Verdict = "yes" | "no" | "unreadable";
 
@@ -118,12 +129,14 @@ type Verdict = "yes" | "no" | "unreadable";
  * Classifies an answer that differs from the expected one.
  *
  * @param before answers to earlier requests, whose success may be repeated
+ * @param isSameNetwork by default, networks are the same that are spelled so
  */
 export function classifyDifference(
   scenario: Pick<ScenarioRow, "situation" | "x402Version" | "operation">,
   expected: FixtureAnswer,
   actual: FixtureAnswer,
   before: readonly FixtureAnswer[] = [],
+  isSameNetwork: SameNetwork = (one, other) => one === other,
 ): Classified {
   const { operation, x402Version } = scenario;
   const rule = ruleOf(scenario, expected);
@@ -133,6 +146,9 @@ export function classifyDifference(
   // The same success again is no second payment.
   const isRepeat = got === "yes" && before.some((earlier) => isSameSuccess(earlier, actual));
   if ((wanted === "yes") !== (got === "yes") && !isRepeat) return { level: "wrong", rule };
+  if (wanted === "yes" && got === "yes" && namesAnother(expected, actual, isSameNetwork)) {
+    return { level: "wrong", rule: ofVersion(namingRules[operation], x402Version) ?? rule };
+  }
   const isVerdict = actual.kind === "json" && actual.status === 200;
   if (isVerdict && lacksMembers(actual, operation)) {
     return { level: "wrong", rule: ofVersion(answerRules[operation], x402Version) ?? rule };
@@ -179,11 +195,25 @@ export function ruleOf(
   return ofVersion(ofRow ?? ofSituation, x402Version);
 }
 
-function verdictOf(answer: FixtureAnswer, operation: ScenarioRow["operation"]): Verdict {
+/** What a client reads from an answer. */
+export function verdictOf(answer: FixtureAnswer, operation: ScenarioRow["operation"]): Verdict {
   if (answer.kind !== "json") return "unreadable";
   const verdict: unknown = Reflect.get(answer.body, operation === "verify" ? "isValid" : "success");
   if (typeof verdict !== "boolean") return "unreadable";
   return verdict ? "yes" : "no";
+}
+
+/** Whether a success is of another payer, or on another network. */
+function namesAnother(expected: FixtureAnswer, actual: FixtureAnswer, isSameNetwork: SameNetwork): boolean {
+  if (expected.kind !== "json" || actual.kind !== "json") return false;
+  const differs = (member: string, isSame: SameNetwork) => {
+    const [wanted, got] = [read(expected, member), read(actual, member)];
+    return typeof wanted === "string" && typeof got === "string" && !isSame(wanted, got);
+  };
+  return (
+    differs("payer", (one, other) => one.toLowerCase() === other.toLowerCase()) ||
+    differs("network", (one, other) => one === other || isSameNetwork(one, other))
+  );
 }
 
 /** Whether members are missing that strict public clients require (specification, 5.3.2 and 5.4.2). */

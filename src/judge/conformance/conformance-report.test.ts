@@ -3,6 +3,7 @@ import { findScenario } from "../../fixtures/cases/scenarios.ts";
 import { createFixtureEngine } from "../../fixtures/engine/engine.ts";
 import { compareContract } from "./compare.ts";
 import { renderJunit } from "./conformance-report.ts";
+import type { ConformanceResult } from "./run-conformance.ts";
 
 test("the report is XML whatever a facilitator answers", () => {
   const facilitator = {
@@ -11,14 +12,16 @@ test("the report is XML whatever a facilitator answers", () => {
     environment: createFixtureEngine().environment,
     isKit: false,
     uptoSubmitter: undefined,
-    hasFunds: true,
+    lacksFunds: undefined,
+    testPayers: new Set<never>(),
+    money: undefined,
     hasBlacklist: true,
     unfitPayers: new Map<string, string>(),
     versions: new Set([1, 2] as const),
     compare: compareContract,
   };
   const got = `]]></failure>"&'\u0000\u001b\ud800\n<b>`;
-  const xml = renderJunit(facilitator, [
+  const results: readonly ConformanceResult[] = [
     { scenario: findScenario("verify.success"), outcome: "passed", tookMs: 12 },
     {
       scenario: findScenario("settle.unauthorized.no_key"),
@@ -31,12 +34,21 @@ test("the report is XML whatever a facilitator answers", () => {
       ],
     },
     { scenario: findScenario("settle.slow"), outcome: "not_run", why: "needs trouble", lacking: "rpc_slow" },
-  ]);
+    {
+      ...{ scenario: findScenario("verify.insufficient_funds"), outcome: "failed", level: "differs" },
+      ...{ tookMs: 1, status: 200, differences: [{ at: "body.payer", expected: "one", got: "another" }] },
+    },
+  ];
+  const xml = renderJunit(facilitator, { results });
   expect(xml).toMatchInlineSnapshot(`
     "<?xml version="1.0" encoding="UTF-8"?>
-    <testsuites name="x402 conformance of http://127.0.0.1:1/?a&#38;b/v1" tests="3" failures="1" errors="0" skipped="1" time="1.512">
-      <testsuite name="verify, version 1" tests="1" failures="0" errors="0" skipped="0" time="0.012">
+    <testsuites name="x402 conformance of http://127.0.0.1:1/?a&#38;b/v1" tests="4" failures="1" errors="0" skipped="1" time="1.513">
+      <testsuite name="verify, version 1" tests="2" failures="0" errors="0" skipped="0" time="0.013">
         <testcase name="verify.success.funded" classname="verify.v1.success" time="0.012"/>
+        <testcase name="verify.insufficient_funds.empty" classname="verify.v1.insufficient_funds" time="0.001">
+          <system-out>differs: The payer has nothing of the asset.
+    body.payer: expected one, got another</system-out>
+        </testcase>
       </testsuite>
       <testsuite name="settle, version 1" tests="2" failures="1" errors="0" skipped="1" time="1.500">
         <testcase name="settle.unauthorized.no_key" classname="settle.v1.unauthorized" time="1.500">

@@ -2,9 +2,11 @@ import { type Difference, differenceLine } from "../../fixtures/engine/answer.ts
 import { type JunitCase, renderJunitXml } from "../../util/junit.ts";
 import { renderTable, wrapText } from "../../util/table.ts";
 import { escapeControls } from "../../util/text.ts";
+import { judgeExitCodes } from "../report/exit-codes.ts";
 import type { Level } from "./compare.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
-import type { ConformanceResult, Obstacle } from "./run-conformance.ts";
+import type { Obstacle } from "./obstacles.ts";
+import type { ConformanceResult, ConformanceRun } from "./run-conformance.ts";
 
 /** The number of scenarios by result. */
 type Tally = { passed: number; wrong: number; differs: number; kit: number; notRun: number };
@@ -29,7 +31,7 @@ function groupOf({ scenario }: ConformanceResult): string {
 /** The report as data. */
 export function describeResults(
   { baseUrl, access, environment, isKit }: FoundFacilitator,
-  results: readonly ConformanceResult[],
+  { results, problem }: ConformanceRun,
 ) {
   const { passed, wrong, differs, kit, notRun } = tally(results);
   return {
@@ -42,6 +44,7 @@ export function describeResults(
     differs,
     kitOnly: kit,
     notRun,
+    ...(problem !== undefined && { couldNotJudge: problem }),
     scenarios: results.map(({ scenario, ...result }) => {
       const { name, means } = scenario;
       if (result.outcome === "not_run") return { name, means, ...result };
@@ -66,16 +69,20 @@ const mostCharacters = 300;
 
 type Failure = Extract<ConformanceResult, { outcome: "failed" }>;
 
-const headings: Readonly<Record<Level, string>> = {
-  wrong: "Wrong: the public specification decides these payments otherwise",
-  differs: "Differs: the verdict is right; the specification leaves open how it is said",
-  kit: "Kit only: choices of this kit, which other facilitators need not share",
-};
+const wrong = "Wrong: the public specification decides these payments otherwise";
+
+/** What is not wrong, by how it is not as the table has it. */
+const headings: readonly [heading: string, level: Level, isVerdict: boolean][] = [
+  ["Differs: the verdict is right; the specification leaves open how it is said", "differs", true],
+  ["No verdict: the specification leaves open with which status", "differs", false],
+  ["Kit only: choices of this kit, which other facilitators need not share", "kit", true],
+  ["Kit only, without a verdict", "kit", false],
+];
 
 /** The report as text: a table by kind of answer, then each failure, then the scenarios that were not run and why. */
 export function renderConformance(
   { baseUrl, access, environment, isKit }: FoundFacilitator,
-  results: readonly ConformanceResult[],
+  { results, problem }: ConformanceRun,
   { parallel }: { parallel: number },
 ): string {
   const counts = tally(results);
@@ -104,36 +111,65 @@ export function renderConformance(
       ["scenarios", ...columns.map((right) => ({ right }))],
       [...groups, ["all", ...cells(counts)]],
     ),
-    ...(["wrong", "differs", "kit"] as const).flatMap((level) => {
-      const ofLevel = failures.filter((failure) => failure.level === level);
-      return renderLevel(isKit ? "Failed" : headings[level], ofLevel);
-    }),
+    ...renderWrong(
+      isKit ? "Failed" : wrong,
+      failures.filter(({ level }) => level === "wrong"),
+    ),
+    ...headings.flatMap(([heading, level, isVerdict]) =>
+      renderKinds(
+        heading,
+        failures.filter((failure) => failure.level === level && (failure.status === 200) === isVerdict),
+      ),
+    ),
     ...(skipped.size === 0 ? [] : ["", "Not run"]),
     ...[...skipped].flatMap(([why, ofWhy]) => renderObstacle(why, ofWhy)),
     "",
     summarize(counts, isKit, [...skipped.keys()]),
+    ...(problem === undefined ? [] : [`The run is not complete: ${problem}.`]),
     ...(isEverywhereUnauthorized(failures)
       ? ["Every failure is a 401. Is the API key one of this facilitator? Set X402_API_KEY."]
       : []),
   ].join("\n");
 }
 
-/** 0 when nothing fails, 1 when something is wrong or nothing was run, 2 when something differs. */
-export function exitCodeOf(
-  { passed, wrong, differs, kit }: Tally,
-  results: readonly ConformanceResult[],
-): number {
+/** What a run says of the facilitator; see {@link judgeExitCodes}. */
+export function exitCodeOf({ results, problem }: ConformanceRun): number {
+  const { passed, differs, kit } = tally(results);
   const failures = results.filter((result) => result.outcome === "failed");
-  if (wrong > 0 || passed + differs + kit === 0 || isEverywhereUnauthorized(failures)) return 1;
-  return differs > 0 ? 2 : 0;
+  // Of one that does not answer any more nothing is known.
+  const isKnown = ({ level, status, rule }: Failure) =>
+    level === "wrong" && (problem === undefined || status !== undefined || rule !== undefined);
+  if (isEverywhereUnauthorized(failures)) return judgeExitCodes.notJudged;
+  if (failures.some(isKnown)) return judgeExitCodes.wrong;
+  if (problem !== undefined || passed + differs + kit === 0) return judgeExitCodes.notJudged;
+  return differs > 0 ? judgeExitCodes.differs : judgeExitCodes.good;
 }
 
-function renderLevel(heading: string, failures: readonly Failure[]): string[] {
+function renderWrong(heading: string, failures: readonly Failure[]): string[] {
   if (failures.length === 0) return [];
   return [
     ...["", heading],
     ...failures.slice(0, mostFailures).flatMap(renderFailure),
     ...failures.slice(mostFailures).map(({ scenario }) => `  ${scenario.name}`),
+  ];
+}
+
+/** What differs in one way is one kind: a facilitator that has another name for a reason has it everywhere. */
+function renderKinds(heading: string, failures: readonly Failure[]): string[] {
+  if (failures.length === 0) return [];
+  const kinds = Map.groupBy(failures, ({ differences }) =>
+    differences.slice(0, mostDifferences).flatMap(renderDifference).join("\n"),
+  );
+  return [
+    ...["", heading],
+    ...[...kinds]
+      .sort(([, one], [, other]) => other.length - one.length)
+      .flatMap(([kind, of]) => [
+        kind,
+        ...wrapText(`in ${of.map(({ scenario }) => scenario.name).join(", ")}`, 92).map(
+          (line) => `          ${line}`,
+        ),
+      ]),
   ];
 }
 
@@ -151,9 +187,7 @@ function renderFailure({ scenario, rule, differences }: Failure): string[] {
 }
 
 function isEverywhereUnauthorized(failures: readonly Failure[]): boolean {
-  const isUnauthorized = ({ differences }: Failure) =>
-    differences.some(({ at, got }) => at === "status" && got === "401");
-  return failures.length > 0 && failures.every(isUnauthorized);
+  return failures.length > 0 && failures.every(({ status }) => status === 401);
 }
 
 function renderObstacle(why: string, results: readonly Extract<ConformanceResult, { outcome: "not_run" }>[]) {
@@ -199,7 +233,7 @@ function summarizeReasons([first = "", ...others]: readonly string[]): string {
 /** The report as JUnit XML, which CI systems read: a suite for each operation and version. */
 export function renderJunit(
   { baseUrl, access }: FoundFacilitator,
-  results: readonly ConformanceResult[],
+  { results }: Pick<ConformanceRun, "results">,
 ): string {
   const suites = Map.groupBy(
     results,
@@ -222,5 +256,17 @@ function describeCase(result: ConformanceResult): JunitCase {
   const [first = "", ...others] = lines;
   const message = others.length === 0 ? first : `${first}, and ${others.length} more`;
   if (result.level === "kit") return { ...common, tookMs, skipped: `a choice of this kit: ${message}` };
+  // The specification leaves it open, so that no build breaks by it.
+  if (result.level === "differs")
+    return { ...common, tookMs, notes: [`differs: ${scenario.means}`, ...lines] };
   return { ...common, tookMs, failure: { type: result.level, message, lines: [scenario.means, ...lines] } };
+}
+
+/** The report where there is nothing to report on: nothing answers, or what answers is no facilitator. */
+export function renderJunitOfNone(url: string, error: string): string {
+  const name = `x402 conformance of ${url}`;
+  return renderJunitXml(
+    name,
+    new Map([["facilitator", [{ name, className: "facilitator", tookMs: 0, error }]]]),
+  );
 }

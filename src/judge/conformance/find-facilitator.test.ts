@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { LocalCall } from "../../chain/rpc/local-rpc.ts";
 import { testPayers } from "../../published/test-payers.ts";
-import { findUnfitPayers } from "./find-facilitator.ts";
+import { findUnfitPayers } from "./payers-on-chain.ts";
 
 const asset = { address: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", decimals: 6 } as const;
 

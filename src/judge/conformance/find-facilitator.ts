@@ -1,24 +1,22 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { privateKeyToAddress } from "viem/accounts";
 import { z } from "zod";
-import { askNode, readHeadTime } from "../../chain/rpc/calls.ts";
-import { createLocalRpc, type LocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { readHeadTime } from "../../chain/rpc/calls.ts";
+import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { usualAmount } from "../../fixtures/cases/payment-spec.ts";
 import { isBegun } from "../../fixtures/engine/answer.ts";
 import {
   defaultContracts,
   type FixtureNetwork,
   type ScenarioEnvironment,
 } from "../../fixtures/engine/scenario-environment.ts";
-import {
-  askHarness,
-  type HarnessDescription,
-  type RunningNetwork,
-} from "../../harness/control/description.ts";
+import { askHarness, type HarnessDescription } from "../../harness/control/description.ts";
 import { askNextApproval } from "../../methods/on-chain/payer-state.ts";
 import { type GasSponsoring, gasSponsorings } from "../../protocol/checks.ts";
 import { create2Deployer } from "../../protocol/create2.ts";
-import { type Address, addressWord, type Hex, readQuantity, sameAddress } from "../../protocol/hex.ts";
+import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import {
+  type Asset,
   builtInNetworks,
   createNetworkRegistry,
   type NetworkName,
@@ -30,9 +28,11 @@ import { type PayToPolicy, payToPolicies } from "../../protocol/signed-payment.t
 import { formatUnits } from "../../protocol/token-units.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { testKeys } from "../../published/test-keys.ts";
-import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
+import type { TestPayerName } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { type Comparison, compareContract, compareExactly, hideSecrets } from "./compare.ts";
+import { type MovedMoney, watchMoney } from "./moved-money.ts";
+import { findTestPayers, findUnfitPayers, type UnfitPayers } from "./payers-on-chain.ts";
 import { type Access, type Auth, sendRequest } from "./send-request.ts";
 
 export type FacilitatorOptions = {
@@ -52,6 +52,8 @@ export type FacilitatorOptions = {
   payTo?: Address | undefined;
   /** The key of an account with tokens on the network; it pays in scenarios that settle. */
   payerKey?: Hex | undefined;
+  /** An endpoint of the network's chain; that of a running harness by default. */
+  rpcUrl?: string | undefined;
 };
 
 /** A facilitator, and what scenarios need to know about it. */
@@ -61,8 +63,12 @@ export type FoundFacilitator = {
   environment: ScenarioEnvironment;
   /** Whether it is one of this kit, with the published keys and the test payers. */
   isKit: boolean;
-  /** Whether there is an account that can pay. */
-  hasFunds: boolean;
+  /** Why there is no account that can pay; undefined where there is one. */
+  lacksFunds: string | undefined;
+  /** The test payers that the chain has, as far as it could be asked. */
+  testPayers: ReadonlySet<TestPayerName>;
+  /** What the chain says of transfers, where it can be asked. */
+  money: MovedMoney | undefined;
   /** Whether the token knows a blacklist: on a fork it may not. */
   hasBlacklist: boolean;
   /** The test payers of a local chain that have an unexpected balance, with that balance. */
@@ -139,12 +145,25 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
   if (first === undefined || network === undefined) throw new Error(`${name} is missing`);
 
   const running = harness?.networks[name];
+  const rpcUrl = options.rpcUrl ?? running?.rpcUrl;
   const rpc = running && createLocalRpc(running.rpcUrl);
+  const money = rpcUrl === undefined ? undefined : await watchMoney(rpcUrl, network);
+  const [asset] = network.assets;
+  const testPayersThere =
+    isKit || money === undefined ? new Set<TestPayerName>() : await findTestPayers(money.ask, asset);
+  const own = payerKey && accountOf(payerKey);
+  const funded = own ?? (testPayersThere.has("funded") ? undefined : accountOf(undefined));
+  const lacksFunds =
+    isKit || (own === undefined && funded === undefined)
+      ? undefined
+      : await whyNoFunds(own?.address, { money, asset });
   return {
     baseUrl,
     access: { prefix, auth, authHeader: authHeader.toLowerCase() },
     isKit,
-    hasFunds: isKit || payerKey !== undefined,
+    lacksFunds,
+    testPayers: testPayersThere,
+    money,
     hasBlacklist: running?.fork?.hasBlacklist ?? true,
     unfitPayers: running && rpc ? await findUnfitPayers(rpc, running.asset) : new Map(),
     uptoSubmitter: uptos.find((kind) => known.find(kind.network, 2)?.name === name)?.submitter,
@@ -159,15 +178,31 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
       keys: isKit
         ? testKeys
         : { ...testKeys, local: { apiKey: apiKey ?? "none", organizationId: testKeys.local.organizationId } },
-      ...(!isKit && { payers: { funded: accountOf(payerKey), empty: accountOf(undefined) } }),
-      now: rpc === undefined ? await clockOf(baseUrl, isKit) : () => readHeadTime(rpc, name),
-      ...(running !== undefined && {
-        nextApproval: (payer: Address) =>
-          askNextApproval(askNode(running.rpcUrl), { asset: running.asset.address, payer }),
+      ...(!isKit && { payers: { ...(funded && { funded }), empty: accountOf(undefined) } }),
+      now: money === undefined ? await clockOf(baseUrl, isKit) : () => readTime(money.ask, name),
+      ...(money !== undefined && {
+        nextApproval: (payer: Address) => askNextApproval(money.ask, { asset: asset.address, payer }),
       }),
       run: randomUUID(),
     },
   };
+}
+
+/** The time of a chain, in unix seconds. */
+function readTime(ask: MovedMoney["ask"], name: string): Promise<bigint> {
+  const request = async (...call: Parameters<MovedMoney["ask"]>) => (await ask(...call)).result;
+  return readHeadTime({ request }, name);
+}
+
+/** Why no scenario can pay; undefined where the payer has the money, or nobody could be asked. */
+async function whyNoFunds(
+  payer: Address | undefined,
+  { money, asset }: { money: MovedMoney | undefined; asset: Asset },
+): Promise<string | undefined> {
+  if (payer === undefined) return "set PAYER_PRIVATE_KEY";
+  const balance = await money?.balanceOf(payer);
+  if (balance === undefined || balance >= usualAmount) return undefined;
+  return `that of PAYER_PRIVATE_KEY, ${payer}, holds ${formatUnits(balance, asset.decimals)} USDC`;
 }
 
 /** Adds the networks that a harness describes, so that other processes need no network file. */
@@ -300,31 +335,4 @@ async function clockOf(baseUrl: string, isKit: boolean): Promise<() => bigint | 
   const machine = () => BigInt(Math.floor(Date.now() / 1000));
   if (!isKit || (await read()) === undefined) return machine;
   return async () => BigInt((await read()) ?? machine());
-}
-
-/** Test payers with an unexpected balance, each with that balance: `1 USDC`. */
-type UnfitPayers = ReadonlyMap<string, string>;
-
-const payerNames = Object.keys(testPayers) as TestPayerName[];
-
-/** Finds the test payers on a local chain whose balance no longer fits their purpose. */
-export async function findUnfitPayers(
-  rpc: Pick<LocalRpc, "batch">,
-  { address, decimals }: Pick<RunningNetwork["asset"], "address" | "decimals">,
-): Promise<UnfitPayers> {
-  const balances = await rpc.batch(
-    payerNames.map((name) => {
-      const data = `0x70a08231${addressWord(testPayers[name].address)}`;
-      return ["eth_call", { to: address, data }, "latest"];
-    }),
-  );
-  return new Map(
-    payerNames.flatMap((name, index) => {
-      const balance = readQuantity(balances[index]);
-      if (balance === undefined) return [];
-      // No scenario that pays takes as much as one whole token.
-      const isFit = name === "empty" ? balance === 0n : balance >= 10n ** BigInt(decimals);
-      return isFit ? [] : [[name, `${formatUnits(balance, decimals)} USDC`]];
-    }),
-  );
 }

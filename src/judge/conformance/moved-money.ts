@@ -1,0 +1,263 @@
+import { readLog, readLogPlace } from "../../chain/log-reader.ts";
+import { askNode, readChainId } from "../../chain/rpc/calls.ts";
+import { RpcUnreachable } from "../../chain/rpc/local-rpc.ts";
+import { balanceOf } from "../../chain/views.ts";
+import type { Difference, FixtureAnswer, FixtureRequest } from "../../fixtures/engine/answer.ts";
+import type { FixtureNetwork } from "../../fixtures/engine/scenario-environment.ts";
+import { decodeEvent, transferTopic } from "../../methods/exact-eip3009/on-chain/events.ts";
+import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
+import { noncesOf } from "../../methods/on-chain/nonces.ts";
+import {
+  type Address,
+  addressWord,
+  type Hex,
+  isBytes32,
+  quantity,
+  readQuantity,
+  sameAddress,
+} from "../../protocol/hex.ts";
+import { addToBuiltIn } from "../../protocol/networks.ts";
+import type { Operation } from "../../protocol/problems.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import { type Rule, rules } from "../../protocol/specification.ts";
+import { inParallel } from "../../util/concurrency.ts";
+import { KitError } from "../../util/errors.ts";
+import { membersOf } from "../../util/json.ts";
+import { poll } from "../../util/waiting.ts";
+import { verdictOf } from "./compare.ts";
+
+/** A request to a facilitator, and its answer. */
+export type Exchange = { request: FixtureRequest; answer: FixtureAnswer };
+
+/** What the chain says about a payment, where the facilitator has said otherwise. */
+export type Contradiction = { difference: Difference; rule: Rule };
+
+/** The chain that payments are made on, as an RPC endpoint tells of it. */
+export type MovedMoney = {
+  ask: AskNode;
+  /** What an account holds, in the asset's smallest unit. */
+  balanceOf(account: Address): Promise<bigint>;
+  /**
+   * Finds payments that moved although no settle has said so, and settles that say so although nothing moved, by the asset's
+   * `Transfer` events.
+   *
+   * @param runs the exchanges of each scenario
+   * @returns for each scenario what contradicts its answers
+   */
+  judge(runs: readonly (readonly Exchange[])[]): Promise<readonly (readonly Contradiction[])[]>;
+};
+
+/** Questions to the node at a time. */
+const mostQuestions = 8;
+
+/** How long the chain is given for what was broadcast and is not mined yet, and a node for what another has seen. */
+const longestWaitMs = 10_000;
+
+/** Asks a node, and throws nothing that has its URL in it, which may hold a key. */
+export function askWithoutUrl(rpcUrl: string): AskNode {
+  const ask = askNode(rpcUrl);
+  return async (method, ...params) => {
+    try {
+      return await ask(method, ...params);
+    } catch (error) {
+      if (!(error instanceof RpcUnreachable)) throw error;
+      throw new KitError("The RPC endpoint gave no answer", { cause: error.cause });
+    }
+  };
+}
+
+type AskNode = ReturnType<typeof askNode>;
+
+/**
+ * Begins to watch a chain.
+ *
+ * @throws {KitError} when the endpoint does not answer, or is of another chain
+ */
+export async function watchMoney(rpcUrl: string, network: FixtureNetwork): Promise<MovedMoney> {
+  const [asset] = network.assets;
+  const ask = askWithoutUrl(rpcUrl);
+
+  async function expectResult(method: string, ...params: readonly unknown[]): Promise<unknown> {
+    const { result, error } = await ask(method, ...params);
+    if (error !== undefined) throw new KitError(`The RPC endpoint refused ${method}: ${error.message}`);
+    return result;
+  }
+
+  const readHead = async () => readQuantity(await expectResult("eth_blockNumber")) ?? 0n;
+
+  async function isUsed(payment: SignedPayment): Promise<boolean> {
+    const { view, isUsed } = noncesOf(payment);
+    const { result } = await ask("eth_call", { to: view.target, data: view.data }, "latest");
+    return isBytes32(result) && isUsed(result);
+  }
+
+  const chainId = readChainId(await expectResult("eth_chainId"));
+  if (chainId !== network.chainId) {
+    throw new KitError(`The RPC endpoint is of chain ${chainId}, and ${network.name} is ${network.chainId}`);
+  }
+  const fromBlock = (await readHead()) + 1n;
+
+  async function readTransfers(payer: Address): Promise<Transfer[]> {
+    const filter = { address: asset.address, topics: [transferTopic, `0x${addressWord(payer)}`] };
+    const range = { fromBlock: quantity(fromBlock), toBlock: "latest" };
+    const logs = await expectResult("eth_getLogs", { ...filter, ...range });
+    return [logs].flat().flatMap((log: unknown) => readTransfer(log) ?? []);
+  }
+
+  return {
+    ask,
+
+    async balanceOf(account) {
+      const { target: to, data } = balanceOf(asset.address, account);
+      return readQuantity(await expectResult("eth_call", { to, data }, "latest")) ?? 0n;
+    },
+
+    async judge(runs) {
+      const accounts = runs.map((exchanges) => readPayments(exchanges, network));
+      const payments = accounts.flat();
+      if (payments.length === 0) return runs.map(() => []);
+      // What is broadcast and not waited for is mined in the next block.
+      const head = await readHead();
+      await waitUntil(async () => (await readHead()) > head);
+
+      const payers = [...new Set(payments.map(({ payment }) => payment.payer.toLowerCase()))];
+      const isComplete = (transfers: readonly Transfer[]) =>
+        payments.every(({ hash }) => hash === undefined || transfers.some((one) => one.hash === hash));
+      let transfers: Transfer[] = [];
+      await waitUntil(async () => {
+        const found = await inParallel(payers, mostQuestions, (payer) =>
+          readTransfers(`0x${payer.slice(2)}`),
+        );
+        transfers = found.flat();
+        return isComplete(transfers);
+      });
+
+      /** Takes the transfer of a payment, which is no other payment's too. */
+      function take(matches: (transfer: Transfer) => boolean): Transfer | undefined {
+        const index = transfers.findIndex(matches);
+        return index < 0 ? undefined : transfers.splice(index, 1)[0];
+      }
+
+      const unproven = payments.filter(({ payment, amount, hash }) => {
+        if (hash === undefined || amount === 0n) return false;
+        return take((one) => one.hash === hash && isOf(one, payment, amount)) === undefined;
+      });
+      const silent = payments.filter(({ hash, isOpen }) => hash === undefined && !isOpen);
+      const used = await inParallel(silent, mostQuestions, ({ payment }) => isUsed(payment));
+      const moved = new Map(
+        silent
+          .filter((_, index) => used[index])
+          .map((account) => [account, take((one) => isOf(one, account.payment, account.amount))]),
+      );
+      return accounts.map((ofRun) =>
+        ofRun.flatMap((account): Contradiction[] => {
+          if (unproven.includes(account)) return [nothingMoved(account)];
+          return moved.has(account) ? [somethingMoved(account, moved.get(account))] : [];
+        }),
+      );
+    },
+  };
+}
+
+/** Waits for what may never be. */
+async function waitUntil(isThere: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + longestWaitMs;
+  const look = async () => ((await isThere()) ? true : undefined);
+  await poll(look, { every: 250, until: () => performance.now() > end });
+}
+
+type Transfer = { payer: string; to: string; value: bigint; hash: Hex };
+
+function readTransfer(json: unknown): Transfer | undefined {
+  const log = readLog(json);
+  const event = log && decodeEvent(log);
+  const place = readLogPlace(json);
+  if (event?.name !== "Transfer" || place === undefined) return undefined;
+  return { payer: event.from, to: event.to, value: event.value, hash: lowerCase(place.transactionHash) };
+}
+
+function isOf({ payer, to, value }: Transfer, payment: SignedPayment, amount: bigint): boolean {
+  return sameAddress(payer, payment.payer) && sameAddress(to, payment.payTo) && value === amount;
+}
+
+function lowerCase(hash: Hex): Hex {
+  return `0x${hash.slice(2).toLowerCase()}`;
+}
+
+/** A payment, and what its answers say became of it. */
+type PaymentAccount = {
+  payment: SignedPayment;
+  /** What settle was to take. */
+  amount: bigint;
+  /** Of the transaction that a settle has named. */
+  hash: Hex | undefined;
+  /** Whether a settle has given no verdict: either may be true then. */
+  isOpen: boolean;
+  operation: Operation;
+};
+
+/** The payments of a scenario that could be settled on a network. */
+function readPayments(exchanges: readonly Exchange[], network: FixtureNetwork): readonly PaymentAccount[] {
+  const read = new Map<string, PaymentAccount>();
+  for (const { request, answer } of exchanges) {
+    const operation = request.path.endsWith("/settle") ? "settle" : "verify";
+    const parsed = parsePaymentRequest(parse(request.body), addToBuiltIn([network]));
+    if (!parsed.ok || parsed.request.knownNetwork.name !== network.name) continue;
+    const { payment, requirements } = parsed.request;
+    const key = `${payment.nonceSpace} ${payment.payer} ${payment.nonce}`.toLowerCase();
+    const known = read.get(key);
+    const takesLess = operation === "settle" && methodOf(payment).takesLess === true;
+    const isNo = verdictOf(answer, operation) === "no" && isFinal(answer);
+    const hash = operation === "settle" ? settledHash(answer) : undefined;
+    read.set(key, {
+      payment,
+      amount: takesLess ? requirements.amount : (known?.amount ?? payment.limit),
+      hash: known?.hash ?? hash,
+      isOpen: known?.isOpen === true || (operation === "settle" && hash === undefined && !isNo),
+      operation: known?.operation === "settle" ? "settle" : operation,
+    });
+  }
+  return [...read.values()];
+}
+
+/** Of JSON that is not to be read, nothing. */
+function parse(body: string | undefined): unknown {
+  try {
+    return JSON.parse(body ?? "");
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether an answer of “no” says that the payment will not settle, either. */
+function isFinal(answer: FixtureAnswer): boolean {
+  if (answer.kind !== "json" || answer.status !== 200) return false;
+  return !/pending/i.test(String(membersOf(answer.body).errorReason ?? ""));
+}
+
+function settledHash(answer: FixtureAnswer): Hex | undefined {
+  if (verdictOf(answer, "settle") !== "yes" || answer.kind !== "json") return undefined;
+  const { transaction } = membersOf(answer.body);
+  return isBytes32(transaction) ? lowerCase(transaction) : undefined;
+}
+
+function nothingMoved({ payment, amount, hash }: PaymentAccount): Contradiction {
+  const expected = `a transfer of ${amount} from ${payment.payer} to ${payment.payTo}`;
+  return { difference: { at: "chain", expected, got: `none in ${hash}` }, rule: rules.settle };
+}
+
+function somethingMoved(
+  { payment, operation }: PaymentAccount,
+  transfer: Transfer | undefined,
+): Contradiction {
+  const expected =
+    operation === "verify" ? "no transfer, since verify moves nothing" : "no transfer, since settle said no";
+  const got =
+    transfer === undefined
+      ? `the payment of ${payment.payer} is used`
+      : `${transfer.value} moved to ${transfer.to} in ${transfer.hash}`;
+  return {
+    difference: { at: "chain", expected, got },
+    rule: operation === "verify" ? rules.verify : rules.settle,
+  };
+}
