@@ -26,7 +26,10 @@ export type WatcherOptions = Omit<SenderOptions, "flight" | "store"> & {
   fill(txNonce: number): Promise<Batch | null>;
 };
 
-/** The first look for a receipt, milliseconds after sending; from there the pause doubles up to the chain's pace. */
+/**
+ * Milliseconds between the first two looks for a receipt; from there the pause doubles up to the chain's pace. The first
+ * look is at once: a node that mines for each transaction has mostly done so when it has answered.
+ */
 const firstPauseMs = 2;
 
 export function createWatcher(options: WatcherOptions): Watcher {
@@ -50,12 +53,12 @@ export function createWatcher(options: WatcherOptions): Watcher {
   let watching = false;
   let watched: Promise<void> = Promise.resolve();
   let stopped = false;
-  let pauseMs = firstPauseMs;
+  let pauseMs = 0;
   let wake: () => void = () => {};
 
-  /** Looks soon, because something was just sent. */
+  /** Looks at once, because something was just sent. */
   function watch(): void {
-    pauseMs = firstPauseMs;
+    pauseMs = 0;
     wake();
     if (!watching) watched = watchUntilEmpty();
   }
@@ -64,11 +67,11 @@ export function createWatcher(options: WatcherOptions): Watcher {
     watching = true;
     try {
       while (slots.size > 0 && !stopped) {
-        await sleep(pauseMs);
+        if (pauseMs > 0) await sleep(pauseMs);
         if (stopped) return;
-        pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+        pauseMs = Math.min(Math.max(pauseMs * 2, firstPauseMs), longestPauseMs);
         if (await look()) {
-          pauseMs = firstPauseMs;
+          pauseMs = Math.min(pauseMs, firstPauseMs);
           onRoom();
         }
       }

@@ -18,10 +18,12 @@ afterEach(async () => {
   await app.close();
 });
 
-const settleText = (index = 0) =>
+/** A settle as a proxy in front of the service sends it on: what becomes of its caller shows a moment later. */
+const settleText = (index = 0, headers: readonly string[] = ["x-forwarded-for: 192.0.2.7"]) =>
   postText(
     "/v1/settle",
     paymentBody({ authorizationNonce: `0x${index.toString(16).padStart(2, "0").repeat(32)}` }),
+    headers,
   );
 const success = /"success":true/;
 /** A success with its last byte, which comes a moment after the others. */
@@ -87,6 +89,32 @@ describe("one settle on a connection", () => {
     connection.reset();
     await longEnough();
     expect(fates).toEqual(["delivered"]);
+  });
+
+  describe("of a caller on the same machine, with no proxy in between", () => {
+    const direct = settleText(0, []);
+
+    test("whose answer is read is delivered", async () => {
+      connection.send(direct);
+      const { fates } = (await app.settle(0)).succeed();
+      await connection.until(wholeAnswer);
+      await expect.poll(() => fates).toEqual(["delivered"]);
+    });
+
+    test.each([
+      { caller: "caller", sendsNoMore: false },
+      { caller: "caller sends no more, and", sendsNoMore: true },
+    ])("whose $caller dies just before the answer: the success is lost", async ({ sendsNoMore }) => {
+      for (let round = 0; round < 20; round++) {
+        const own = await openRawConnection(app.port);
+        own.send(direct);
+        if (sendsNoMore) own.halfClose();
+        const settle = await app.settle(round);
+        own.end();
+        const { fates } = settle.succeed();
+        await expect.poll(() => fates).toEqual(["lost"]);
+      }
+    });
   });
 
   test("that is closed in order after the answer stays delivered", async () => {

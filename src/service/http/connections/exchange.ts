@@ -127,6 +127,12 @@ export function afterWholeRequests(socket: Socket, act: () => void): void {
 /** How long the last byte of a success is held back, in milliseconds: longer than a reset takes from a near peer. */
 const holdMs = 5;
 
+/** The system's own addresses for callers on the same machine. */
+const loopback: ReadonlySet<string | undefined> = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
+
+/** What proxies add for the caller they stand in front of. */
+const proxyHeaders = ["forwarded", "via", "x-forwarded-for", "x-real-ip"] as const;
+
 /**
  * Has the answer to a request, a success, written so that it is known whether the caller can have it: all but its last
  * byte, and that byte a moment later. A peer that has crashed or no longer waits resets the connection at the first part;
@@ -136,6 +142,9 @@ const holdMs = 5;
  *
  * A peer that sends no more may have left since the first part, and its reset shows only when something is written: it
  * gets the byte before the last by itself.
+ *
+ * The reset of a peer on the same machine is there before the write of the first part returns, so that it is looked for at
+ * once, unless a proxy may have to bring the news first, or the peer sends no more.
  *
  * The last question before it is complete is whether this process stood still meanwhile, so that it is not due any more.
  * Then the connection is cut, as if the process had died.
@@ -152,12 +161,12 @@ export function holdLastByte({ raw, request: { exchange } }: FastifyReply, { isD
     // As text it is JSON: its last bytes are its last characters.
     raw.write(body.slice(0, -2));
     exchange.onCurrent(async () => {
-      await resetsAreRead();
+      await resetsAreRead(isBesideUs(raw.req));
       let written = -2;
       if (raw.socket?.readableEnded === true) {
         raw.write(body.slice(written, -1));
         written = -1;
-        await resetsAreRead();
+        await resetsAreRead(false);
       }
       // Where that cannot be told, the next request finds it out.
       if (!(await isDue().catch(() => false))) raw.destroy();
@@ -167,9 +176,16 @@ export function holdLastByte({ raw, request: { exchange } }: FastifyReply, { isD
   };
 }
 
-/** Resets that have arrived after the timer are read in the same turn of the event loop. */
-async function resetsAreRead(): Promise<void> {
-  await sleep(holdMs);
+/** Whether the answer goes to a program on the same machine, with nothing in between, that has not stopped sending. */
+function isBesideUs({ socket, headers }: IncomingMessage): boolean {
+  const isDirect = proxyHeaders.every((name) => headers[name] === undefined);
+  return isDirect && loopback.has(socket.remoteAddress) && !socket.readableEnded;
+}
+
+/** Resolves when resets that have arrived by now, or within a moment where they may be on their way, are read. */
+async function resetsAreRead(areHere: boolean): Promise<void> {
+  // Sockets are read in between two such turns, and in between a timer and one.
+  await (areHere ? setImmediate() : sleep(holdMs));
   await setImmediate();
 }
 
