@@ -201,6 +201,7 @@ function createHarnessApp(
     ...{ knownNetworks, corsOrigins, logger },
     now: () => Date.now(),
     connections: localConnectionCapacity(readOpenFileLimit()),
+    noProxies: true,
     docs: true,
     describeBeside:
       studio && (async () => ({ ...studio.describeStudioApi(), example: await apiExampleOf(describe()) })),

@@ -62,6 +62,11 @@ export type AppOptions = {
    * proxies at these addresses and networks. None by default: any caller can write such a header.
    */
   trustProxy?: false | number | readonly string[];
+  /**
+   * Whether callers on the same machine call without a proxy in between, as those of `up` and of tests do: whether they have
+   * gone is then known at once, and their successes are 5 ms earlier. Off by default.
+   */
+  noProxies?: boolean;
   timeouts?: Timeouts;
   /** The origins of web pages that may call; none by default. */
   corsOrigins?: CorsOrigins | undefined;
@@ -76,7 +81,7 @@ export type AppOptions = {
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { facilitator, organizations, checkHealth, now, anonymousVerify = false, logger } = options;
   const { metrics = noMetrics, trustProxy = false, timeouts = defaultTimeouts } = options;
-  const { serviceId = randomUUID(), docs = false } = options;
+  const { serviceId = randomUUID(), docs = false, noProxies = false } = options;
   const { knownNetworks = builtInNetworks, parse = parsePaymentRequest } = options;
   const inTime = serverTimeouts(timeouts);
   const app = Fastify({
@@ -119,7 +124,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   if (catalog !== undefined) await app.register(noteResources, { catalog });
 
   await app.register(verifyRoute, { facilitator, parse, knownNetworks, now, anonymousVerify });
-  await app.register(settleRoute, { facilitator, parse, knownNetworks, metrics });
+  await app.register(settleRoute, { facilitator, parse, knownNetworks, metrics, noProxies });
   await app.register(settlementRoutes, { facilitator, knownNetworks });
   await app.register(discoveryRoutes, { catalog, knownNetworks });
   await app.register(supportedRoute, { facilitator });

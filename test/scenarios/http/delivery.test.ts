@@ -18,12 +18,10 @@ afterEach(async () => {
   await app.close();
 });
 
-/** A settle as a proxy in front of the service sends it on: what becomes of its caller shows a moment later. */
-const settleText = (index = 0, headers: readonly string[] = ["x-forwarded-for: 192.0.2.7"]) =>
+const settleText = (index = 0) =>
   postText(
     "/v1/settle",
     paymentBody({ authorizationNonce: `0x${index.toString(16).padStart(2, "0").repeat(32)}` }),
-    headers,
   );
 const success = /"success":true/;
 /** A success with its last byte, which comes a moment after the others. */
@@ -92,13 +90,19 @@ describe("one settle on a connection", () => {
   });
 
   describe("of a caller on the same machine, with no proxy in between", () => {
-    const direct = settleText(0, []);
+    let direct: StubApp;
+    beforeEach(async () => {
+      direct = await startStubApp({ noProxies: true });
+    });
+    afterEach(() => direct.close());
 
     test("whose answer is read is delivered", async () => {
-      connection.send(direct);
-      const { fates } = (await app.settle(0)).succeed();
-      await connection.until(wholeAnswer);
+      const own = await openRawConnection(direct.port);
+      own.send(settleText());
+      const { fates } = (await direct.settle(0)).succeed();
+      await own.until(wholeAnswer);
       await expect.poll(() => fates).toEqual(["delivered"]);
+      own.end();
     });
 
     test.each([
@@ -106,10 +110,10 @@ describe("one settle on a connection", () => {
       { caller: "caller sends no more, and", sendsNoMore: true },
     ])("whose $caller dies just before the answer: the success is lost", async ({ sendsNoMore }) => {
       for (let round = 0; round < 20; round++) {
-        const own = await openRawConnection(app.port);
-        own.send(direct);
+        const own = await openRawConnection(direct.port);
+        own.send(settleText());
         if (sendsNoMore) own.halfClose();
-        const settle = await app.settle(round);
+        const settle = await direct.settle(round);
         own.end();
         const { fates } = settle.succeed();
         await expect.poll(() => fates).toEqual(["lost"]);

@@ -33,7 +33,7 @@ beforeEach(async () => {
       lost: note("lost"),
     };
     followDelivery(reply, delivery, { log: createLogger("fatal"), count: () => {} });
-    holdLastByte(reply, delivery);
+    holdLastByte(reply, delivery, { noProxies: false });
     return { success: true, path: request.url };
   });
   origin = await app.listen({ host: "127.0.0.1", port: 0 });

@@ -130,9 +130,6 @@ const holdMs = 5;
 /** The system's own addresses for callers on the same machine. */
 const loopback: ReadonlySet<string | undefined> = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
 
-/** What proxies add for the caller they stand in front of. */
-const proxyHeaders = ["forwarded", "via", "x-forwarded-for", "x-real-ip"] as const;
-
 /**
  * Has the answer to a request, a success, written so that it is known whether the caller can have it: all but its last
  * byte, and that byte a moment later. A peer that has crashed or no longer waits resets the connection at the first part;
@@ -143,8 +140,8 @@ const proxyHeaders = ["forwarded", "via", "x-forwarded-for", "x-real-ip"] as con
  * A peer that sends no more may have left since the first part, and its reset shows only when something is written: it
  * gets the byte before the last by itself.
  *
- * The reset of a peer on the same machine is there before the write of the first part returns, so that it is looked for at
- * once, unless a proxy may have to bring the news first, or the peer sends no more.
+ * The reset of a peer on the same machine is there before the write of the first part returns. Where no proxy stands in
+ * between, which would have to bring the news first, it is looked for at once.
  *
  * The last question before it is complete is whether this process stood still meanwhile, so that it is not due any more.
  * Then the connection is cut, as if the process had died.
@@ -152,7 +149,11 @@ const proxyHeaders = ["forwarded", "via", "x-forwarded-for", "x-real-ip"] as con
  * The end of the response is where the framework hands over the whole body. A stream of two parts would do as well, and
  * takes three times as long.
  */
-export function holdLastByte({ raw, request: { exchange } }: FastifyReply, { isDue }: Delivery): void {
+export function holdLastByte(
+  { raw, request: { exchange } }: FastifyReply,
+  { isDue }: Delivery,
+  { noProxies }: { noProxies: boolean },
+): void {
   const { end } = raw;
   raw.end = (body: unknown) => {
     raw.end = end;
@@ -161,7 +162,7 @@ export function holdLastByte({ raw, request: { exchange } }: FastifyReply, { isD
     // As text it is JSON: its last bytes are its last characters.
     raw.write(body.slice(0, -2));
     exchange.onCurrent(async () => {
-      await resetsAreRead(isBesideUs(raw.req));
+      await resetsAreRead(noProxies && isBesideUs(raw.req));
       let written = -2;
       if (raw.socket?.readableEnded === true) {
         raw.write(body.slice(written, -1));
@@ -176,10 +177,9 @@ export function holdLastByte({ raw, request: { exchange } }: FastifyReply, { isD
   };
 }
 
-/** Whether the answer goes to a program on the same machine, with nothing in between, that has not stopped sending. */
-function isBesideUs({ socket, headers }: IncomingMessage): boolean {
-  const isDirect = proxyHeaders.every((name) => headers[name] === undefined);
-  return isDirect && loopback.has(socket.remoteAddress) && !socket.readableEnded;
+/** Whether the answer goes to a program on the same machine that has not stopped sending. */
+function isBesideUs({ socket }: IncomingMessage): boolean {
+  return loopback.has(socket.remoteAddress) && !socket.readableEnded;
 }
 
 /** Resolves when resets that have arrived by now, or within a moment where they may be on their way, are read. */

@@ -72,7 +72,9 @@ export const settleRoute: FastifyPluginAsync<{
   parse: RequestParser;
   knownNetworks: NetworkRegistry;
   metrics: Metrics;
-}> = async (app, { facilitator, parse, knownNetworks, metrics }) => {
+  /** Whether callers on this machine call without a proxy in between. */
+  noProxies: boolean;
+}> = async (app, { facilitator, parse, knownNetworks, metrics, noProxies }) => {
   const config = { operation: "settle", apiKey: "required" } as const;
   for (const url of urlsOf("settle")) app.post(url, { config }, answer);
 
@@ -109,7 +111,7 @@ export const settleRoute: FastifyPluginAsync<{
             }));
           },
         });
-        holdLastByte(reply, result.delivery);
+        holdLastByte(reply, result.delivery, { noProxies });
         return settledAnswer(payment, result.transaction, result.amount);
       case "pending":
         request.result = { outcome: "pending", transaction: result.transaction };
