@@ -82,11 +82,14 @@ export function createChainFaults(options: {
       if (isMining) await mineWhatWasTaken();
       const replaced = isMining ? depth + 1 : depth;
       const transactions = await inNewestBlocks(replaced);
-      await node.request("anvil_reorg", replaced, []).catch((error: unknown) => {
-        throw error instanceof RpcRefusal && error.message.includes("data unavailable")
-          ? stateGone(chain, depth, error)
-          : error;
-      });
+      // Otherwise each one would leave the chain's time behind by the blocks that it replaces, for ever.
+      await chain.keepTime(() =>
+        node.request("anvil_reorg", replaced, []).catch((error: unknown) => {
+          throw error instanceof RpcRefusal && error.message.includes("data unavailable")
+            ? stateGone(chain, depth, error)
+            : error;
+        }),
+      );
       return transactions;
     } finally {
       await undo?.();

@@ -125,6 +125,19 @@ describe("the chain", () => {
     await expect(faults.chain("base").reorg(63)).rejects.toThrow(/too few for a reorganization/);
   });
 
+  test("has the same time after reorganizations", async () => {
+    const ahead = async () => Number(await chain.now()) - Date.now() / 1_000;
+    await chain.mine();
+    const before = await ahead();
+    for (let count = 0; count < 3; count++) {
+      // Blocks of a second each, so that time can be lost.
+      await chain.advanceTime(20);
+      await faults.chain("base").reorg(1);
+    }
+    await chain.mine();
+    expect(Math.round(((await ahead()) - before) / 20)).toBe(3);
+  });
+
   test("holds each transaction once, and what it did, after blocks were replaced while it was sent", async () => {
     await chain.mine(10);
     const first = await headOf(chain.node);

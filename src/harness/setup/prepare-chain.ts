@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import { longestAdvanceSeconds } from "../../config/serve-config.ts";
-import { type Address, type Hex, quantity } from "../../protocol/hex.ts";
+import { type Address, type Hex, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { createTurns } from "../../util/concurrency.ts";
@@ -21,7 +21,7 @@ import {
 } from "./place-contract.ts";
 import { prepareRealToken } from "./prepare-real-token.ts";
 import { isRealToken } from "./start-fork.ts";
-import { type ChainMark, type MinedCounts, takeStartingPoint } from "./starting-point.ts";
+import { type ChainMark, clock, type MinedCounts, takeStartingPoint } from "./starting-point.ts";
 import {
   mintCall,
   testAccountContracts,
@@ -76,6 +76,8 @@ export type HarnessChain = {
   advanceTime(seconds: number): Promise<bigint>;
   /** The time of the newest block. */
   now(): Promise<bigint>;
+  /** Does what sets the node's time back, as replacing blocks does; then it is what it would have been without that. */
+  keepTime<T>(work: () => Promise<T>): Promise<T>;
   /** Whether its time was moved since its start, and may be another one than this machine's. */
   hasMovedTime(): boolean;
   /**
@@ -226,6 +228,14 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
       return readHeadTime(node, node.name);
     },
     now: () => readHeadTime(node, node.name),
+    async keepTime(work) {
+      const ahead = ownClock ? undefined : await readAhead(node);
+      try {
+        return await work();
+      } finally {
+        if (ahead !== undefined) await node.request("evm_setTime", clock() + ahead);
+      }
+    },
     hasMovedTime: () => hasMovedTime,
     async reset() {
       mining.forget();
@@ -245,6 +255,15 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
         return { state, ahead: Math.max(0, time - Math.floor(Date.now() / 1_000)) };
       }),
   };
+}
+
+/** How many seconds a node's time is ahead of this machine's: read within one second of it, unless the node is too slow. */
+async function readAhead(node: LocalNode): Promise<number> {
+  for (let tries = 1; ; tries++) {
+    const second = clock();
+    const pending = membersOf(await node.request("eth_getBlockByNumber", "pending", false));
+    if (clock() === second || tries === 20) return Number(readQuantity(pending.timestamp) ?? second) - second;
+  }
 }
 
 /** How the blocks of one chain come: as transactions come, with each heartbeat, at a fixed fee, or not at all. */

@@ -141,6 +141,7 @@ function readCounts(answers: readonly unknown[]): MinedCounts {
 }
 
 /** This machine's time, in unix seconds. */
-const clock = () => Math.floor(Date.now() / 1_000);
+/** This machine's time, in unix seconds. */
+export const clock = () => Math.floor(Date.now() / 1_000);
 
 const zeroAddress: Hex = `0x${"00".repeat(20)}`;
