@@ -7,6 +7,7 @@ import { lookAt } from "./is-built.mjs";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const sources = [
   "src/**/*.*",
+  "templates/**/*.{js,json}",
   "scripts/{build,bundle,replace}*.ts",
   "{package,package-lock,tsconfig,tsconfig.build}.json",
 ];
@@ -33,7 +34,7 @@ export function fingerprintSources(): string {
 
 /** What tells without reading them whether sources change from now on. */
 export function lookAtSources(): Seen {
-  const folders = ["src", ...globSync("src/**/", { cwd: root })];
+  const folders = globSync("{src,templates}/**/", { cwd: root });
   return look([...globSync(sources, { cwd: root }), ...folders, installed]);
 }
 

@@ -1,4 +1,5 @@
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../util/errors.ts";
+import { bigintsAsText } from "../util/json.ts";
 import { kitVersion, self } from "../util/self-command.ts";
 import { asText, findSlip } from "../util/text.ts";
 import type { Command } from "./kit/command.ts";
@@ -251,12 +252,9 @@ async function run(command: Command, args: readonly string[], terminal: Terminal
   );
   if (typeof outcome === "number") return outcome;
   const { text, json, code = 0 } = outcome;
-  terminal.print(values.json === true ? JSON.stringify(json, amountsAsText) : text);
+  terminal.print(values.json === true ? JSON.stringify(json, bigintsAsText) : text);
   return code;
 }
-
-/** Integers of any size are decimal text in JSON. */
-const amountsAsText = (_key: string, part: unknown) => (typeof part === "bigint" ? part.toString() : part);
 
 function isHelp(word: string): boolean {
   return word === "--help" || word === "-h";

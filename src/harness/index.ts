@@ -3,7 +3,7 @@ export type { LogLevel } from "../config/values.ts";
 export type { Capture } from "../observe/capture/capture-format.ts";
 export type { PaymentSummary } from "../observe/studio/payment-view.ts";
 export { ConfigurationError, KitError } from "../util/errors.ts";
-export type { HarnessBuyer, ShopConfig } from "./api/buyer.ts";
+export type { BuyerOptions, HarnessBuyer, ShopConfig } from "./api/buyer.ts";
 export type { CapturedPayment, CapturedReplay } from "./api/captured-payment.ts";
 export { connectHarness, createHarness } from "./api/create-harness.ts";
 export type {
@@ -17,6 +17,7 @@ export type {
   PaymentRequestBody,
   ServiceAnswer,
   SettleOptions,
+  SignedRequest,
 } from "./api/harness-api.ts";
 export type { HarnessClient } from "./api/viem-client.ts";
 export type { Payer, PaymentSpec } from "./control/pay.ts";

@@ -48,10 +48,11 @@ async function messageOf(shop: Shop): Promise<string> {
     from: payer.address,
     ...shop.signs,
   });
-  const body = buildPaymentRequest({
+  const written: unknown = buildPaymentRequest({
     ...{ x402Version, network, asset, payTo, amount, authorization, signature },
     resource: "https://shop.example/",
-  }) as Record<string, Record<string, unknown>>;
+  });
+  const body = written as Record<string, Record<string, unknown>>;
   shop.change?.(body);
   const read = parsePaymentRequest(body);
   if (!read.ok) return read.invalid.message;

@@ -74,7 +74,7 @@ export const reasonTexts: Readonly<
   },
   insufficient_funds: {
     meaning: "The payer's balance does not hold the amount, or other settlements under way use it up.",
-    fix: "Give the payer the token, or wait for the settlements under way; on a local chain: `x402-kit fund`.",
+    fix: "Give the payer more of the token, or wait for the settlements under way; on a local chain: `x402-kit fund`.",
   },
   invalid_transaction_state: {
     meaning:
@@ -119,7 +119,7 @@ export const reasonTexts: Readonly<
   },
   permit2_insufficient_balance: {
     meaning: "The payer's balance does not hold the amount, or other payments of the payer use it up.",
-    fix: "Give the payer the token, or wait for the payments under way; on a local chain: `x402-kit fund`.",
+    fix: "Give the payer more of the token, or wait for the payments under way; on a local chain: `x402-kit fund`.",
   },
   permit2_allowance_required: {
     meaning: "The payer has not let Permit2 take so much of the token.",

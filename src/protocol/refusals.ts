@@ -324,13 +324,18 @@ export const refusals = {
   balanceTooSmall: (balance: Shown, value: bigint, asset: Asset | undefined) => {
     const units = asset && unitsOf(asset);
     const meant = units && countedAsEther(value, units);
-    return invalid(
-      "balance_too_small",
-      `The payer holds ${formatBoth(balance, units)}; ${formatBoth(value, units)} is needed`,
-      units === undefined || meant === undefined
-        ? `Give the payer more of the token, or fix the price if it is off by decimals${exampleOf(units)}`
-        : `Fix the price, if it was counted with 18 decimals: ${formatBoth(meant, units)}`,
-    );
+    const needed = `The payer holds ${formatBoth(balance, units)}; ${formatBoth(value, units)} is needed`;
+    return units === undefined || meant === undefined
+      ? invalid(
+          "balance_too_small",
+          needed,
+          `Give the payer more of the token, or fix the price if it is off by decimals${exampleOf(units)}`,
+        )
+      : invalid(
+          "balance_too_small",
+          `${needed}, perhaps of a price counted with 18 decimals`,
+          `Count in the token's smallest unit: ${formatBoth(meant, units)}`,
+        );
   },
 
   balanceTakenUp: (balance: Shown, value: bigint, asset: Asset | undefined) => {

@@ -1,11 +1,9 @@
-import type { Address } from "../protocol/hex.ts";
-
 /** What a shop and a buyer of a local facilitator have in their environment. */
 export type ShopVariables = {
   /** Of the facilitator; ends in `/v1`. */
   url: string;
   apiKey: string;
-  network: { name: string; caip2: string; payTo: Address; asset: Address };
+  network: { name: string; caip2: string; payTo: string; asset: string };
   /** Of a payer who has money. */
   payerKey: string | undefined;
 };

@@ -7,6 +7,11 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** For `JSON.stringify`: integers of any size are decimal text in JSON. */
+export function bigintsAsText(_key: string, part: unknown): unknown {
+  return typeof part === "bigint" ? part.toString() : part;
+}
+
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }

@@ -2,13 +2,15 @@ import { InvalidValue } from "../../config/values.ts";
 import { usualAmount } from "../../fixtures/cases/payment-spec.ts";
 import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases/scenarios.ts";
 import { signForScenario } from "../../fixtures/engine/sign-payment.ts";
-import { type MockServer, startMockServer } from "../../fixtures/mock-server/start-mock-server.ts";
+import { type MockServer, startObservedMock } from "../../fixtures/mock-server/start-mock-server.ts";
 import { curlOf, originOf } from "../../harness/control/description.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { usualPayTo } from "../../protocol/signed-payment.ts";
 import { renderRows, renderTable } from "../../util/table.ts";
 import { contractsOf, defineCommand, flag, localOptions, option } from "../kit/command.ts";
+import { createLineRenderer, type PaymentLine } from "../kit/payment-line.ts";
+import { followPayments } from "../up/follow-payments.ts";
 import { curlValidSeconds, describePayers, describePayTo } from "../up/start-report.ts";
 
 const everyAddress = ["0.0.0.0", "::"];
@@ -25,6 +27,7 @@ export const mock = defineCommand({
       read: readTime,
       example: "2026-01-01T00:00:00Z",
     }),
+    quiet: flag("print no line for each verify and settle"),
     json: flag("print one line of JSON when ready, and nothing else"),
   },
 
@@ -32,7 +35,7 @@ export const mock = defineCommand({
     const interrupted = takeSignals();
     const { networks, host, port, scenario: usual = [], clock, json } = values;
     const { mainnet, testnet } = contractsOf(values);
-    await using server = await startMockServer({
+    const observed = await startObservedMock({
       host,
       allowHosts: values["allow-host"],
       port,
@@ -45,6 +48,7 @@ export const mock = defineCommand({
       corsOrigins: values["cors-origins"],
       discovery: values.discovery,
     });
+    await using server = observed.server;
     if (everyAddress.includes(host)) {
       printError(
         "This listens on every address of the machine: everyone who reaches it can decide how requests end.",
@@ -55,6 +59,11 @@ export const mock = defineCommand({
     } else {
       print(await describeRunningMock(server, usual));
       print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops it.`);
+      if (!values.quiet) {
+        const render = createLineRenderer();
+        const write = (line: PaymentLine) => print(render(line));
+        followPayments(observed.timeline, observed.context, write, originOf(server.description));
+      }
     }
     const { promise: stopped, resolve } = Promise.withResolvers<void>();
     if (interrupted.aborted) resolve();

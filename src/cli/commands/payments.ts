@@ -15,13 +15,13 @@ import { escapeControls } from "../../util/text.ts";
 import { atUrl, defineCommand, flag, option, textOption, tokenOption, urlOption } from "../kit/command.ts";
 import { paint } from "../kit/paint.ts";
 import {
+  createLineRenderer,
   endedOf,
   explanationAt,
   isGood,
   lineOf,
   type PaymentLine,
   paintOutcome,
-  renderPaymentLine,
   withoutAdvice,
 } from "../kit/payment-line.ts";
 import { createPaymentReader, type PaymentReader } from "../kit/read-payments.ts";
@@ -44,7 +44,8 @@ export const logs = defineCommand({
 
   async run({ follow, limit, json, url, token }, { print, printError, takeSignals }) {
     const reader = createPaymentReader(url, token);
-    const write = (line: PaymentLine) => print(json ? JSON.stringify(line) : renderPaymentLine(line));
+    const render = json ? JSON.stringify : createLineRenderer();
+    const write = (line: PaymentLine) => print(render(line));
     async function explanationsOf({ id }: PaymentSummary): Promise<PaymentDetail["explanations"]> {
       try {
         return (await reader.find(id))?.explanations ?? [];

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { withoutAdvice } from "./payment-line.ts";
+import { show } from "./paint.ts";
+import { createLineRenderer, type PaymentLine, withoutAdvice } from "./payment-line.ts";
 
 test.each([
   ["It is late. Sign again.", "Sign again.", "It is late."],
@@ -7,6 +8,49 @@ test.each([
   ["It is late. Sign again", "Sign again.", "It is late."],
   ["It is late.", "Sign again.", "It is late."],
   ["Sign again.", "Sign again.", "Sign again."],
+  [
+    "It holds 0. Give it more of the token, or lower the price",
+    "Give it more of the token, or wait.",
+    "It holds 0.",
+  ],
+  [
+    "It is late. Sign again, for payTo.",
+    "Sign again, with another key.",
+    "It is late. Sign again, for payTo.",
+  ],
 ])("of %j, where %j stands beside it, is shown %j", (message, advice, shown) => {
   expect(withoutAdvice(message, advice)).toBe(shown);
+});
+
+const refused: PaymentLine = {
+  ...{ time: "2026-01-01T00:00:00.000Z", operation: "verify", id: "0x01", network: "base", payer: null },
+  ...{ payerName: "empty", amount: null, token: null, outcome: "invalid", status: 200, reason: "late" },
+  ...{ message: "It is late.", fix: "Sign again.", more: null, transaction: null, tookMs: 1 },
+};
+
+/** The lines as they look without colours. */
+function createPlainRenderer(): (line: PaymentLine) => string {
+  const render = createLineRenderer();
+  return (line) => show(render(line), false);
+}
+
+test("what is wrong with a payment is said of verify, and not again of settle", () => {
+  const render = createPlainRenderer();
+  const [, ...below] = render(refused).split("\n");
+  expect(below).toEqual(["         why: It is late.", "         fix: Sign again."]);
+  expect(
+    render({ ...refused, operation: "settle" })
+      .split("\n")
+      .slice(1),
+  ).toEqual(["         as verify above"]);
+  // Another payment, and another refusal of this one.
+  expect(render({ ...refused, id: "0x02" })).toContain("why: It is late.");
+  expect(render({ ...refused, operation: "settle", message: "It is used." })).toContain("why: It is used.");
+});
+
+test("what was said long ago is said again", () => {
+  const render = createPlainRenderer();
+  render(refused);
+  for (let other = 0; other < 10; other++) render({ ...refused, id: `0x1${other}` });
+  expect(render({ ...refused, operation: "settle" })).toContain("why: It is late.");
 });

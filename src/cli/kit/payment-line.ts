@@ -94,8 +94,27 @@ export function lineOf(
   };
 }
 
-/** The line as text; for a refusal, the lines below it say what is wrong and what to do. */
-export function renderPaymentLine(line: PaymentLine): string {
+/** A reader still sees what was said so many lines above. */
+const mostBetween = 10;
+
+/**
+ * Writes lines as text; for a refusal, the lines below it say what is wrong and what to do. Verify and settle of one payment are
+ * mostly refused for the same reason, which is said once.
+ */
+export function createLineRenderer(): (line: PaymentLine) => string {
+  const said: { id: string; operation: string | null; below: string }[] = [];
+  return (line) => {
+    const { id, operation } = line;
+    const below = belowLine(line).join("\n");
+    const earlier = below === "" ? undefined : said.find((one) => one.id === id && one.below === below);
+    if (earlier === undefined) said.unshift({ id, operation, below });
+    said.length = Math.min(said.length, mostBetween);
+    const same = `         ${paint.soft(`as ${earlier?.operation ?? "it"} above`)}`;
+    return [headOf(line), ...(earlier !== undefined ? [same] : below === "" ? [] : [below])].join("\n");
+  };
+}
+
+function headOf(line: PaymentLine): string {
   const { time, operation, network, payer, payerName, amount, token, outcome, status, reason, transaction } =
     line;
   const words = [
@@ -109,15 +128,16 @@ export function renderPaymentLine(line: PaymentLine): string {
     ...(transaction === null ? [] : [shortenHex(transaction)]),
     ...(line.tookMs === null ? [] : [`${Math.round(line.tookMs)} ms`]),
   ];
-  const { message, fix, more } = line;
+  return escapeControls(words.join(" "));
+}
+
+/** What is wrong, what to do, and where to read on. */
+function belowLine({ message, fix, more }: PaymentLine): readonly string[] {
   return [
-    words.join(" "),
     ...(message === null ? [] : [`         ${paint.soft("why:")} ${withoutAdvice(message, fix ?? "")}`]),
     ...(fix === null || fix === "" ? [] : [`         ${paint.advice("fix:")} ${fix}`]),
     ...(more === null || more === "" ? [] : [`         ${paint.soft(`more: ${more}`)}`]),
-  ]
-    .map(escapeControls)
-    .join("\n");
+  ].map(escapeControls);
 }
 
 /** Good, bad, or neither. */
@@ -140,14 +160,20 @@ export function explanationAt(
   };
 }
 
+/** A clause of so few words may begin quite different advice: “Sign again”. */
+const fewWords = 2;
+
 /**
  * A message without the advice at its end, where that is said beside it: answers carry both in one sentence, and cut what is
- * too long.
+ * too long. It is the same advice if it begins with the same clause.
  */
 export function withoutAdvice(message: string, advice: string): string {
   const said = message.replace(/\.\.\.$/, "");
   for (const { index } of said.matchAll(/(?<=[.;:] )/g)) {
-    if (advice.startsWith(said.slice(index).replace(/\.$/, ""))) return said.slice(0, index).trimEnd();
+    const rest = said.slice(index).replace(/\.$/, "");
+    const [clause = ""] = rest.split(/[,;:.]/);
+    const isSame = clause.split(" ").length > fewWords && advice.split(/[,;:.]/)[0] === clause;
+    if (isSame || advice.startsWith(rest)) return said.slice(0, index).trimEnd();
   }
   return message;
 }

@@ -11,7 +11,7 @@ import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand } from "../kit/command.ts";
 import { requireWritable } from "../kit/files.ts";
-import { type PaymentLine, renderPaymentLine } from "../kit/payment-line.ts";
+import { createLineRenderer, type PaymentLine } from "../kit/payment-line.ts";
 import { checkUp, resolveContracts, resolveForks, upOptions } from "./up-options.ts";
 import { describeAsEnv, describeUp } from "./up-report.ts";
 
@@ -115,7 +115,8 @@ export const up = defineCommand({
         const context = { contracts: facilitatorContracts, payTo, networks, tokens, hasOwnClock };
         const isJson = values["log-format"] === "json";
         if (timeline !== undefined) {
-          const write = (line: PaymentLine) => print(isJson ? JSON.stringify(line) : renderPaymentLine(line));
+          const render = isJson ? JSON.stringify : createLineRenderer();
+          const write = (line: PaymentLine) => print(render(line));
           followPayments(timeline, context, write, originOf(harness.description));
         }
       }

@@ -6,14 +6,13 @@ import { type Address, isBytes32 } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
-import { testPayers } from "../../published/test-payers.ts";
 import { createTurns, type InTurn } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import {
   aText,
+  aTextOrObject,
   aUint256,
   jsonObject,
-  oneOf,
   requireArgument,
   requireGiven,
   type Wanted,
@@ -121,9 +120,9 @@ export function assembleHarness<N extends NetworkName>(
       requireGiven(options, { timeoutMs: wholeNumber(0, 3_600_000) });
       return awaitPayment(control, options.timeoutMs ?? 10_000);
     },
-    buyer(payer) {
-      requireArgument("payer", payer, oneOf(Object.keys(testPayers)));
-      return createHarnessBuyer(description, payer);
+    buyer(payer, options = {}) {
+      requireArgument("payer", payer, aTextOrObject);
+      return createHarnessBuyer(description, payer, options);
     },
     async snapshot() {
       requireOpen();

@@ -8,17 +8,43 @@ import { permitPayment, permitTimes } from "../../methods/permit2/permit2-payloa
 import type { Address } from "../../protocol/hex.ts";
 import { transferMethods } from "../../protocol/networks.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
-import { signAs, signPermitAs } from "../../published/sign-as.ts";
-import type { TestPayerName } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { requireGiven, type Wanted } from "../../util/given.ts";
 import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
-import { type PaymentSpec, paymentSpec, uptoByPermit2, usualMethod } from "../control/pay.ts";
+import {
+  type Payer,
+  type PaymentSpec,
+  paymentSpec,
+  readPayer,
+  signPermitWith,
+  signWith,
+  uptoByPermit2,
+  usualMethod,
+} from "../control/pay.ts";
 
-/** Buys at shops as one of the test payers. */
+/** Buys at shops. */
 export type HarnessBuyer = {
   /** `fetch`, which pays once where the answer is 402, and gives the answer to the payment. */
   fetch(url: string | URL, init?: RequestInit): Promise<Response>;
+  /**
+   * Signs what the shop asks for, and sends it nowhere: the headers of the payment, to be sent by `fetch` as often as one likes.
+   *
+   * @throws {KitError} when the shop asks for nothing, or for nothing that can be paid on this harness
+   *
+   * @example
+   * const headers = await harness.buyer("funded").sign(url);
+   * expect((await fetch(url, { headers })).status).toBe(200);
+   * expect((await fetch(url, { headers })).status).toBe(402);
+   */
+  sign(url: string | URL, init?: RequestInit): Promise<Record<string, string>>;
+};
+
+/** How a buyer pays, where the shop leaves it open. */
+export type BuyerOptions = Pick<PaymentSpec, "x402Version" | "validForSeconds">;
+
+const buyerOptions: Readonly<Record<keyof BuyerOptions, Wanted>> = {
+  x402Version: paymentSpec.x402Version,
+  validForSeconds: paymentSpec.validForSeconds,
 };
 
 const offerSchema = z.looseObject({
@@ -43,31 +69,47 @@ const challengeSchema = z.looseObject({
   resource: z.unknown().optional(),
 });
 
-/** @throws {KitError} from `fetch` when a 402 offers nothing that can be paid on this harness */
-export function createHarnessBuyer(description: HarnessDescription, payer: TestPayerName): HarnessBuyer {
+/** @throws {KitError} when there is no such payer; from `fetch` when a 402 offers nothing that can be paid on this harness */
+export function createHarnessBuyer(
+  description: HarnessDescription,
+  payer: Payer,
+  options: BuyerOptions,
+): HarnessBuyer {
+  requireGiven(options, buyerOptions, "options");
+  readPayer(payer);
+  const buyer = { description, payer, ...options };
   return {
     async fetch(url, init) {
       const first = await fetch(url, init);
       if (first.status !== 402) return first;
       const headers = new Headers(init?.headers);
-      for (const [name, value] of Object.entries(await pay(description, payer, first)))
-        headers.set(name, value);
+      for (const [name, value] of Object.entries(await pay(buyer, first))) headers.set(name, value);
       return fetch(url, { ...init, headers });
+    },
+    async sign(url, init) {
+      const response = await fetch(url, init);
+      if (response.status === 402) return pay(buyer, response);
+      throw new KitError(`The shop at ${response.url} answers ${response.status}, and asks for no payment`);
     },
   };
 }
 
+type Buyer = BuyerOptions & { description: HarnessDescription; payer: Payer };
+
 async function pay(
-  description: HarnessDescription,
-  payer: TestPayerName,
+  { description, payer, x402Version: wanted, validForSeconds }: Buyer,
   response: Response,
 ): Promise<Record<string, string>> {
   const refuse = (why: string) => new KitError(`The shop at ${response.url} ${why}`);
-  const header = response.headers.get("PAYMENT-REQUIRED");
+  // A shop of both versions has the one in a header, and the other in the body.
+  const header = wanted === 1 ? null : response.headers.get("PAYMENT-REQUIRED");
   const challenge = challengeSchema.safeParse(
     header === null ? await response.json().catch(() => null) : readHeader(header),
   );
   if (!challenge.success) throw refuse("answers 402 without saying what it wants to be paid");
+  if (wanted !== undefined && wanted !== challenge.data.x402Version) {
+    throw refuse(`asks for payments of version ${challenge.data.x402Version}, not ${wanted}`);
+  }
   const { x402Version, accepts, resource } = challenge.data;
   for (const written of accepts) {
     const offer = offerSchema.safeParse(written);
@@ -84,18 +126,18 @@ async function pay(
       ) ?? [];
     if (name === undefined || running === undefined || value === undefined) continue;
     const now = await readHeadTime(createLocalRpc(running.rpcUrl), name);
-    const times = timesFrom(now, { until: maxTimeoutSeconds });
+    const times = timesFrom(now, { until: validForSeconds ?? maxTimeoutSeconds });
     const { chainId } = running;
     const payment = isByPermit2
       ? permitPayment(
-          await signPermitAs(payer, {
+          await signPermitWith(payer, {
             ...{ chainId, token: asset, amount: value, to: payTo, facilitator },
             ...permitTimes(times),
           }),
         )
       : paymentOf(
           asset,
-          await signAs(payer, {
+          await signWith(payer, {
             ...{ asset: { ...running.asset, address: asset }, chainId, to: payTo, value },
             ...times,
           }),

@@ -4,19 +4,19 @@ import type { OrganizationData } from "../../config/organization-file.ts";
 import type { LogLevel } from "../../config/values.ts";
 import type { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import type { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
+import type { WrittenRequest } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import type { Capture } from "../../observe/capture/capture-format.ts";
 import type { PaymentSummary } from "../../observe/studio/payment-view.ts";
 import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/answers.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset, BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import type { PayToPolicy } from "../../protocol/signed-payment.ts";
-import type { TestPayerName } from "../../published/test-payers.ts";
-import type { PaymentSpec } from "../control/pay.ts";
+import type { Payer, PaymentSpec } from "../control/pay.ts";
 import type { Faults } from "../faults/faults.ts";
 import type { ForkOption } from "../fork/fork-options.ts";
 import type { PaymentJournal } from "../journal/journal.ts";
 import type { Journal } from "../journal/journal-reader.ts";
-import type { HarnessBuyer, ShopConfig, ShopOptions } from "./buyer.ts";
+import type { BuyerOptions, HarnessBuyer, ShopConfig, ShopOptions } from "./buyer.ts";
 import type { HarnessClient } from "./viem-client.ts";
 
 /** A local chain of a harness. Amounts are in the asset's smallest unit, times in unix seconds. */
@@ -77,15 +77,18 @@ export type ServiceAnswer<Verdict> = {
   readonly body: Verdict | ProblemDetails;
 };
 
-/** The body of a verify or settle call. */
+/** The body of a verify or settle call, whatever it is. */
 export type PaymentRequestBody = Record<string, unknown>;
+
+/** The body of a verify or settle call that the harness has signed. */
+export type SignedRequest = WrittenRequest;
 
 /** What became of a payment. */
 export type Payment = {
   /** The body that was posted to verify and to settle. */
-  readonly request: PaymentRequestBody;
+  readonly request: SignedRequest;
   /** What settle was asked: the same, but for the amount where less than the maximum is settled (scheme “upto”). */
-  readonly settleRequest: PaymentRequestBody;
+  readonly settleRequest: SignedRequest;
   readonly verify: ServiceAnswer<VerifyAnswer>;
   readonly settle: ServiceAnswer<SettleAnswer>;
   /** Of the transaction that settle named; null when it named none, or the chain does not have it. */
@@ -127,7 +130,7 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    * @example
    * const request = await harness.sign({ network: "base", payer: "smartWallet", amount: 2_500n });
    */
-  sign(spec: PaymentSpec<N>): Promise<PaymentRequestBody>;
+  sign(spec: PaymentSpec<N>): Promise<SignedRequest>;
   /** Posts a body to `/v1/verify` as the organization. */
   verify(request: PaymentRequestBody): Promise<ServiceAnswer<VerifyAnswer>>;
   /** Posts a body to `/v1/settle` as the organization. */
@@ -185,12 +188,15 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    */
   nextPayment(options?: { timeoutMs?: number }): Promise<PaymentJournal>;
   /**
-   * A buyer with the money, or the lack of it, of a test payer: pays what a shop asks for on these chains.
+   * A buyer who pays what a shop asks for on these chains: a test payer by name, with their money or the lack of it, a private
+   * key, or a viem account.
+   *
+   * @throws {KitError} when the payer is none of them
    *
    * @example
    * const response = await harness.buyer("funded").fetch("http://127.0.0.1:3000/report");
    */
-  buyer(payer: TestPayerName): HarnessBuyer;
+  buyer(payer: Payer, options?: BuyerOptions): HarnessBuyer;
   /**
    * What a shop of the public server packages needs to be paid here.
    *

@@ -1,7 +1,7 @@
 import { askNode, readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { type Authorization, signAuthorization } from "../../methods/exact-eip3009/authorization.ts";
-import { buildBody, paymentOf } from "../../methods/exact-eip3009/eip3009-payload.ts";
+import { buildBody, paymentOf, type WrittenRequest } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { forTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../../methods/methods.ts";
 import { askNextApproval } from "../../methods/on-chain/payer-state.ts";
@@ -110,8 +110,8 @@ const signedMembers: Readonly<Record<keyof Omit<Authorization, "from">, Wanted>>
 
 /** The bodies of a verify and of a settle call, which differ where less than the maximum is settled, and what is signed. */
 export type PaymentBodies = {
-  request: Record<string, unknown>;
-  settleRequest: Record<string, unknown>;
+  request: WrittenRequest;
+  settleRequest: WrittenRequest;
   payment: SignedPayment;
 };
 
@@ -213,7 +213,7 @@ export async function signPayment(
   const settleRequest =
     amount === max
       ? request
-      : { ...rest, paymentRequirements: { ...Object(paymentRequirements), amount: `${amount}` } };
+      : { ...rest, paymentRequirements: { ...paymentRequirements, amount: `${amount}` } };
   return { request, settleRequest, payment };
 }
 
@@ -264,20 +264,30 @@ export function postPayment(
   });
 }
 
-function signWith(payer: Payer, terms: Parameters<typeof signAs>[1]): ReturnType<typeof signAs> {
-  if (typeof payer === "string") {
-    return isTestPayer(payer) ? signAs(payer, terms) : signAuthorization(signerOf(payer), terms);
-  }
-  if (!aText.fits(payer.address) || !aFunction.fits(payer.signTypedData)) throw noPayer();
-  return signAuthorization(payer, terms);
+/** Signs an authorization as whoever pays. */
+export function signWith(payer: Payer, terms: Parameters<typeof signAs>[1]): ReturnType<typeof signAs> {
+  const signer = readPayer(payer);
+  return typeof signer === "string" ? signAs(signer, terms) : signAuthorization(signer, terms);
 }
 
-function signPermitWith(payer: Payer, terms: PermitTerms): Promise<{ permit: Permit; signature: Hex }> {
-  if (typeof payer === "string") {
-    return isTestPayer(payer) ? signPermitAs(payer, terms) : signPermit(signerOf(payer), terms);
-  }
+/** The same by Permit2. */
+export function signPermitWith(
+  payer: Payer,
+  terms: PermitTerms,
+): Promise<{ permit: Permit; signature: Hex }> {
+  const signer = readPayer(payer);
+  return typeof signer === "string" ? signPermitAs(signer, terms) : signPermit(signer, terms);
+}
+
+/**
+ * The test payer of that name, or what signs.
+ *
+ * @throws {KitError} when it is neither
+ */
+export function readPayer(payer: Payer): TestPayerName | PayerSigner {
+  if (typeof payer === "string") return isTestPayer(payer) ? payer : signerOf(payer);
   if (!aText.fits(payer.address) || !aFunction.fits(payer.signTypedData)) throw noPayer();
-  return signPermit(payer, terms);
+  return payer;
 }
 
 function signApprovalWith(payer: Payer, terms: ApprovalTerms): ReturnType<typeof signApproval> {

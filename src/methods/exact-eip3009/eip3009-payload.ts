@@ -116,8 +116,42 @@ export type RequirementParts = Omit<PaymentParts, "authorization" | "signature">
   extra?: Readonly<Record<string, string>>;
 };
 
+/** Requirements as public servers write them: the amount is `maxAmountRequired` in version 1, `amount` in version 2. */
+export type WrittenRequirements = {
+  scheme: "exact" | "upto";
+  network: string;
+  amount?: string;
+  maxAmountRequired?: string;
+  asset: Address;
+  payTo: Address;
+  maxTimeoutSeconds: number;
+  extra: Readonly<Record<string, string>>;
+  /** The rest of version 1. */
+  resource?: string;
+  description?: string;
+  mimeType?: string;
+};
+
+/** The body of a verify or settle call, as public clients and servers write it. */
+export type WrittenRequest = {
+  x402Version: X402Version;
+  paymentPayload: {
+    x402Version: X402Version;
+    /** What the payer has signed, and the signature. */
+    payload: Readonly<Record<string, unknown>>;
+    /** Of version 1. */
+    scheme?: "exact";
+    network?: string;
+    /** Of version 2. */
+    resource?: { url: string };
+    accepted?: WrittenRequirements;
+    extensions?: object;
+  };
+  paymentRequirements: WrittenRequirements;
+};
+
 /** The requirements of a payment, as public servers of the given version write them. */
-export function buildRequirements(parts: RequirementParts): Record<string, unknown> {
+export function buildRequirements(parts: RequirementParts): WrittenRequirements {
   const { x402Version, network, asset, payTo, amount, resource } = parts;
   const { description = "", maxTimeoutSeconds = 60, scheme = "exact" } = parts;
   const kind = { scheme, network: formatNetwork(network, x402Version) };
@@ -132,23 +166,24 @@ export function buildRequirements(parts: RequirementParts): Record<string, unkno
 }
 
 /** The body of a verify or settle call, as public clients and servers of the given version write it. */
-export function buildPaymentRequest(parts: PaymentParts): Record<string, unknown> {
+export function buildPaymentRequest(parts: PaymentParts): WrittenRequest {
   return buildBody(parts, writePayload(parts.authorization, parts.signature));
 }
 
 /** The same of a payment that was written already, in whatever way it is paid. */
-export function buildBody(
-  parts: RequirementParts,
-  payload: object,
-  extensions?: object,
-): Record<string, unknown> {
+export function buildBody(parts: RequirementParts, payload: object, extensions?: object): WrittenRequest {
   const { x402Version, network, resource } = parts;
   const paymentRequirements = buildRequirements(parts);
-  const paymentPayload =
+  const paymentPayload: WrittenRequest["paymentPayload"] =
     x402Version === 1
-      ? { x402Version, scheme: "exact", network: network.name, payload }
+      ? { x402Version, scheme: "exact", network: network.name, payload: { ...payload } }
       : {
-          ...{ x402Version, resource: { url: resource }, accepted: { ...paymentRequirements }, payload },
+          ...{
+            x402Version,
+            resource: { url: resource },
+            accepted: { ...paymentRequirements },
+            payload: { ...payload },
+          },
           ...(extensions !== undefined && { extensions }),
         };
   return { x402Version, paymentPayload, paymentRequirements };

@@ -53,7 +53,7 @@ async function payment(
     validBefore: now + 60n,
     ...terms,
   });
-  return buildPaymentRequest({
+  const body: unknown = buildPaymentRequest({
     x402Version,
     network: networks[network],
     asset: usdc,
@@ -61,7 +61,8 @@ async function payment(
     amount: 10_000n,
     resource: "https://merchant.example/report",
     ...signed,
-  }) as Body;
+  });
+  return body as Body;
 }
 
 /** A good payment by Permit2, of scheme “upto” where the terms name a facilitator, unless it is signed for something else. */
@@ -82,7 +83,8 @@ async function permitted(
     scheme: isUpto ? ("upto" as const) : ("exact" as const),
     extra: { assetTransferMethod: "permit2", ...(isUpto && { facilitatorAddress: payTo }) },
   };
-  const body = buildBody(parts, writePermitPayload(signed.permit, signed.signature)) as Body;
+  const written: unknown = buildBody(parts, writePermitPayload(signed.permit, signed.signature));
+  const body = written as Body;
   const { permit2Authorization } = body.paymentPayload.payload as Record<string, unknown>;
   change?.(permit2Authorization as Record<string, unknown>);
   Object.assign(body.paymentRequirements, requirements);

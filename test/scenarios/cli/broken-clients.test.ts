@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type PaymentLine, renderPaymentLine } from "../../../src/cli/kit/payment-line.ts";
+import { createLineRenderer, type PaymentLine } from "../../../src/cli/kit/payment-line.ts";
 import { main } from "../../../src/cli/main.ts";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
 import { sendHttp } from "../../../src/util/http-client.ts";
@@ -64,7 +64,7 @@ test.each(Object.entries(brokenClients))(
     const { explanations } = JSON.parse(studio.text).payment;
     const said: Record<string, string> = {
       answer: invalidMessage ?? detail,
-      "line of up": renderPaymentLine(line),
+      "line of up": createLineRenderer()(line),
       why: (await cli("why", line.id, "--url", origin)).split("What happened:")[0] ?? "",
       explain: await cli("explain", isOfBody ? body : answer, "--url", origin),
       studio: explanations.map((one: Record<string, string>) => Object.values(one).join("\n")).join("\n"),

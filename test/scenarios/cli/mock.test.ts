@@ -40,6 +40,13 @@ test("for a person: where it is, and curls to paste", async () => {
   expect(await paste(settle)).toMatchObject({ success: false, errorReason: "insufficient_funds" });
   expect(await paste(settle)).toMatchObject({ success: true });
 
+  // A line for each request, as `up` prints them.
+  await mock.printed(/^\S+ verify +base +funded +0\.01 USDC +valid/m);
+  await mock.printed(
+    /^\S+ settle +base +funded +0\.01 USDC +invalid: insufficient_funds.*\n +why: The payer holds/m,
+  );
+  await mock.printed(/^\S+ settle +base +funded +0\.01 USDC +settled 0x/m);
+
   mock.kill("SIGINT");
   expect(await mock.ended).toEqual({ code: 0, signal: null });
   expect(mock.stderr()).toBe("");

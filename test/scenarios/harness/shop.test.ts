@@ -3,12 +3,15 @@ import { ExactEvmScheme } from "@x402/evm/exact/server";
 import { UptoEvmScheme } from "@x402/evm/upto/server";
 import { paymentMiddleware, setSettlementOverrides, x402ResourceServer } from "@x402/express";
 import express from "express";
+import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { createHarness, type Harness } from "../../../src/harness/index.ts";
+import { createHarness, type Harness, KitError } from "../../../src/harness/index.ts";
 import { type TestPayerName, testPayers } from "../../../src/published/test-payers.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
 
 /* A shop of the public packages, made with what the harness says, and a buyer of the harness. */
+
+const ownKey = `0x${"0b".repeat(32)}` as const;
 
 let harness: Harness<"base">;
 let shop: LoopbackServer;
@@ -84,6 +87,52 @@ test("a buyer without money stays without goods, and what is free costs nothing"
   expect((await harness.buyer("empty").fetch(`${shop.origin}/report`)).status).toBe(402);
   const free = await harness.buyer("empty").fetch(`${shop.origin}/free`);
   expect(await free.json()).toEqual({ free: true });
+});
+
+test("a payment is sent again, and buys nothing more", async () => {
+  const url = `${shop.origin}/report`;
+  const headers = await harness.buyer("funded").sign(url);
+  const send = async () => (await fetch(url, { headers })).status;
+  expect([await send(), await send()]).toEqual([200, 402]);
+  expect(await harness.networks.base.balanceOf(harness.organization.recipient)).toBe(10_000n);
+  await expect(harness.buyer("funded").sign(`${shop.origin}/free`)).rejects.toThrow(
+    "answers 200, and asks for no payment",
+  );
+});
+
+test.each([
+  ["a viem account", () => privateKeyToAccount(ownKey)],
+  ["a private key", () => ownKey],
+] as const)("an account of one's own buys as %s, once it has money", async (_, payer) => {
+  const { base } = harness.networks;
+  const buy = async (path: string) => (await harness.buyer(payer()).fetch(`${shop.origin}${path}`)).status;
+  expect(await buy("/report")).toBe(402);
+  await base.fund(privateKeyToAccount(ownKey).address, 20_000n);
+  expect(await buy("/report")).toBe(200);
+  await base.approvePermit2(privateKeyToAccount(ownKey).address);
+  expect(await buy("/by-permit2")).toBe(200);
+});
+
+test("who is no payer is refused before a shop is asked", () => {
+  expect(() => harness.buyer("0x12")).toThrow("The payer is neither a test payer");
+});
+
+test("a buyer's payment is valid as long as it is told, and of the version that is asked for", async () => {
+  const url = `${shop.origin}/report`;
+  const headers = await harness.buyer("funded", { validForSeconds: 7_200 }).sign(url);
+  await harness.networks.base.advanceTime(3_600);
+  expect((await fetch(url, { headers })).status).toBe(200);
+  expect((await harness.buyer("funded", { x402Version: 2 }).fetch(url)).status).toBe(200);
+  await expect(harness.buyer("funded", { x402Version: 1 }).fetch(url)).rejects.toThrow(KitError);
+});
+
+test("a signed request has its members, to be read and changed", async () => {
+  const request = await harness.sign({ network: "base", x402Version: 2 });
+  const { asset } = harness.networks.base;
+  expect(request.paymentRequirements.asset).toBe(asset.address);
+  expect(request.paymentPayload.accepted?.amount).toBe("10000");
+  const other = { ...request, paymentRequirements: { ...request.paymentRequirements, amount: "10001" } };
+  expect((await harness.verify(other)).body.isValid).toBe(false);
 });
 
 test("a payment that does not come is waited for no longer than it was said", async () => {

@@ -1,9 +1,11 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { connect, createServer, type Socket } from "node:net";
+import { join } from "node:path";
 import { pipeline } from "node:stream";
-import { promisify } from "node:util";
+import { parseEnv, promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -34,6 +36,7 @@ import { networks } from "../../../src/protocol/networks.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { startBrowser } from "../../support/browser.ts";
+import { repository } from "../../support/cli.ts";
 import { findFaintTexts } from "../../support/contrast.ts";
 import { publish } from "../../support/publish.ts";
 import { type Body, post, sendFrom, signedRequest, startTestHarness } from "../../support/service.ts";
@@ -1044,10 +1047,30 @@ describe("in a browser", { timeout: 60_000 }, () => {
     const { organization, networks } = harness.description;
     const text = () => page.locator("main").textContent();
     await expect.poll(text, { timeout }).toContain(organization.apiKey);
-    await page.getByRole("button", { name: "hono" }).click();
-    const shop = await page.locator("pre").textContent();
-    expect(shop).toContain("@x402/hono");
-    expect(shop).toContain(`payTo: "${networks.base?.facilitatorContract}"`);
+    const part = (name: string) => page.locator(`section[aria-label="${name}"] pre`).textContent();
+    const template = async (path: string) =>
+      (await readFile(join(repository, "templates", path), "utf8")).trimEnd();
+    for (const framework of ["hono", "express"]) {
+      await page.getByRole("button", { name: framework }).click();
+      // The files that `x402-kit init` writes, which test/scenarios/package/init.test.ts runs.
+      await expect.poll(() => part("shop.js"), { timeout }).toBe(await template(`${framework}/shop.js`));
+      expect(await part("commands")).toContain("npm pkg set type=module\nnpm install ");
+      expect(await part("commands")).toContain(`@x402/${framework}`);
+    }
+    expect(await part("buyer.js")).toBe(await template("common/buyer.js"));
+    expect(parseEnv((await part(".env")) ?? "")).toEqual({
+      X402_FACILITATOR_URL: harness.description.facilitator.url,
+      X402_API_KEY: organization.apiKey,
+      X402_NETWORK: "base",
+      X402_CAIP2: "eip155:8453",
+      X402_PAY_TO: networks.base?.facilitatorContract,
+      X402_ASSET: networks.base?.asset.address,
+      X402_PRIVATE_KEY: testPayers.funded.privateKey,
+    });
+    await page.getByRole("button", { name: "next" }).click();
+    await expect
+      .poll(() => part("app/report/route.js"), { timeout })
+      .toBe(await template("next/app/report/route.js"));
     expect(await text()).toContain("runs unchanged on `x402-kit up --plain`");
   });
 
@@ -1056,8 +1079,8 @@ describe("in a browser", { timeout: 60_000 }, () => {
     const { facilitator, organization } = straight.description;
     await page.goto(`${new URL(facilitator.url).origin}/studio`);
     await page.getByRole("button", { name: "setup", exact: true }).click();
-    const shop = () => page.locator("pre").textContent();
-    await expect.poll(shop, { timeout }).toContain(`payTo: "${organization.recipient}"`);
+    const variables = () => page.locator('section[aria-label=".env"] pre').textContent();
+    await expect.poll(variables, { timeout }).toContain(`X402_PAY_TO=${organization.recipient}\n`);
     expect(await page.locator("main").textContent()).toContain("as by public facilitators");
     // Before its service ends.
     await page.goto("about:blank");

@@ -1,10 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { unitsOf } from "../../../protocol/token-units.ts";
 import { Button, CopyButton, Select } from "./controls.tsx";
-import { type Framework, shopOf } from "./snippets.ts";
-import { copyText, harness } from "./state.ts";
-
-const frameworks: readonly Framework[] = ["express", "hono", "next"];
+import { type Framework, frameworks, setupOf } from "./shop-files.ts";
+import { harness } from "./state.ts";
 
 /** What a shop may name as payTo. */
 const whereToPay = {
@@ -59,16 +57,17 @@ function Shop() {
   const framework = useSignal<Framework>("express");
   const chosen = useSignal("");
   if (harness.value === null) return null;
-  const { facilitator, organization, networks } = harness.value;
+  const { facilitator, organization, networks, payers } = harness.value;
   const name = chosen.value || Object.keys(networks)[0] || "";
   const network = networks[name];
   if (network === undefined) return null;
-  const { caip2, payTo, asset } = network;
-  const { apiKey } = organization;
-  const shop = shopOf(framework.value, { url: facilitator.url, apiKey, caip2, payTo, asset });
+  const parts = setupOf(framework.value, {
+    ...{ url: facilitator.url, apiKey: organization.apiKey, payerKey: payers.funded?.privateKey },
+    network: { name, ...network },
+  });
   return (
     <section class="card wide" aria-label="Shop">
-      <h2>Your shop</h2>
+      <h2>Your shop, and a buyer</h2>
       <p>
         {frameworks.map((one) => (
           <Button key={one} aria-pressed={framework.value === one} onClick={() => (framework.value = one)}>
@@ -80,10 +79,20 @@ function Shop() {
           value={name}
           options={Object.keys(networks)}
           onChange={(one) => (chosen.value = one)}
-        />{" "}
-        <Button onClick={() => copyText(shop, "the configuration")}>Copy</Button>
+        />
       </p>
-      <pre>{shop}</pre>
+      <p class="soft">
+        <code>npx x402-kit init my-shop --framework {framework.value}</code> writes all of this, with a test,
+        for an <code>x402-kit up</code> at its usual address.
+      </p>
+      {parts.map((part) => (
+        <section key={part.name} aria-label={part.name}>
+          <h3>
+            {part.name} <CopyButton {...part} />
+          </h3>
+          <pre>{part.text}</pre>
+        </section>
+      ))}
     </section>
   );
 }

@@ -1,0 +1,4 @@
+/** What Vite makes of it, as the page is built. */
+interface ImportMeta {
+  glob<T>(pattern: string, options: { query: "?raw"; import: "default"; eager: true }): Record<string, T>;
+}
