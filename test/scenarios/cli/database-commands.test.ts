@@ -287,7 +287,7 @@ describe.each(backends)("on $name", (backend) => {
     const { code, stdout, stderr } = await x402("key", "create", "--org", "nobody");
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toBe(
-      'x402-kit key create: There is no organization "nobody"\n  npx x402-kit org list shows those that there are, and npx x402-kit org create adds one.\n',
+      'x402-kit key create: There is no organization "nobody"\n  npx x402-facilitator-kit org list shows those that there are, and npx x402-facilitator-kit org create adds one.\n',
     );
   });
 
@@ -306,7 +306,7 @@ describe.each(backends)("on $name", (backend) => {
         DATABASE_URL: must begin with sqlite: or be a URL that begins with postgres:// (for example postgres://USER:PASSWORD@HOST/DATABASE)
         API_KEY_PEPPER: has 7 characters; it needs 32 or more (for example what \`openssl rand -hex 32\` prints)
 
-      Options: npx x402-kit key create --help
+      Options: npx x402-facilitator-kit key create --help
       "
     `);
   });

@@ -159,7 +159,7 @@ test("a fix is a command that works as it stands, and what it links to is served
   const payment = { network: "base", payer, amount: 20_000n } as const;
   await pay(description, payment);
   const { stdout } = await cli("why");
-  const [, command = ""] = /fix: .*`npx x402-kit (fund [^`]*)`/.exec(stdout) ?? [];
+  const [, command = ""] = /fix: .*`npx x402-facilitator-kit (fund [^`]*)`/.exec(stdout) ?? [];
   expect(command).toContain(
     `--network base --to ${privateKeyToAccount(payer).address} --amount 0.02 --url ${origin}`,
   );
