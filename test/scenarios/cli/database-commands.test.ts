@@ -148,7 +148,7 @@ describe.each(backends)("on $name", (backend) => {
       const refused = await run(["key", "create", "--org", "shop"], other);
       expect(refused).toMatchObject({ code: 1, stdout: "" });
       expect(refused.stderr).toContain("API_KEY_PEPPER is not the one that the API keys were made with");
-      expect(refused.stderr).toContain("x402-kit key accept-pepper");
+      expect(refused.stderr).toContain("x402-facilitator-kit key accept-pepper");
 
       expect(await output("key", "accept-pepper")).toContain("no key stops working");
       const accepted = await run(["key", "accept-pepper"], other);
@@ -319,7 +319,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
   test("is refused by whatever needs it, with what to do", async () => {
     const { code, stderr } = await x402("org", "list");
     expect(code).toBe(1);
-    expect(stderr).toContain("x402-kit migrate");
+    expect(stderr).toContain("x402-facilitator-kit migrate");
     expect(stderr).not.toContain(encodeURIComponent(postgresPassword));
     expect(stderr).not.toContain(postgresPassword);
   });
