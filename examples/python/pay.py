@@ -1,6 +1,6 @@
 """Pays once through a facilitator: `x402-kit mock` or `x402-kit up` on this machine, unless told otherwise.
 
-    python3 pay.py [BASE_URL]
+    python3 pay.py [PORT or URL]        the port of another mock, or where its /v1 is; X402_KIT_URL by default
 """
 
 import json
@@ -9,6 +9,7 @@ import secrets
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
@@ -61,11 +62,20 @@ def call(url: str, body: dict, api_key: str) -> dict:
     except urllib.error.HTTPError as error:
         return json.load(error)
     except urllib.error.URLError as error:
-        sys.exit(f"Nothing was reached at {url} ({error.reason}): is `npx x402-kit mock` running?")
+        sys.exit(f"Nothing was reached at {url} ({error.reason}): is `npx x402-facilitator-kit mock` running?")
+
+
+def base_url_of(where: str) -> str:
+    """`4500`, `http://127.0.0.1:4500` and `http://127.0.0.1:4500/v1` are the same."""
+    if where.isdigit():
+        where = f"http://127.0.0.1:{where}"
+    where = where.rstrip("/")
+    return where if urllib.parse.urlsplit(where).path else f"{where}/v1"
 
 
 def main() -> None:
-    base_url = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:4402/v1"
+    usual = os.environ.get("X402_KIT_URL", "http://127.0.0.1:4402")
+    base_url = base_url_of(sys.argv[1] if len(sys.argv) > 1 else usual)
     table = json.loads(TABLE.read_text())
     api_key = table["apiKeys"]["local"]["apiKey"]
     for payer in ("funded", "empty"):

@@ -31,7 +31,7 @@ function takeSignals(): AbortSignal {
       interruption.abort(new Interruption());
     });
   }
-  // npm and npx that are ended by a signal leave the command running: to stop `npx x402-kit serve` by its pid means
+  // npm and npx that are ended by a signal leave the command running: to stop `npx x402-facilitator-kit serve` by its pid means
   // this process.
   if (isRunByNpm) onParentEnd(() => interruption.abort(new Interruption()));
   return interruption.signal;

@@ -9,6 +9,16 @@ export type BuiltInNetworkName = (typeof networkNames)[number];
 /** A network by its x402 v1 name: a built-in one, or one that was added as data. */
 export type NetworkName = BuiltInNetworkName | (string & Record<never, never>);
 
+/**
+ * Has the compiler ask for what adds a network where one is named that is not built in: `networks: ["bsae"]` is a mistake,
+ * unless something else knows it. A name that is only known when it runs is checked then.
+ */
+export type AddedBy<N extends NetworkName, Source> = [N] extends [BuiltInNetworkName]
+  ? unknown
+  : string & Record<never, never> extends N
+    ? unknown
+    : Source;
+
 /** Which of the two facilitator contract addresses a network uses: all mainnets share one, all testnets the other. */
 export type NetworkTier = "mainnet" | "testnet";
 

@@ -16,10 +16,10 @@ export const isRunByNpm =
   isScriptOfCheckout || npmEvent === "npx" || (/\bx402-kit\b/.test(npmScript) && !npmScript.includes("&"));
 
 /**
- * How this command is called again from where it was called. In a checkout `npx x402-kit` would first install the
+ * How this command is called again from where it was called. In a checkout `npx x402-facilitator-kit` would first install the
  * checkout somewhere, for half a minute.
  */
-export const self = isScriptOfCheckout ? "npm run -s x402-kit --" : "npx x402-kit";
+export const self = isScriptOfCheckout ? "npm run -s x402-kit --" : "npx x402-facilitator-kit";
 
 /** Where a file of this package is, by its path in it; the code stands two folders deep, compiled and not. */
 export function packageFile(path: string): string {

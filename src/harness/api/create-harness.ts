@@ -5,7 +5,7 @@ import { controlOf, createControlClient } from "../control/control-client.ts";
 import { findHarness } from "../control/description.ts";
 import { startHarness } from "../run/start-harness.ts";
 import { type CapturedPayment, describeCaptured } from "./captured-payment.ts";
-import type { Harness, HarnessOptions } from "./harness-api.ts";
+import type { Harness, HarnessOptions, HarnessSettings } from "./harness-api.ts";
 import { readHarnessOptions } from "./read-harness-options.ts";
 
 /**
@@ -26,7 +26,7 @@ export function createHarness<const N extends NetworkName = BuiltInNetworkName>(
   options?: HarnessOptions<N>,
 ): Promise<Harness<N>>;
 export async function createHarness<const N extends NetworkName = BuiltInNetworkName>(
-  options: HarnessOptions<N> = {},
+  options: HarnessSettings<N> = {},
 ): Promise<Harness<N> & { readonly captured?: CapturedPayment }> {
   const { names, start, logLevel, source } = readHarnessOptions(options);
   // viem takes as long to load as the nodes take to start.

@@ -9,7 +9,7 @@ import type { Capture } from "../../observe/capture/capture-format.ts";
 import type { PaymentSummary } from "../../observe/studio/payment-view.ts";
 import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/answers.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import type { Asset, BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
+import type { AddedBy, Asset, BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import type { PayToPolicy } from "../../protocol/signed-payment.ts";
 import type { Payer, PaymentSpec } from "../control/pay.ts";
 import type { Faults } from "../faults/faults.ts";
@@ -232,8 +232,18 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
 /** The token of a network. What is left out is as of the network's USDC. */
 export type AssetOptions = { address: Address; name?: string; version?: string; decimals?: number };
 
-/** How a harness is started. Everything has a default. */
-export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = {
+/** How a harness is started. Everything has a default. A network besides the five needs what knows it. */
+export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = HarnessSettings<N> &
+  NamesNetworks<N>;
+
+/** What a network besides the five has to come from. */
+export type NamesNetworks<N extends NetworkName> = AddedBy<
+  N,
+  { networkFile: NonNullable<HarnessSettings["networkFile"]> } | { capture: string | Capture }
+>;
+
+/** {@link HarnessOptions} whose networks the compiler does not check. */
+export type HarnessSettings<N extends NetworkName = NetworkName> = {
   /** Which chains to start; all five by default. Each costs some 40 MB of memory. */
   networks?: readonly N[];
   /**

@@ -33,7 +33,7 @@ import type { StartOptions } from "../run/running-harness.ts";
 import { collision, resolveFacilitatorContracts } from "../setup/addresses.ts";
 import { findChainProblems } from "../setup/chains.ts";
 import { type CaptureSource, readCaptureOption } from "./captured-payment.ts";
-import type { AssetOptions, HarnessOptions } from "./harness-api.ts";
+import type { AssetOptions, HarnessSettings } from "./harness-api.ts";
 
 /** The options of a harness, read. */
 export type HarnessPlan<N extends NetworkName> = {
@@ -50,7 +50,7 @@ export type HarnessPlan<N extends NetworkName> = {
  * @throws {ConfigurationError} with everything that is wrong with them
  * @throws {KitError} on a Node that is too old
  */
-export function readHarnessOptions<N extends NetworkName>(options: HarnessOptions<N>): HarnessPlan<N> {
+export function readHarnessOptions<N extends NetworkName>(options: HarnessSettings<N>): HarnessPlan<N> {
   requireNode();
   const problems = checkShape(options);
   const add = (name: string, problem: string, example?: string) =>
@@ -156,10 +156,10 @@ const simpleOptions = {
   journal: aBoolean,
   studio: aBoolean,
   seed: { what: "a whole number", fits: Number.isSafeInteger, example: "1" },
-} as const satisfies Partial<Record<keyof HarnessOptions, Wanted>>;
+} as const satisfies Partial<Record<keyof HarnessSettings, Wanted>>;
 
 /** The kind of value that each option takes; options of kind `anything` are parsed above. */
-export const harnessOptions: Readonly<Record<keyof HarnessOptions, Wanted>> = {
+export const harnessOptions: Readonly<Record<keyof HarnessSettings, Wanted>> = {
   networks: { ...aList, example: '["base"]' },
   networkFile: anything,
   contracts: anObject,
@@ -190,7 +190,7 @@ const assetOptions: Readonly<Record<keyof AssetOptions, Wanted>> = {
  *
  * @throws {ConfigurationError} with the others as well, when something is not even of the kind that its reader takes
  */
-function checkShape(options: HarnessOptions<NetworkName>): ConfigurationProblem[] {
+function checkShape(options: HarnessSettings<NetworkName>): ConfigurationProblem[] {
   const own = findGivenProblems(options, harnessOptions);
   const { contracts, assets } = own.wrong.every(isSimple) ? options : {};
   const all = [
@@ -211,7 +211,7 @@ const isSimple = ({ name }: ConfigurationProblem) => Object.hasOwn(simpleOptions
 const broughtByCapture = ["contracts", "assets", "fork", "seed"] as const;
 
 function checkBesideCapture(
-  { networks, ...options }: HarnessOptions<NetworkName>,
+  { networks, ...options }: HarnessSettings<NetworkName>,
   { capture }: CaptureSource,
   add: Add,
 ): void {
@@ -232,7 +232,7 @@ function checkBesideCapture(
 const notOneOf = (known: NetworkRegistry) => `is not one of ${known.names.join(", ")}`;
 
 /** The five, and those of a file or given as data. */
-function readKnownNetworks(given: HarnessOptions["networkFile"], add: Add): NetworkRegistry {
+function readKnownNetworks(given: HarnessSettings["networkFile"], add: Add): NetworkRegistry {
   if (given === undefined) return builtIn;
   const read = attempt(() => (typeof given === "string" ? readNetworkFile(given) : readNetworkData(given)));
   if ("value" in read) return read.value;
@@ -241,7 +241,7 @@ function readKnownNetworks(given: HarnessOptions["networkFile"], add: Add): Netw
 }
 
 function readOrganizationsOption(
-  given: HarnessOptions["organizations"],
+  given: HarnessSettings["organizations"],
   networks: readonly NetworkName[],
   add: Add,
 ): readonly LocalOrganization[] {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { payRequest, readPayment } from "./control.ts";
+import { readPayment } from "./control.ts";
+import { payRequest } from "./control-api.ts";
 
 const asked = { network: "base", payer: "funded", amount: "1" };
 const read = (times: object) =>

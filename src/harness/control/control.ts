@@ -1,33 +1,33 @@
 import type { FastifyInstance } from "fastify";
-import { z } from "zod";
+import type { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { forTimes, type PaymentTimes, timeFields } from "../../methods/exact-eip3009/payment-times.ts";
+import { type PaymentTimes, timeFields } from "../../methods/exact-eip3009/payment-times.ts";
 import { permit2Address } from "../../methods/permit2/permit.ts";
 import { permitTimes } from "../../methods/permit2/permit2-payload.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import { transferMethods } from "../../protocol/networks.ts";
-import { address, bytes32, uint256String } from "../../protocol/primitives.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
+import { orderSchema } from "../../published/payment-order.ts";
+import { testPayers } from "../../published/test-payers.ts";
 import { controlRefusal } from "../../service/http/local-server.ts";
 import { KitError } from "../../util/errors.ts";
 import type { JsonResponse } from "../../util/http-client.ts";
 import { asText } from "../../util/text.ts";
 import { describeFaults } from "../faults/fault-board.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
+import {
+  advanceTimeRequest,
+  approveRequest,
+  fundRequest,
+  idRequest,
+  journalRequest,
+  mineRequest,
+  payRequest,
+} from "./control-api.ts";
 import { controlOf, runningChain } from "./control-client.ts";
 import { type ControlledHarness, requireAccount } from "./controlled-harness.ts";
 import { type HarnessDescription, networksOf } from "./description.ts";
 import type { PaymentSpec } from "./pay.ts";
-
-/** What the routes take. Amounts are in the asset's smallest unit. */
-const fundRequest = z.object({ network: z.string(), to: z.string(), amount: uint256String });
-const approveRequest = z.object({ network: z.string(), account: z.string(), amount: uint256String });
-const advanceTimeRequest = z.object({ network: z.string(), seconds: z.number() });
-const mineRequest = z.object({ network: z.string(), blocks: z.number() });
-const journalRequest = z.object({ id: bytes32 });
-const idRequest = z.object({ id: z.string() });
 
 /**
  * The routes by which other processes act on a running harness. They are served beside the service on the same
@@ -86,6 +86,13 @@ export function controlRoutes(
     const payment = await readPayment(asked, () => readHeadTime(createLocalRpc(rpcUrl), asked.network));
     const { verify, settle } = await pay(payment);
     return { verify: verify.body, settle: settle.body };
+  });
+
+  app.post("/__payment", async (request) => {
+    const { signOrder } = await import("../../published/sign-order.ts");
+    const networks = Object.entries(describe().networks).map(([name, network]) => ({ name, ...network }));
+    const readNow = (name: string) => readHeadTime(createLocalRpc(runningChain(harness, name).rpcUrl), name);
+    return signOrder(orderSchema.parse(request.body ?? {}), networks, readNow);
   });
 
   app.post("/harness/advance-time", async (request) => {
@@ -204,28 +211,6 @@ export async function apiExampleOf(
   const signed = await signPayment(harness, { network, validForSeconds: aDay }).catch(() => undefined);
   return { apiKey, ...(signed !== undefined && { payment: signed.request }) };
 }
-
-const time = z
-  .string()
-  .regex(/^(\d{1,15}|now([+-]\d{1,13})?)$/, 'is neither unix seconds nor as "now-60" or "now+600"');
-
-/** What `POST /harness/pay` takes, with a test payer by its name. */
-export const payRequest = z.object({
-  network: z.string(),
-  payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]),
-  amount: uint256String,
-  payTo: address.optional(),
-  /** How the tokens move, and of scheme “upto” the maximum, of which `amount` is taken. */
-  method: z.enum(transferMethods).optional(),
-  max: uint256String.optional(),
-  /** By Permit2: whether an approval is sent along (EIP-2612). */
-  approval: z.boolean().optional(),
-  x402Version: z.union([z.literal(1), z.literal(2)]).optional(),
-  /** From the chain's time; below zero it has expired. */
-  validForSeconds: z.int().default(600),
-  /** Unix seconds, or `now-60` and `now+600`: from the chain's time. When it ends goes before `validForSeconds`. */
-  ...forTimes(() => time.optional()),
-});
 
 /**
  * The payment that is asked for, with its times in unix seconds.

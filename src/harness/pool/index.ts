@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
-import type { Harness } from "../api/harness-api.ts";
+import type { Harness, NamesNetworks } from "../api/harness-api.ts";
 import { leaseFrom } from "./lease.ts";
 import { type PoolOptions, preparePool, type RunningPool } from "./start-pool.ts";
 
@@ -25,9 +25,10 @@ const addressSchema = z.object({ url: z.string(), networks: z.array(z.string()) 
  * // and when the run is over
  * await pool.close();
  */
-export async function startHarnessPool<const N extends NetworkName = BuiltInNetworkName>(
-  options: PoolOptions<N> = {},
-): Promise<RunningPool> {
+export function startHarnessPool<const N extends NetworkName = BuiltInNetworkName>(
+  options?: PoolOptions<N> & NamesNetworks<N>,
+): Promise<RunningPool>;
+export async function startHarnessPool(options: PoolOptions<NetworkName> = {}): Promise<RunningPool> {
   const pool = await preparePool(options)();
   process.env[variable] = JSON.stringify({ url: pool.url, networks: pool.networks });
   return pool;

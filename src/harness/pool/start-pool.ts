@@ -8,7 +8,7 @@ import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { anything, requireGiven, type WantedOptions, wholeNumber } from "../../util/given.ts";
 import { closeAtOnce, http, listenOnLoopback } from "../../util/node-http.ts";
 import { requireNode } from "../../util/self-command.ts";
-import type { HarnessOptions } from "../api/harness-api.ts";
+import type { HarnessSettings } from "../api/harness-api.ts";
 import { harnessOptions as ofOneHarness, readHarnessOptions } from "../api/read-harness-options.ts";
 import type { RunningHarness } from "../run/running-harness.ts";
 import { startHarness } from "../run/start-harness.ts";
@@ -17,7 +17,7 @@ import type { PoolAddress } from "./lease.ts";
 
 /** How the harnesses of a test run are started. Ports are not among them: there may be several harnesses. */
 export type PoolOptions<N extends NetworkName = BuiltInNetworkName> = Omit<
-  HarnessOptions<N>,
+  HarnessSettings<N>,
   "port" | "rpcPorts" | "host" | "signal"
 > & {
   /**

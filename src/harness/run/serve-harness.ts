@@ -10,6 +10,7 @@ import { listen } from "../../service/http/connections/listen.ts";
 import { localConnectionCapacity } from "../../service/http/connections/open-connections.ts";
 import { explainListenError, refuseForeign } from "../../service/http/local-server.ts";
 import { apiExampleOf, closeRoute, controlRoutes } from "../control/control.ts";
+import { describeControlApi } from "../control/control-api.ts";
 import { curlOf, type HarnessDescription } from "../control/description.ts";
 import { startFaults } from "../faults/create-faults.ts";
 import { createJournalStore, type JournalStore } from "../journal/journal.ts";
@@ -203,8 +204,14 @@ function createHarnessApp(
     connections: localConnectionCapacity(readOpenFileLimit()),
     noProxies: true,
     docs: true,
-    describeBeside:
-      studio && (async () => ({ ...studio.describeStudioApi(), example: await apiExampleOf(describe()) })),
+    async describeBeside() {
+      const { paths, schemas } = studio?.describeStudioApi() ?? { paths: {}, schemas: {} };
+      return {
+        paths: { ...paths, ...describeControlApi() },
+        schemas,
+        example: await apiExampleOf(describe()),
+      };
+    },
     callerWithoutKey: open && (() => organizations.authenticate(localOrganization.apiKey)),
   });
 }

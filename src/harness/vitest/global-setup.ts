@@ -1,5 +1,6 @@
 import type { TestProject } from "vitest/node";
 import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
+import type { NamesNetworks } from "../api/harness-api.ts";
 import { providedKey } from "../pool/lease.ts";
 import { type PoolOptions, preparePool } from "../pool/start-pool.ts";
 
@@ -17,7 +18,10 @@ export type { PoolOptions as GlobalSetupOptions } from "../pool/start-pool.ts";
  * export default createGlobalSetup({ networks: ["base", "polygon"] });
  */
 export function createGlobalSetup<const N extends NetworkName = BuiltInNetworkName>(
-  options: PoolOptions<N> = {},
+  options?: PoolOptions<N> & NamesNetworks<N>,
+): (project: TestProject) => Promise<() => Promise<void>>;
+export function createGlobalSetup(
+  options: PoolOptions<NetworkName> = {},
 ): (project: TestProject) => Promise<() => Promise<void>> {
   const start = preparePool(options);
   return async (project) => {

@@ -60,7 +60,7 @@ describe.each(backends)("on $name", (backend) => {
     );
     expect(refusal.hints).toMatchInlineSnapshot(`
       [
-        "Make a backup, stop whatever else uses the database, and run: npx x402-kit migrate",
+        "Make a backup, stop whatever else uses the database, and run: npx x402-facilitator-kit migrate",
       ]
     `);
     await migrate(db);

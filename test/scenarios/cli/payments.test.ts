@@ -54,7 +54,7 @@ test("up prints a line for every verify and settle, and says of a refusal what t
       reason: "insufficient_funds",
       more: `${origin}/errors#insufficient_funds`,
     },
-    { operation: "settle", payerName: "empty", fix: expect.stringContaining("x402-kit fund") },
+    { operation: "settle", payerName: "empty", fix: expect.stringContaining("x402-facilitator-kit fund") },
   ]);
 });
 
@@ -159,7 +159,7 @@ test("a fix is a command that works as it stands, and what it links to is served
   const payment = { network: "base", payer, amount: 20_000n } as const;
   await pay(description, payment);
   const { stdout } = await cli("why");
-  const [, command = ""] = /fix: .*`npx x402-kit (fund [^`]*)`/.exec(stdout) ?? [];
+  const [, command = ""] = /fix: .*`npx x402-facilitator-kit (fund [^`]*)`/.exec(stdout) ?? [];
   expect(command).toContain(
     `--network base --to ${privateKeyToAccount(payer).address} --amount 0.02 --url ${origin}`,
   );
@@ -227,7 +227,7 @@ test("a wrong key, a wrong path and a body that is no payment have a line too", 
   await expect.poll(() => printed().length).toBe(before + 3);
   expect(printed().slice(before)).toMatchObject([
     {
-      ...{ operation: "verify", status: 401, fix: expect.stringContaining("x402-kit up") },
+      ...{ operation: "verify", status: 401, fix: expect.stringContaining("x402-facilitator-kit up") },
       more: `${origin}/errors#unauthorized`,
     },
     { operation: null, status: 404, outcome: "POST /v2/verify", fix: expect.stringContaining("ends in /v1") },
@@ -348,7 +348,7 @@ test("why explains the payment that was asked for last, or the one with an id or
   await sendFirst();
   expect((await cli("why")).stdout).toContain("invalid_transaction_state");
   const unknown = await cli("why", "0x12");
-  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining("x402-kit logs") });
+  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining("x402-facilitator-kit logs") });
   expect((await runCli(["why", "--help"])).stdout).toContain("Exit code: 0 whatever became of the payment");
 });
 

@@ -225,8 +225,8 @@ describe("up for a person", () => {
 
   test("gives commands that reach it", () => {
     const origin = url.replace("/v1", "");
-    expect(report).toContain(`\nnpx x402-kit pay --network base --payer empty --url ${origin}\n`);
-    expect(report).toContain(`\nnpx x402-kit why --url ${origin}\n`);
+    expect(report).toContain(`\nnpx x402-facilitator-kit pay --network base --payer empty --url ${origin}\n`);
+    expect(report).toContain(`\nnpx x402-facilitator-kit why --url ${origin}\n`);
   });
 
   test("says where it is, its key and payTo, and last how long it took", () => {
@@ -298,7 +298,7 @@ describe("up for a person", () => {
       }
 
       Not settled: 0.01 USDC on base in … ms.
-      What is wrong, and what to do: npx x402-kit why --url URL
+      What is wrong, and what to do: npx x402-facilitator-kit why --url URL
       "
     `);
   });

@@ -30,7 +30,8 @@ test("the signer in Python makes the digests and signatures of the vectors, to t
 
 test("the example in Python pays, and is told of a payer without money", async () => {
   await using mock = await startMockServer();
-  const said = await python("pay.py", mock.url);
+  // By its port alone, as any other one.
+  const said = await python("pay.py", new URL(mock.url).port);
   if (said === undefined) return;
   expect(said.replace(/0x[0-9a-f]{64}/, "HASH").split("\n")).toEqual([
     "funded verify True valid",
@@ -40,6 +41,21 @@ test("the example in Python pays, and is told of a payer without money", async (
     "",
   ]);
   expect(mock.calls.map(({ operation }) => operation)).toEqual(["verify", "settle", "verify", "settle"]);
+}, 40_000);
+
+test("a session in Python has payments signed, outcomes chosen and calls of its own", async () => {
+  await using mock = await startMockServer();
+  const said = await python("try_session.py", new URL(mock.url).port);
+  if (said === undefined) return;
+  expect(said.split("\n")).toEqual([
+    "settle True",
+    "settle insufficient_funds",
+    "verify invalid_exact_evm_payload_authorization_valid_before",
+    "calls ['settle', 'settle', 'verify']",
+    expect.stringMatching(/^There is no scenario "settle\.nope"; the nearest are settle\./),
+    "",
+  ]);
+  expect(mock.calls).toEqual([]);
 }, 40_000);
 
 test("the example in Python calls nothing valid that got no verdict, and says what it did not reach", async () => {

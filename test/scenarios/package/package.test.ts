@@ -154,7 +154,7 @@ describe("the package", () => {
     const runProgram = async () => JSON.parse((await run(root, process.execPath, [program, url])).output);
     expect(await runProgram()).toEqual({
       message: `There is no database ${url}`,
-      hints: ["npx x402-kit migrate creates it."],
+      hints: ["npx x402-facilitator-kit migrate creates it."],
     });
     const db = await openDatabase({ url });
     await migrate(db);

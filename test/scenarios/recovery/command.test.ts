@@ -155,7 +155,9 @@ test("stranded lists what no organization has claimed, and says what is claimed"
   );
   const told = (await run("stranded")).printed;
   expect(told).toContain("announceRescue");
-  expect(told).toContain(`${value} of it are claimed: npx x402-kit recover. Do not rescue these.`);
+  expect(told).toContain(
+    `${value} of it are claimed: npx x402-facilitator-kit recover. Do not rescue these.`,
+  );
 
   await run(`recover --confirmed ${submittedIn}`, withKey);
   expect(JSON.parse((await run("stranded --json")).printed).assets[0]).toMatchObject({ recoverable: "0" });

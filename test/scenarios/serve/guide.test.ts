@@ -19,7 +19,7 @@ const guide = readFileSync(new URL("../../../docs/guides/operators.md", import.m
 /** The commands of a section, as they stand there. */
 function commandsOf(heading: string): string[] {
   const section = guide.split(/^## /m).find((part) => part.startsWith(heading)) ?? "";
-  return section.split("\n").filter((line) => line.includes("npx x402-kit "));
+  return section.split("\n").filter((line) => line.includes("npx x402-facilitator-kit "));
 }
 
 /** A command line as a shell takes it apart: its variables, and its arguments. */

@@ -228,7 +228,7 @@ test("the file holds no key, and the command line writes and replays it without 
   await pay(harness.description, { network: "base" });
   const file = join(folder, "bug.x402.json");
   const written = await runCli(["capture", "last", "--out", file, "--url", origin]);
-  expect(written.stdout).toContain(`npx x402-kit replay ${file}`);
+  expect(written.stdout).toContain(`npx x402-facilitator-kit replay ${file}`);
   // A test payer's key is published anyway.
   expect([written.stderr, readCapture(await readFile(file, "utf8")).signature]).toEqual(["", "kept"]);
   const text = await captureNewest();

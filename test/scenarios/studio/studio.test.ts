@@ -872,7 +872,7 @@ describe("in a browser", { timeout: 60_000 }, () => {
   });
 
   test("where filters hide every payment, the list says so and clears them", async () => {
-    await page.getByText("No payments yet. Make one: npx x402-kit pay --url").waitFor();
+    await page.getByText("No payments yet. Make one: npx x402-facilitator-kit pay --url").waitFor();
     await payAs("funded");
     await page.getByLabel("Search payments").fill("nothing of that name");
     await page.getByText("Nothing matches the search and filters; they hide 1 payment.").waitFor();
@@ -891,7 +891,9 @@ describe("in a browser", { timeout: 60_000 }, () => {
     await rows().first().click();
     const { address } = testPayers.empty;
     await page
-      .getByText(`npx x402-kit fund --network base --to ${address} --amount 2500000 --url ${origin}`)
+      .getByText(
+        `npx x402-facilitator-kit fund --network base --to ${address} --amount 2500000 --url ${origin}`,
+      )
       .waitFor();
     await page.getByRole("button", { name: "Fund empty on the chains page" }).click();
     const card = page.getByLabel("base", { exact: true });

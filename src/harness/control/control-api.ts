@@ -1,0 +1,103 @@
+import { z } from "zod";
+import { forTimes } from "../../methods/exact-eip3009/payment-times.ts";
+import { transferMethods } from "../../protocol/networks.ts";
+import { address, bytes32, uint256String } from "../../protocol/primitives.ts";
+import { strictMembers } from "../../protocol/strict-members.ts";
+import { orderSchema, signedOrderSchema } from "../../published/payment-order.ts";
+import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
+import { describeRoutes, type LocalRoute } from "../../service/http/describe-routes.ts";
+
+/** What the routes take. Amounts are in the asset's smallest unit. */
+export const fundRequest = strictMembers({ network: z.string(), to: z.string(), amount: uint256String });
+export const approveRequest = strictMembers({
+  network: z.string(),
+  account: z.string(),
+  amount: uint256String,
+});
+export const advanceTimeRequest = strictMembers({ network: z.string(), seconds: z.number() });
+export const mineRequest = strictMembers({ network: z.string(), blocks: z.number() });
+export const journalRequest = strictMembers({ id: bytes32 });
+export const idRequest = strictMembers({ id: z.string() });
+
+const time = z
+  .string()
+  .regex(/^(\d{1,15}|now([+-]\d{1,13})?)$/, 'is neither unix seconds nor as "now-60" or "now+600"');
+
+/** What `POST /harness/pay` takes, with a test payer by its name. */
+export const payRequest = strictMembers({
+  network: z.string(),
+  payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]),
+  amount: uint256String,
+  payTo: address.optional(),
+  /** How the tokens move, and of scheme “upto” the maximum, of which `amount` is taken. */
+  method: z.enum(transferMethods).optional(),
+  max: uint256String.optional(),
+  /** By Permit2: whether an approval is sent along (EIP-2612). */
+  approval: z.boolean().optional(),
+  x402Version: z.union([z.literal(1), z.literal(2)]).optional(),
+  /** From the chain's time; below zero it has expired. */
+  validForSeconds: z.int().default(600),
+  /** Unix seconds, or `now-60` and `now+600`: from the chain's time. When it ends goes before `validForSeconds`. */
+  ...forTimes(() => time.optional()),
+});
+
+/** The routes of a harness that programs in other languages call. */
+const controlApi = {
+  "GET /harness": {
+    id: "describeHarness",
+    summary: "What runs here, and with which keys",
+    answer: "All of it",
+  },
+  "GET /harness/chains": {
+    id: "listChains",
+    summary: "How the chains stand: block, time, balances",
+    answer: "Each chain",
+  },
+  "POST /__payment": {
+    id: "signPayment",
+    summary: "Signs a payment, which is not sent anywhere",
+    body: orderSchema,
+    answer: "The payment, as it travels",
+    answerSchema: signedOrderSchema,
+  },
+  "POST /harness/fund": {
+    ...{ id: "fund", summary: "Gives an account some of the token", body: fundRequest },
+    answer: "What it was given",
+  },
+  "POST /harness/approve": {
+    ...{ id: "approve", summary: "Lets Permit2 take tokens of an account", body: approveRequest },
+    answer: "How much it may take",
+  },
+  "POST /harness/pay": {
+    ...{ id: "pay", summary: "Signs a payment, verifies and settles it", body: payRequest },
+    answer: "Both answers",
+  },
+  "POST /harness/advance-time": {
+    ...{ id: "advanceTime", summary: "Moves the time of a chain forward", body: advanceTimeRequest },
+    answer: "The chain's time after that",
+  },
+  "POST /harness/mine": {
+    ...{ id: "mine", summary: "Mines blocks", body: mineRequest },
+    answer: "How many",
+  },
+  "POST /harness/reset": { id: "reset", summary: "Puts everything back to its start", answer: "It is done" },
+  "POST /harness/snapshot": { id: "snapshot", summary: "Remembers everything as it is", answer: "Its id" },
+  "POST /harness/restore": {
+    ...{ id: "restore", summary: "Puts everything back to a snapshot", body: idRequest },
+    answer: "It is done",
+  },
+  "GET /harness/faults/kinds": { id: "listFaultKinds", summary: "The faults there are", answer: "Each kind" },
+  "POST /harness/faults/add": {
+    ...{ id: "addFault", summary: "Makes the RPC or a chain fail", body: z.object({}) },
+    answer: "The fault, with its id",
+  },
+  "POST /harness/faults/list": { id: "listFaults", summary: "The faults in effect", answer: "Each of them" },
+  "POST /harness/faults/remove": {
+    ...{ id: "removeFault", summary: "Ends a fault", body: idRequest },
+    answer: "Whether there was one",
+  },
+  "POST /harness/faults/clear": { id: "clearFaults", summary: "Ends all faults", answer: "It is done" },
+} as const satisfies Readonly<Record<string, LocalRoute>>;
+
+/** The routes of {@link controlRoutes} in an OpenAPI document. */
+export const describeControlApi = () => describeRoutes(controlApi);

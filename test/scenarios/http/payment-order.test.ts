@@ -1,0 +1,155 @@
+import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
+import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import { testKeys } from "../../../src/published/test-keys.ts";
+import { testPayers } from "../../../src/published/test-payers.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
+import { runningChain } from "../../support/running-chain.ts";
+import { startTestHarness } from "../../support/service.ts";
+
+/* `POST /__payment`: a test in a language without own cryptography gets a signed payment, and sends it itself. */
+
+let mock: MockServer;
+let harness: RunningHarness;
+beforeAll(async () => {
+  harness = await startTestHarness({ networks: ["base", "polygon"] });
+  mock = await startMockServer({ networks: ["base", "polygon"] });
+});
+afterAll(async () => {
+  await mock?.close();
+  await harness?.close();
+});
+
+const doors: readonly [string, () => string][] = [
+  ["the mock", () => new URL(mock.url).origin],
+  ["up", () => new URL(harness.description.facilitator.url).origin],
+];
+
+const orderSchema = z.object({
+  body: z.record(z.string(), z.unknown()),
+  settleBody: z.record(z.string(), z.unknown()),
+  header: z.object({ name: z.string(), value: z.string() }),
+  payer: z.string(),
+  network: z.string(),
+});
+const refusalSchema = z.object({ error: z.string() });
+const verdictSchema = z.looseObject({
+  isValid: z.boolean().optional(),
+  success: z.boolean().optional(),
+  situation: z.string().optional(),
+  network: z.string().optional(),
+  amount: z.string().optional(),
+});
+
+describe.each(doors)("%s", (_, originOf) => {
+  const post = (path: string, body: unknown) => {
+    const headers = { authorization: testKeys.local.apiKey };
+    return requestJson(`${originOf()}${path}`, { method: "POST", headers, body });
+  };
+  const order = async (wanted: object) => orderSchema.parse((await post("/__payment", wanted)).body);
+  const refusalOf = async (path: string, body: unknown) => {
+    const { status, body: answer } = await post(path, body);
+    return { status, error: refusalSchema.parse(answer).error };
+  };
+
+  /** What the facilitator says to an order, first of verify and then of settle. */
+  async function pay(wanted: object) {
+    const { body, settleBody } = await order(wanted);
+    const verify = verdictSchema.parse((await post("/v1/verify", body)).body);
+    return { verify, settle: verdictSchema.parse((await post("/v1/settle", settleBody)).body) };
+  }
+
+  test.each<[string, object, object]>([
+    ["nothing said", {}, { network: "eip155:8453" }],
+    [
+      "another network, version and amount",
+      { network: "polygon", x402Version: 1, amount: "1" },
+      { network: "polygon" },
+    ],
+    ["a contract wallet", { payer: "smartWallet" }, {}],
+    ["Permit2", { method: "permit2" }, {}],
+    ["a maximum", { scheme: "upto", max: "20000", amount: "1858" }, { amount: "1858" }],
+  ])("%s: it is signed so that it settles", async (_name, wanted, settled) => {
+    const { verify, settle } = await pay(wanted);
+    expect(verify).toMatchObject({ isValid: true });
+    expect(settle).toMatchObject({ success: true, ...settled });
+  });
+
+  test.each([
+    ["wrong_signer", "signature_wrong"],
+    ["no_signature", "signature_wrong"],
+    ["other_chain", "signature_wrong"],
+    ["other_recipient", "recipient"],
+    ["too_little", "value_differs"],
+    ["too_much", "value_differs"],
+    ["expired", "expired"],
+    ["too_early", "not_valid_yet"],
+  ])("broken as %s: verify says so, of both ways to pay", async (broken, situation) => {
+    for (const method of ["eip3009", "permit2"]) {
+      const { verify } = await pay({ broken, method });
+      expect(verify.isValid).toBe(false);
+      expect(verify.situation ?? "").toContain(situation);
+    }
+  });
+
+  test("any account pays, by its private key", async () => {
+    const key = generatePrivateKey();
+    await runningChain(harness, "base").fund(privateKeyToAddress(key), 1_000_000n);
+    const { payer, header } = await order({ payer: key, x402Version: 1 });
+    expect(payer.toLowerCase()).toBe(privateKeyToAddress(key).toLowerCase());
+    expect(header.name).toBe("X-PAYMENT");
+    expect(JSON.parse(Buffer.from(header.value, "base64").toString())).toMatchObject({ scheme: "exact" });
+  });
+
+  test("what cannot be ordered is refused in words, with what was probably meant", async () => {
+    const asked = await Promise.all([
+      refusalOf("/__payment", { amout: "1" }),
+      refusalOf("/__payment", { network: "bsae" }),
+      refusalOf("/__payment", { payer: "fundet" }),
+      refusalOf("/__payment", { scheme: "upto", method: "eip3009" }),
+    ]);
+    expect(asked.map(({ status }) => status)).toEqual([400, 400, 400, 400]);
+    expect(asked.map(({ error }) => error)).toEqual([
+      'The body: there is no "amout" here; did you mean "amount"?',
+      'There is no network "bsae" here; did you mean base? There is base, polygon',
+      `The payer is neither a test payer (${Object.keys(testPayers).join(", ")}) nor a private key`,
+      "Scheme upto is paid by Permit2 alone",
+    ]);
+  });
+
+  test("the OpenAPI document has the routes of tests, each with an id of its own", async () => {
+    const { body } = await requestJson(`${originOf()}/openapi.json`);
+    const { paths } = z
+      .object({ paths: z.record(z.string(), z.record(z.string(), z.unknown())) })
+      .parse(body);
+    expect(paths["/__payment"]?.post).toMatchObject({ operationId: "signPayment" });
+    const ids = Object.values(paths).flatMap((path) =>
+      Object.values(path).map(
+        (operation) => z.object({ operationId: z.string() }).parse(operation).operationId,
+      ),
+    );
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+});
+
+test("a control request with an unknown member does nothing, and says which was meant", async () => {
+  const post = async (origin: string, path: string, body: object) =>
+    refusalSchema.parse((await requestJson(`${origin}${path}`, { method: "POST", body })).body).error;
+  const { origin } = new URL(mock.url);
+  const up = new URL(harness.description.facilitator.url).origin;
+  expect([
+    await post(origin, "/__scenario", { name: "settle.success", time: 2 }),
+    await post(origin, "/__advance-time", { second: 2 }),
+    await post(up, "/harness/fund", { network: "base", to: testPayers.empty.address, amout: "1" }),
+    await post(up, "/harness/advance-time", { networks: "base", seconds: 1 }),
+  ]).toMatchInlineSnapshot(`
+    [
+      "The body: there is no "time" here; did you mean "times"?",
+      "seconds: must be a number; The body: there is no "second" here; did you mean "seconds"?",
+      "amount: must be a string of decimal digits; The body: there is no "amout" here; did you mean "amount"?",
+      "network: must be a string; The body: there is no "networks" here; did you mean "network"?",
+    ]
+  `);
+});
