@@ -26,6 +26,18 @@ test("a start of up loads these packages and no others", () => {
   expect(seen.size).toBeGreaterThan(150);
 });
 
+/* Somebody waits for them, again and again. */
+test.each([
+  ["pay and fund", "cli/commands/running-up.ts", ["@noble/curves/secp256k1", "@noble/hashes/sha3", "zod"]],
+  ["why and logs", "cli/commands/payments.ts", ["@noble/hashes/sha3", "zod"]],
+])("a start of %s loads these packages and no others", (_, module, expected) => {
+  const packages = new Set<string>();
+  const seen = new Set<string>();
+  for (const entry of ["cli/bin.ts", "cli/main.ts", module]) follow(entry, { packages, seen });
+  expect([...packages].sort()).toEqual(expected);
+  expect(seen.size).toBeGreaterThan(50);
+});
+
 /** Collects what a file imports at its start, and what those files import; types are no imports. */
 function follow(file: string, found: { packages: Set<string>; seen: Set<string>; dynamic?: boolean }): void {
   const { packages, seen, dynamic = false } = found;

@@ -54,13 +54,21 @@ function loadNoble(): RecoverPublicKey {
     secp256k1.Signature.fromCompact(rs).addRecoveryBit(recoveryId).recoverPublicKey(digest).toRawBytes(false);
 }
 
-const recovery = loadRecovery();
+let recovery: Recovery | undefined;
+
+/** Loaded with the first signature: that takes 5 ms, and most commands recover none. */
+function loadedRecovery(): Recovery {
+  recovery ??= loadRecovery();
+  return recovery;
+}
 
 /**
  * Whether signatures are recovered by libsecp256k1. Where it is missing, each verify takes some 3 ms of CPU instead of
  * 0.1: `serve` and `doctor` say so.
  */
-export const isRecoveryNative = recovery.isNative;
+export function isRecoveryNative(): boolean {
+  return loadedRecovery().isNative;
+}
 
 /**
  * The address whose key made a plain ECDSA signature over a 32-byte digest, in lower case; undefined when the
@@ -73,7 +81,7 @@ export function recoverSigner(digest: Hex, signature: Hex): Address | undefined 
   const ecdsa = readEcdsaSignature(signature);
   if (ecdsa === undefined || !isBytes32(digest)) return undefined;
   try {
-    const publicKey = recovery.recoverPublicKey(
+    const publicKey = loadedRecovery().recoverPublicKey(
       Buffer.from(ecdsa.rs, "hex"),
       ecdsa.recoveryId,
       Buffer.from(digest.slice(2), "hex"),

@@ -3,7 +3,6 @@ import { createLogReader } from "../../chain/log-reader.ts";
 import { readReceipt } from "../../chain/receipt-reader.ts";
 import type { Rpc, RpcAnswer } from "../../chain/rpc/rpc.ts";
 import { decodeEvents, type PaymentEvent } from "../../methods/exact-eip3009/on-chain/events.ts";
-import { decodeCall } from "../../methods/on-chain/decode-call.ts";
 import { findUse } from "../../methods/on-chain/find-use.ts";
 import type { KnownPayment } from "../../methods/on-chain/nonces.ts";
 import { paymentIn } from "../../methods/on-chain/payer-state.ts";
@@ -143,6 +142,8 @@ export async function transactionOf(
   if (!isBytes(input)) {
     throw new KitError(`The node of ${chain.network.name} does not know transaction ${hash}`);
   }
+  // With it comes viem, whose import takes longer than all other work of a command that asks for no transaction.
+  const { decodeCall } = await import("../../methods/on-chain/decode-call.ts");
   const receipt = readReceipt(answer, hash);
   const { gasUsed, effectiveGasPrice } = membersOf(answer);
   const mined = receipt && {

@@ -36,7 +36,7 @@ export function problemAsCheck({ name, problem, example }: ConfigurationProblem,
 }
 
 /** Warns if this installation recovers signers without the native library, since that is most of a verify's work. */
-export function checkSignatureRecovery(isNative = isRecoveryNative): Check | undefined {
+export function checkSignatureRecovery(isNative = isRecoveryNative()): Check | undefined {
   if (isNative) return undefined;
   return warning(
     "signatures",

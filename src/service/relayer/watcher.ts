@@ -30,7 +30,7 @@ export type WatcherOptions = Omit<SenderOptions, "flight" | "store"> & {
  * Milliseconds between the first two looks for a receipt; from there the pause doubles up to the chain's pace. The first
  * look is at once: a node that mines for each transaction has mostly done so when it has answered.
  */
-const firstPauseMs = 2;
+const firstPauseMs = 1;
 
 export function createWatcher(options: WatcherOptions): Watcher {
   const { chain, ways, store, outcomes, account, now, log, onRoom, replace } = options;
