@@ -12,7 +12,7 @@ import { join } from "node:path";
 /** What each part runs, and how often that tries what it tries; the environment may say otherwise. */
 type Part = { counts: Readonly<Record<string, string>> } & (
   | { files: readonly string[] }
-  | { forge: readonly string[] }
+  | { contracts: readonly string[] }
 );
 
 const parts: Readonly<Record<string, Part>> = {
@@ -40,7 +40,7 @@ const parts: Readonly<Record<string, Part>> = {
   equal: { files: ["conformance/equal"], counts: { EQUAL_RUNS: "100000" } },
   // The invariants of the contract, each with 130,000 calls.
   contracts: {
-    forge: ["test", "--match-path", "contracts/test/invariants/*"],
+    contracts: ["--match-path", "contracts/test/invariants/*"],
     counts: { FOUNDRY_INVARIANT_RUNS: "2048" },
   },
 };
@@ -63,8 +63,8 @@ let interrupted = false;
 // One after the other: each takes the whole machine.
 for (const [name, part] of chosen) {
   const [command, args]: [string, readonly string[]] =
-    "forge" in part
-      ? [process.execPath, [join(import.meta.dirname, "forge.ts"), ...part.forge]]
+    "contracts" in part
+      ? [process.execPath, [join(import.meta.dirname, "test-contracts.ts"), ...part.contracts]]
       : ["vitest", ["run", "--project", "scenarios", ...part.files]];
   const running = spawn(command, args, {
     stdio: "inherit",

@@ -42,7 +42,8 @@ const artifactSchema = z.object({
 /** Apart from the build of the tests, which compiles more along. */
 const buildDirectory = join(import.meta.dirname, "../contracts-cache/generated");
 
-function compile(): [path: string, text: string][] {
+/** Compiles them as they are published; `contracts/test` deploys what is then in the build directory. */
+export function compileContracts(): [path: string, text: string][] {
   const places = ["--out", join(buildDirectory, "out"), "--cache-path", join(buildDirectory, "cache")];
   const status = runForge(["build", ...places, "--quiet", ...sources], { stdout: "ignore" });
   if (status !== 0) throw new Error("The contracts do not compile: forge says why above.");
@@ -73,4 +74,4 @@ function withoutInternalTypes(key: string, value: unknown): unknown {
   return key === "internalType" ? undefined : value;
 }
 
-writeGenerated(compile());
+if (import.meta.main) writeGenerated(compileContracts());

@@ -4,13 +4,16 @@ import { dirname, join } from "node:path";
 const root = join(import.meta.dirname, "..");
 
 /**
- * Writes files, each by its path in the repository. With `--check` it writes nothing, and the process ends with 1 where
- * one is another than it would write.
+ * Writes files, each by its path in the repository. With `check`, by default if the process was started with `--check`, it
+ * writes nothing, and the process ends with 1 where one is another than it would write.
  */
-export function writeGenerated(files: Iterable<readonly [path: string, text: string]>): void {
+export function writeGenerated(
+  files: Iterable<readonly [path: string, text: string]>,
+  { check = process.argv.includes("--check") }: { check?: boolean } = {},
+): void {
   for (const [path, text] of files) {
     const file = join(root, path);
-    if (!process.argv.includes("--check")) {
+    if (!check) {
       mkdirSync(dirname(file), { recursive: true });
       writeFileSync(file, text);
     } else if (readIfThere(file) !== text) {

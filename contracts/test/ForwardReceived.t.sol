@@ -173,9 +173,9 @@ contract ForwardReceivedTest is FacilitatorTest {
 
     /// @dev EIP-7702: the code at the payer's address is asked from then on, even where the payer's key signed before.
     function test_asksTheCodeOfAnAccountThatHasGotSome() public {
-        vm.etch(payer, address(new Mock1271Wallet(payer)).code);
+        vm.etch(payer, deployCode("Mock1271Wallet", abi.encode(payer)).code);
         refusesAsNotSigned(received);
-        vm.etch(payer, address(new Mock7702Delegate()).code);
+        vm.etch(payer, deployCode("Mock7702Delegate", "").code);
         forward(received, RECIPIENT);
     }
 
@@ -440,7 +440,7 @@ contract ForwardReceivedTest is FacilitatorTest {
 
     /// @dev A contract wallet of the payer's key, and its payment, which was submitted straight to the token.
     function submitFromWallet() private returns (address wallet, IX402Facilitator.Payment memory payment) {
-        wallet = address(new Mock1271Wallet(payer));
+        wallet = deployCode("Mock1271Wallet", abi.encode(payer));
         usdc.mint(wallet, 5e6);
         payment = signPayment(PAYER_KEY, authorize(wallet, 5e6, "wallet"));
         submitDirectly(payment);

@@ -55,7 +55,7 @@ contract ForwardReceivedWithPermit2Test is Permit2Fixture {
         forward(received, RECIPIENT);
         IPermit2Settlement.Permit2Payment memory again = signed(1, NONCE);
         forwardFails(again, about(IX402Facilitator.AlreadyForwarded.selector, again));
-        token = new MockERC20("Other", "OTH", 6);
+        token = MockERC20(deployCode("MockERC20", abi.encode("Other", "OTH", uint8(6))));
         token.mint(address(facilitator), 1e6);
         again = signed(1, NONCE);
         forwardFails(again, about(IX402Facilitator.AlreadyForwarded.selector, again));
@@ -89,7 +89,7 @@ contract ForwardReceivedWithPermit2Test is Permit2Fixture {
             forwardFails(changed, about(IX402Facilitator.AuthorizationNotSigned.selector, changed));
         }
         MockERC20 first = token;
-        token = new MockERC20("Other", "OTH", 6);
+        token = MockERC20(deployCode("MockERC20", abi.encode("Other", "OTH", uint8(6))));
         token.mint(address(facilitator), 100e6);
         forwardFails(received, about(IX402Facilitator.AuthorizationNotSigned.selector, received));
         token = first;
@@ -105,7 +105,7 @@ contract ForwardReceivedWithPermit2Test is Permit2Fixture {
     }
 
     function test_asksAContractWallet() public {
-        address wallet = address(new Mock1271Wallet(payer));
+        address wallet = deployCode("Mock1271Wallet", abi.encode(payer));
         fundAndApprove(token, wallet, 10e6);
         IPermit2Settlement.Permit2Group memory group =
             adding(groupOf(false, false), wallet, PAYER_KEY, 10e6, 1);

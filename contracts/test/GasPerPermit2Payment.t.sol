@@ -83,7 +83,7 @@ contract GasPerPermit2PaymentTest is Permit2Fixture {
     /// @dev Against the wallet's deployment in a transaction of its own, and the payment in another.
     function test_deployAndSettle() public {
         Create2Factory factory = new Create2Factory();
-        bytes memory initCode = bytes.concat(type(Mock1271Wallet).creationCode, abi.encode(payer));
+        bytes memory initCode = bytes.concat(codeOf("Mock1271Wallet"), abi.encode(payer));
         address wallet = factory.addressOf(initCode);
         usdc.mint(wallet, 2 * VALUE);
         IX402Facilitator.Payment memory payment = signPayment(PAYER_KEY, authorize(wallet, VALUE, "wallet"));

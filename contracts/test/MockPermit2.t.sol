@@ -29,7 +29,7 @@ abstract contract Permit2Behaviour is Permit2Deployment {
     function setUp() public {
         vm.warp(NOW);
         deploy();
-        token = new MockERC20("Test", "TST", 6);
+        token = MockERC20(deployCode("MockERC20", abi.encode("Test", "TST", uint8(6))));
         owner = vm.addr(OWNER_KEY);
         fund(owner);
         permit = IPermit2.PermitTransferFrom({
@@ -121,10 +121,10 @@ abstract contract Permit2Behaviour is Permit2Deployment {
     }
 
     function test_asksAContractWallet() public {
-        owner = address(new Mock1271Wallet(owner));
+        owner = deployCode("Mock1271Wallet", abi.encode(owner));
         fund(owner);
         transfer(100);
-        owner = address(new Mock1271Wallet(TO));
+        owner = deployCode("Mock1271Wallet", abi.encode(TO));
         fund(owner);
         transferFails(100, abi.encodeWithSelector(IPermit2.InvalidContractSignature.selector));
         owner = address(new RevertingWallet());
@@ -143,7 +143,7 @@ abstract contract Permit2Behaviour is Permit2Deployment {
     }
 
     function test_takesATokenThatReturnsNothing() public {
-        MockUSDT usdt = new MockUSDT("Tether USD", "USDT", 6);
+        MockUSDT usdt = MockUSDT(deployCode("MockUSDT", abi.encode("Tether USD", "USDT", uint8(6))));
         usdt.mint(owner, 100);
         vm.prank(owner);
         usdt.approve(address(PERMIT2), 100);

@@ -48,7 +48,7 @@ abstract contract Permit2ProxiesBehaviour is Permit2Deployment {
         vm.warp(NOW);
         deployPermit2();
         deploy();
-        token = new MockPermitToken("Test", "TST", 6);
+        token = MockPermitToken(deployCode("MockPermitToken", abi.encode("Test", "TST", uint8(6))));
         owner = vm.addr(OWNER_KEY);
         token.mint(owner, 1_000);
         vm.prank(owner);

@@ -15,9 +15,9 @@ contract MockTokensTest is Test {
 
     function test_anyoneMintsEachOfThem() public {
         MockERC20[3] memory tokens = [
-            new MockERC20("Plain", "PLN", 6),
-            MockERC20(address(new MockPermitToken("Permits", "PMT", 18))),
-            MockERC20(address(new MockFeeToken("Fees", "FEE", 0)))
+            MockERC20(deployCode("MockERC20", abi.encode("Plain", "PLN", uint8(6)))),
+            MockERC20(deployCode("MockPermitToken", abi.encode("Permits", "PMT", uint8(18)))),
+            MockERC20(deployCode("MockFeeToken", abi.encode("Fees", "FEE", uint8(0))))
         ];
         uint8[3] memory decimals = [6, 18, 0];
         for (uint256 i = 0; i < tokens.length; ++i) {
@@ -28,7 +28,7 @@ contract MockTokensTest is Test {
     }
 
     function test_theFeeTokenKeepsAHundredth() public {
-        MockFeeToken token = new MockFeeToken("Fees", "FEE", 6);
+        MockFeeToken token = MockFeeToken(deployCode("MockFeeToken", abi.encode("Fees", "FEE", uint8(6))));
         token.mint(ALICE, 1_000);
         vm.prank(ALICE);
         token.transfer(BOB, 999);
@@ -71,7 +71,7 @@ contract MockTokensTest is Test {
     }
 
     function test_multicallTellsWhichCallFailed() public {
-        MockMulticall3 multicall = new MockMulticall3();
+        MockMulticall3 multicall = MockMulticall3(deployCode("MockMulticall3", ""));
         MockUSDT token = usdt();
         bytes memory good = abi.encodeCall(token.balanceOf, (ALICE));
         bytes memory bad = abi.encodeCall(token.transfer, (BOB, 1));
@@ -93,14 +93,14 @@ contract MockTokensTest is Test {
     }
 
     function test_multicallReadsTheChain() public {
-        MockMulticall3 multicall = new MockMulticall3();
+        MockMulticall3 multicall = MockMulticall3(deployCode("MockMulticall3", ""));
         vm.warp(1_800_000_000);
         assertEq(multicall.getCurrentBlockTimestamp(), 1_800_000_000, "timestamp");
         assertEq(multicall.getEthBalance(address(this)), address(this).balance, "ether");
     }
 
     function usdt() private returns (MockUSDT token) {
-        token = new MockUSDT("Tether USD", "USDT", 6);
+        token = MockUSDT(deployCode("MockUSDT", abi.encode("Tether USD", "USDT", uint8(6))));
         token.mint(ALICE, 1_000);
         assertEq(token.totalSupply(), 1_000, "supply");
     }

@@ -303,8 +303,8 @@ contract MockUSDCTest is UsdcDeployment {
     function test_accountsWithCodeAreAskedByERC1271() public {
         bytes memory signature = packed(ALICE, VALUE, NOW - 1, NOW + 1, "nonce");
         bytes[3] memory refusing = [
-            address(new MockGasBurningWallet()).code,
-            address(new Mock1271Wallet(BOB)).code,
+            deployCode("MockGasBurningWallet", "").code,
+            deployCode("Mock1271Wallet", abi.encode(BOB)).code,
             address(new ShortAnswerWallet()).code
         ];
         for (uint256 i = 0; i < refusing.length; ++i) {
@@ -314,14 +314,14 @@ contract MockUSDCTest is UsdcDeployment {
                 payer, ALICE, VALUE, NOW - 1, NOW + 1, "nonce", signature
             );
         }
-        vm.etch(payer, address(new Mock7702Delegate()).code);
+        vm.etch(payer, deployCode("Mock7702Delegate", "").code);
         expect(invalidSignature, ALICE, VALUE, NOW - 1, NOW + 1, "nonce", "");
         usdc.transferWithAuthorization(payer, ALICE, VALUE, NOW - 1, NOW + 1, "nonce", signature);
         assertEq(usdc.balanceOf(ALICE), VALUE, "balance");
     }
 
     function test_aWalletTakesItsOwnersSignature() public {
-        Mock1271Wallet wallet = new Mock1271Wallet(payer);
+        Mock1271Wallet wallet = Mock1271Wallet(deployCode("Mock1271Wallet", abi.encode(payer)));
         bytes32 digest = keccak256("message");
         (uint8 v, bytes32 r, bytes32 s) = vm.sign(PAYER_KEY, digest);
         assertTrue(wallet.isValidSignature(digest, abi.encodePacked(r, s, v)) == 0x1626ba7e, "owner's");
@@ -331,7 +331,7 @@ contract MockUSDCTest is UsdcDeployment {
     }
 
     function test_aDelegatedAccountTakesEther() public {
-        vm.etch(payer, address(new Mock7702Delegate()).code);
+        vm.etch(payer, deployCode("Mock7702Delegate", "").code);
         (bool success,) = payer.call{value: 1}("");
         assertTrue(success, "took ether");
     }

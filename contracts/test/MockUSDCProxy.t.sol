@@ -47,7 +47,7 @@ contract MockUSDCProxyTest is UsdcDeployment {
 
     /// @dev Source: AdminUpgradeabilityProxy.ifAdmin. For all others the token is asked, which has no such function.
     function test_nobodyElseCanChangeIt() public {
-        address implementation = address(new MockUSDC());
+        address implementation = deployCode("MockUSDC", "");
         vm.expectRevert(bytes(""));
         proxy.upgradeTo(implementation);
         vm.expectRevert(bytes(""));
@@ -59,7 +59,7 @@ contract MockUSDCProxyTest is UsdcDeployment {
     /// @dev Source: UpgradeabilityProxy._upgradeTo, _setImplementation.
     function test_itsAdminUpgradesItAndTheStateStays() public {
         usdc.mint(ALICE, 5);
-        address implementation = address(new MockUSDC());
+        address implementation = deployCode("MockUSDC", "");
         vm.recordLogs();
         vm.prank(PROXY_ADMIN);
         proxy.upgradeTo(implementation);
@@ -76,7 +76,7 @@ contract MockUSDCProxyTest is UsdcDeployment {
 
     /// @dev Source: AdminUpgradeabilityProxy.upgradeToAndCall: the call comes from the proxy itself.
     function test_itsAdminUpgradesItAndCalls() public {
-        address implementation = address(new MockUSDC());
+        address implementation = deployCode("MockUSDC", "");
         vm.prank(PROXY_ADMIN);
         proxy.upgradeToAndCall(implementation, abi.encodeCall(MockUSDC.approve, (ALICE, 7)));
         assertEq(usdc.allowance(address(proxy), ALICE), 7, "allowance");
@@ -111,7 +111,7 @@ contract MockUSDCProxyTest is UsdcDeployment {
     }
 
     function test_itsConstructorFailsAsTheInitializationDoes() public {
-        address implementation = address(new MockUSDC());
+        address implementation = deployCode("MockUSDC", "");
         vm.expectRevert(errorData("FiatToken: new owner is the zero address"));
         new MockUSDCProxy(
             implementation,

@@ -36,7 +36,7 @@ contract Permit2VectorsTest is Permit2Deployment {
         vm.chainId(84_532);
         vm.warp(1_740_672_100);
         deploy();
-        construct(TOKEN, bytes.concat(type(MockERC20).creationCode, abi.encode("USDC", "USDC", uint8(6))));
+        construct(TOKEN, bytes.concat(codeOf("MockERC20"), abi.encode("USDC", "USDC", uint8(6))));
         token.mint(PAYER, 20_000);
         vm.prank(PAYER);
         token.approve(address(PERMIT2), type(uint256).max);

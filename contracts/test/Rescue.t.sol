@@ -137,7 +137,7 @@ contract RescueTest is FacilitatorTest {
         MisbehavingToken token = new MisbehavingToken();
         facilitator = IX402Facilitator(
             deployCode(
-                "X402Facilitator.sol:X402Facilitator",
+                "X402Facilitator",
                 abi.encode(ADMIN_DELAY, address(token), new address[](0), address(0), address(0))
             )
         );

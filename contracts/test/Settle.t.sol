@@ -48,20 +48,20 @@ contract SettleTest is FacilitatorTest {
     }
 
     function test_takesTheSignatureOfAContractWallet() public {
-        address wallet = address(new Mock1271Wallet(payer));
+        address wallet = deployCode("Mock1271Wallet", abi.encode(payer));
         usdc.mint(wallet, 10e6);
         settle(signPayment(PAYER_KEY, authorize(wallet, 10e6, "nonce")), RECIPIENT);
         assertEq(usdc.balanceOf(RECIPIENT), 10e6, "recipient");
     }
 
     function test_takesTheSignatureOfAnAccountWithDelegatedCode() public {
-        vm.etch(payer, address(new Mock7702Delegate()).code);
+        vm.etch(payer, deployCode("Mock7702Delegate", "").code);
         settle(pay(PAYER_KEY, 10e6, "nonce"), RECIPIENT);
         assertEq(usdc.balanceOf(RECIPIENT), 10e6, "recipient");
     }
 
     function test_refusesAContractWalletWithAnotherOwner() public {
-        address wallet = address(new Mock1271Wallet(STRANGER));
+        address wallet = deployCode("Mock1271Wallet", abi.encode(STRANGER));
         usdc.mint(wallet, 10e6);
         settleFails(
             signPayment(PAYER_KEY, authorize(wallet, 10e6, "nonce")),
@@ -71,7 +71,7 @@ contract SettleTest is FacilitatorTest {
     }
 
     function test_aWalletThatBurnsItsGasCostsNoMoreThanThePull() public {
-        address wallet = address(new MockGasBurningWallet());
+        address wallet = deployCode("MockGasBurningWallet", "");
         usdc.mint(wallet, 10e6);
         IX402Facilitator.Payment memory payment = signPayment(PAYER_KEY, authorize(wallet, 10e6, "nonce"));
         uint256 gasBefore = gasleft();

@@ -98,7 +98,7 @@ contract SettlePermit2Test is Permit2Fixture {
     }
 
     function test_takesATokenThatReturnsNothing() public {
-        MockUSDT usdt = new MockUSDT("Tether USD", "USDT", 6);
+        MockUSDT usdt = MockUSDT(deployCode("MockUSDT", abi.encode("Tether USD", "USDT", uint8(6))));
         token = MockERC20(address(usdt));
         usdt.mint(payer, 40e6);
         vm.prank(payer);
@@ -120,7 +120,8 @@ contract SettlePermit2Test is Permit2Fixture {
     }
 
     function test_approvesPermit2WithThePayersPermit() public {
-        MockPermitToken permits = new MockPermitToken("Permits", "PMT", 6);
+        MockPermitToken permits =
+            MockPermitToken(deployCode("MockPermitToken", abi.encode("Permits", "PMT", uint8(6))));
         token = MockERC20(address(permits));
         permits.mint(payer, 100e6);
         for (uint256 i = 0; i < 4; ++i) {
@@ -143,7 +144,8 @@ contract SettlePermit2Test is Permit2Fixture {
     }
 
     function test_aPermitThatSomebodySubmittedDoesNoHarm() public {
-        MockPermitToken permits = new MockPermitToken("Permits", "PMT", 6);
+        MockPermitToken permits =
+            MockPermitToken(deployCode("MockPermitToken", abi.encode("Permits", "PMT", uint8(6))));
         token = permits;
         permits.mint(payer, 100e6);
         IPermit2Settlement.Permit2Group memory group = adding(way(0), 10e6, 0);
@@ -156,7 +158,8 @@ contract SettlePermit2Test is Permit2Fixture {
     }
 
     function test_thePermitMustBeOfThePermittedAmount() public {
-        MockPermitToken permits = new MockPermitToken("Permits", "PMT", 6);
+        MockPermitToken permits =
+            MockPermitToken(deployCode("MockPermitToken", abi.encode("Permits", "PMT", uint8(6))));
         token = permits;
         permits.mint(payer, 100e6);
         for (uint256 i = 0; i < 4; ++i) {
@@ -263,7 +266,7 @@ contract SettlePermit2Test is Permit2Fixture {
 
     /// @dev Whether the fee is taken on the way here or on the way to the payee: nothing is charged.
     function test_aTokenThatKeepsAFeeCannotBePaidWith() public {
-        token = new MockFeeToken("Fees", "FEE", 6);
+        token = MockFeeToken(deployCode("MockFeeToken", abi.encode("Fees", "FEE", uint8(6))));
         fundAndApprove(token, payer, 1_000e6);
         for (uint256 i = 0; i < 4; ++i) {
             settlePermit2Fails(adding(way(i), 10e6, i), unexpected(10e6, 9.9e6));
@@ -337,7 +340,7 @@ contract SettlePermit2Test is Permit2Fixture {
     }
 
     function test_takesTheSignatureOfAContractWallet() public {
-        address wallet = address(new Mock1271Wallet(payer));
+        address wallet = deployCode("Mock1271Wallet", abi.encode(payer));
         fundAndApprove(token, wallet, 40e6);
         for (uint256 i = 0; i < 4; ++i) {
             settlePermit2(adding(way(i), wallet, PAYER_KEY, 10e6, i));
@@ -346,7 +349,7 @@ contract SettlePermit2Test is Permit2Fixture {
     }
 
     function test_aWalletThatBurnsItsGasCostsNoMoreThanThePull() public {
-        address wallet = address(new MockGasBurningWallet());
+        address wallet = deployCode("MockGasBurningWallet", "");
         fundAndApprove(token, wallet, 10e6);
         for (uint256 i = 0; i < 4; ++i) {
             bytes memory data =

@@ -255,7 +255,8 @@ contract SettlePermit2BatchTest is Permit2Fixture {
 
     /// @dev A payer who is refused each time does not keep the others from settling with their permits.
     function test_takesPermitsInBatches() public {
-        MockPermitToken permits = new MockPermitToken("Permits", "PMT", 6);
+        MockPermitToken permits =
+            MockPermitToken(deployCode("MockPermitToken", abi.encode("Permits", "PMT", uint8(6))));
         token = permits;
         permits.mint(payer, 100e6);
         permits.mint(vm.addr(OTHER_KEY), 100e6);
@@ -271,7 +272,7 @@ contract SettlePermit2BatchTest is Permit2Fixture {
     }
 
     function test_burnersInABatchCostTheirPullsAndNoMore() public {
-        address wallet = address(new MockGasBurningWallet());
+        address wallet = deployCode("MockGasBurningWallet", "");
         fundAndApprove(token, wallet, 100e6);
         for (uint256 i = 0; i < 4; ++i) {
             uint256 snapshot = vm.snapshotState();

@@ -99,7 +99,7 @@ contract SettleWithLittleGasTest is FacilitatorTest {
     }
 
     function test_burnersInABatchCostTheirPullsAndNoMore() public {
-        address wallet = address(new MockGasBurningWallet());
+        address wallet = deployCode("MockGasBurningWallet", "");
         usdc.mint(wallet, 100e6);
         IX402Facilitator.Group memory payments;
         payments.recipient = RECIPIENT;

@@ -10,6 +10,6 @@ contract SizeTest is FacilitatorTest {
     }
 
     function test_theCreationCodeIsWithinTheLimit() public view {
-        assertTrue(vm.getCode("X402Facilitator.sol:X402Facilitator").length <= 49_152, "EIP-3860");
+        assertTrue(codeOf("X402Facilitator").length <= 49_152, "EIP-3860");
     }
 }

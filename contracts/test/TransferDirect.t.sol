@@ -44,7 +44,7 @@ contract TransferDirectTest is FacilitatorTest {
     }
 
     function test_takesTheSignatureOfAContractWallet() public {
-        address wallet = address(new Mock1271Wallet(payer));
+        address wallet = deployCode("Mock1271Wallet", abi.encode(payer));
         usdc.mint(wallet, 10e6);
         transferDirect(signTo(MERCHANT, authorize(wallet, 10e6, "nonce")), MERCHANT);
         assertEq(usdc.balanceOf(MERCHANT), 10e6, "merchant");
@@ -144,7 +144,7 @@ contract TransferDirectTest is FacilitatorTest {
     }
 
     function test_burnersInABatchCostTheirTransfersAndNoMore() public {
-        address wallet = address(new MockGasBurningWallet());
+        address wallet = deployCode("MockGasBurningWallet", "");
         usdc.mint(wallet, 100e6);
         IX402Facilitator.Group memory payments;
         payments.recipient = MERCHANT;

@@ -69,7 +69,7 @@ test("one that does not is ended by force after 30 s, and it is said", async () 
 /** How many of so many pieces of work, that take `tookMs` and come every `everyMs`, are done. */
 function done(pieces: number, { tookMs, everyMs }: { tookMs: number; everyMs: number }): number {
   let time = 0;
-  const budget = createTimeBudget({ share: 0.05, mostMs: 100, now: () => time });
+  const budget = createTimeBudget({ share: 0.05, mostMs: 100, now: () => time, cpu: () => time });
   let count = 0;
   for (let piece = 0; piece < pieces; piece++) {
     time = Math.max(time, piece * everyMs);
@@ -99,9 +99,16 @@ test("a piece that takes far too long is made up for before the next", () => {
   expect(done(4, { tookMs: 200, everyMs: 1_000 })).toBe(2);
 });
 
+test("what other processes take while the work is under way is not counted", () => {
+  let time = 0;
+  const budget = createTimeBudget({ share: 0.05, mostMs: 10, now: () => time, cpu: () => 0 });
+  const wait = () => (time += 1_000);
+  expect([budget.spend(wait), budget.spend(wait), budget.spend(wait)]).toEqual([1_000, 2_000, 3_000]);
+});
+
 test("work that throws is counted, and throws", () => {
   let time = 0;
-  const budget = createTimeBudget({ share: 0.05, mostMs: 10, now: () => time });
+  const budget = createTimeBudget({ share: 0.05, mostMs: 10, now: () => time, cpu: () => time });
   const fail = () => {
     time += 20;
     throw new RangeError("no");

@@ -74,26 +74,31 @@ export async function closeWithTimeout(
   }
 }
 
-/** Lets work be done in this thread as long as it takes no more than its share of the time. */
+/** Lets work be done in this thread as long as it takes no more than its share of the CPU time. */
 export type TimeBudget = {
   /** What the work gives; undefined, with nothing done, while the budget is used up. */
   spend<T>(work: () => T): T | undefined;
 };
 
 /**
- * Makes a budget of time for work that must not hold up what else the process does.
+ * Makes a budget of CPU time for work that must not hold up what else the process does. What other processes take
+ * while the work is under way does not count: on a busy machine, one piece would use up the budget.
  *
  * @param share of all time, that the work may take in the long run; 0.05 is a twentieth
  * @param mostMs that it may take at once; the last piece of work may go beyond, and is made up for by waiting
+ * @param now the time in milliseconds since any moment, by which the budget grows
+ * @param cpu the CPU time in milliseconds that this process has taken, by which it is used up
  */
 export function createTimeBudget({
   share,
   mostMs,
   now = () => performance.now(),
+  cpu = cpuTimeMs,
 }: {
   share: number;
   mostMs: number;
   now?: () => number;
+  cpu?: () => number;
 }): TimeBudget {
   let leftMs = mostMs;
   let countedAt = now();
@@ -103,13 +108,19 @@ export function createTimeBudget({
       leftMs = Math.min(mostMs, leftMs + (start - countedAt) * share);
       countedAt = start;
       if (leftMs <= 0) return undefined;
+      const before = cpu();
       try {
         return work();
       } finally {
-        leftMs -= now() - start;
+        leftMs -= cpu() - before;
       }
     },
   };
+}
+
+function cpuTimeMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
 }
 
 /** How often to look, until when, and what ends it early. */

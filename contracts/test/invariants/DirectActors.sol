@@ -53,8 +53,8 @@ contract DirectActors is Permit2Fixture {
         deployWithPermit2();
         _payers.push(vm.addr(_keyOf(0)));
         _payers.push(vm.addr(_keyOf(1)));
-        _payers.push(address(new Mock1271Wallet(vm.addr(_keyOf(2)))));
-        _payers.push(address(new MockGasBurningWallet()));
+        _payers.push(deployCode("Mock1271Wallet", abi.encode(vm.addr(_keyOf(2)))));
+        _payers.push(deployCode("MockGasBurningWallet", ""));
         _tokens.push(token);
         _tokens.push(new ChargingToken(_payers[1]));
         _tokens.push(MockERC20(address(usdc)));

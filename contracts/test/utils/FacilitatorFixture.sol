@@ -53,7 +53,7 @@ abstract contract FacilitatorFixture is UsdcDeployment {
         returns (IX402Facilitator)
     {
         bytes memory arguments = abi.encode(ADMIN_DELAY, ADMIN, operators, recoverer, pauser);
-        return IX402Facilitator(deployCode("X402Facilitator.sol:X402Facilitator", arguments));
+        return IX402Facilitator(deployCode("X402Facilitator", arguments));
     }
 
     /// @dev A valid authorization over `value` for the next hour.

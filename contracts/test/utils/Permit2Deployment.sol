@@ -20,7 +20,7 @@ abstract contract Permit2Deployment is Test {
         keccak256("TokenPermissions(address token,uint256 amount)");
 
     function deployPermit2() internal {
-        vm.etch(address(PERMIT2), type(MockPermit2).runtimeCode);
+        vm.etch(address(PERMIT2), deployedCodeOf("MockPermit2"));
     }
 
     /// @dev The published code, as it stands on a chain with Foundry's own id.
@@ -32,8 +32,8 @@ abstract contract Permit2Deployment is Test {
     }
 
     function deployPermit2Proxies() internal {
-        construct(address(EXACT_PROXY), type(MockExactPermit2Proxy).creationCode);
-        construct(address(UPTO_PROXY), type(MockUptoPermit2Proxy).creationCode);
+        construct(address(EXACT_PROXY), codeOf("MockExactPermit2Proxy"));
+        construct(address(UPTO_PROXY), codeOf("MockUptoPermit2Proxy"));
     }
 
     /// @dev Runs a constructor at a given address.

@@ -23,7 +23,7 @@ abstract contract Permit2Fixture is FacilitatorFixture, Permit2Deployment {
         deployOriginalPermit2();
         deployPermit2Proxies();
         settlement = IPermit2Settlement(address(facilitator));
-        token = new MockERC20("Test", "TST", 6);
+        token = MockERC20(deployCode("MockERC20", abi.encode("Test", "TST", uint8(6))));
         fundAndApprove(token, payer, 1_000e6);
     }
 

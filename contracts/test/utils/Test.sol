@@ -35,13 +35,31 @@ abstract contract Test {
         if (condition) revert NotTrue(what);
     }
 
-    /// @dev Deploys from the artifact, so that a test need not be compiled as the contract is.
-    function deployCode(string memory artifact, bytes memory arguments) internal returns (address deployed) {
-        bytes memory code = bytes.concat(vm.getCode(artifact), arguments);
+    /// @dev The code that is published. Tests are compiled without the optimizer, which takes a third of the time; where
+    /// coverage is measured, what they reach is, too.
+    function codeOf(string memory name) internal view returns (bytes memory) {
+        return vm.getCode(artifactOf(name));
+    }
+
+    /// @dev The same, as it stands on a chain.
+    function deployedCodeOf(string memory name) internal view returns (bytes memory) {
+        return vm.getDeployedCode(artifactOf(name));
+    }
+
+    function artifactOf(string memory name) private view returns (string memory) {
+        string memory folder = vm.envOr("X402_ARTIFACTS", string("contracts-cache/generated/out/"));
+        bool isOfThisBuild = bytes(folder).length == 0;
+        return isOfThisBuild
+            ? string.concat(name, ".sol:", name)
+            : string.concat(folder, name, ".sol/", name, ".json");
+    }
+
+    function deployCode(string memory name, bytes memory arguments) internal returns (address deployed) {
+        bytes memory code = bytes.concat(codeOf(name), arguments);
         assembly ("memory-safe") {
             deployed := create(0, add(code, 0x20), mload(code))
         }
-        assertTrue(deployed != address(0), artifact);
+        assertTrue(deployed != address(0), name);
     }
 
     /// @dev `x` itself when it lies in [low, high], else some number that does.

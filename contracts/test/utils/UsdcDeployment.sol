@@ -2,7 +2,6 @@
 pragma solidity 0.8.37;
 
 import {MockUSDC} from "../../mocks/MockUSDC.sol";
-import {MockUSDCProxy} from "../../mocks/MockUSDCProxy.sol";
 import {UsdcSignatures} from "../../mocks/UsdcSignatures.sol";
 import {Test} from "./Test.sol";
 
@@ -18,15 +17,10 @@ abstract contract UsdcDeployment is Test {
         internal
         returns (MockUSDC)
     {
-        vm.etch(address(UsdcSignatures), vm.getDeployedCode("UsdcSignatures.sol:UsdcSignatures"));
+        vm.etch(address(UsdcSignatures), deployedCodeOf("UsdcSignatures"));
+        bytes memory initialization = abi.encodeCall(MockUSDC.initialize, (name, "USDC", version, 6, issuer));
         return MockUSDC(
-            address(
-                new MockUSDCProxy(
-                    address(new MockUSDC()),
-                    PROXY_ADMIN,
-                    abi.encodeCall(MockUSDC.initialize, (name, "USDC", version, 6, issuer))
-                )
-            )
+            deployCode("MockUSDCProxy", abi.encode(deployCode("MockUSDC", ""), PROXY_ADMIN, initialization))
         );
     }
 }

@@ -33,6 +33,8 @@ interface Vm {
 
     function getDeployedCode(string calldata artifact) external view returns (bytes memory);
 
+    function envOr(string calldata name, string calldata otherwise) external view returns (string memory);
+
     function readFile(string calldata path) external view returns (string memory);
 
     function split(string calldata text, string calldata separator) external pure returns (string[] memory);

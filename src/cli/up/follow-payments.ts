@@ -7,7 +7,7 @@ import { createTimeBudget, type TimeBudget } from "../../util/waiting.ts";
 import { type Ended, endedOf, isGood, lineOf, type PaymentLine } from "../kit/payment-line.ts";
 
 /**
- * How much time explanations may take from the payments of the same process: one of a wrong signature takes some 4 ms, so
+ * How much CPU time explanations may take from the payments of the same process: one of a wrong signature takes some 4 ms, so
  * that is a burst of 25, or twelve a second.
  */
 const explaining = { share: 0.05, mostMs: 100 };
