@@ -23,6 +23,7 @@ import {
 } from "../../judge/report/judgment.ts";
 import { renderBadge, renderJudgmentJunit, renderSarif } from "../../judge/report/render-files.ts";
 import { wayNames } from "../../judge/scene/offers.ts";
+import { startCommand } from "../../judge/scene/run-command.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import type { ShopResult } from "../../judge/shop/run-shop-case.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
@@ -43,12 +44,16 @@ import { requireWritable, writeOutput } from "../kit/files.ts";
 const mostSlow = 12;
 
 /** The options that both judges have; what differs is in their words. */
-function commonOptions<const T extends { cases: readonly { name: string }[]; timeout: string }>(own: T) {
+function commonOptions(own: { cases: readonly { name: string }[]; ways: string; timeout: string }) {
   return {
     network: option("NAMES", "on these networks, separated by commas, one after the other", {
       example: "base,polygon",
       read: readNetworks,
       default: "base-sepolia",
+    }),
+    ways: option("NAMES", `by these ways to pay, of ${wayNames.join(", ")} (default: ${own.ways})`, {
+      example: wayNames.join(),
+      read: readList("way to pay", readOneOf(wayNames)),
     }),
     timeout: option("SECONDS", own.timeout, {
       example: "25",
@@ -97,11 +102,19 @@ export const judgeClientCommand = defineCommand({
       "how long the slow shop takes, in seconds (default: half of --timeout, and 12 at most)",
       { example: "12", read: readWholeNumber(1, 300) },
     ),
-    ...commonOptions({ cases: clientCases, timeout: "how long the client may take in a case, in seconds" }),
+    ...commonOptions({
+      cases: clientCases,
+      ways: "eip3009",
+      timeout: "how long the client may take in a case, in seconds",
+    }),
   },
-  check({ slow, timeout, studio, network = [] }) {
+  check({ slow, timeout, studio, network = [], ways = [], v1, v2 }) {
+    const isV1 = v1 === true && v2 !== true;
     return [
       ...checkStudio(studio, network),
+      ...(isV1 && ways.some((way) => way !== "eip3009")
+        ? [{ name: "--ways", problem: "other than eip3009 are of protocol version 2", example: "--v2" }]
+        : []),
       ...(slow === undefined || timeout === undefined || slow < timeout
         ? []
         : [
@@ -114,7 +127,8 @@ export const judgeClientCommand = defineCommand({
     ];
   },
   run(values, terminal, { networkFile }) {
-    const { command = [], network, v1, v2, slow, timeout, cases, header, seed, studio } = values;
+    const { command = [], network, ways = ["eip3009"], v1, v2 } = values;
+    const { slow, timeout, cases, header, seed, studio } = values;
     const { networks: knownNetworks } = terminal;
     const versions = v1 === v2 ? ([1, 2] as const) : v1 ? ([1] as const) : ([2] as const);
     return runAndReport<ClientResult>(values, terminal, {
@@ -122,8 +136,9 @@ export const judgeClientCommand = defineCommand({
       judge: (signal, beforeEnd) =>
         judgeClient(
           {
-            ...{ command, knownNetworks, networkFile, versions, header, seed, studio, signal },
-            networks: network,
+            ...{ knownNetworks, networkFile, versions, header, seed, studio, signal },
+            ...{ networks: network, ways },
+            start: (env) => startCommand(command, env),
             cases: chooseCases(clientCases, cases),
             timeoutMs: timeout * 1_000,
             slowMs: (slow ?? Math.min(mostSlow, timeout / 2)) * 1_000,
@@ -162,19 +177,12 @@ export const judgeShopCommand = defineCommand({
       ...pathOption("path of another paid resource of that shop, for the same price"),
       default: "/other",
     },
-    ways: option(
-      "NAMES",
-      `by these ways to pay, of ${wayNames.join(", ")} (default: the shop's first offer)`,
-      {
-        example: wayNames.join(),
-        read: readList("way to pay", readOneOf(wayNames)),
-      },
-    ),
     redelivers: flag(
       "the shop is to deliver what was paid for again, when the same payment asks for it again",
     ),
     ...commonOptions({
       cases: shopCases,
+      ways: "the shop's first offer",
       timeout: "how long the shop may take until its first answer, in seconds",
     }),
   },

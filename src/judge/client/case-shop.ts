@@ -12,12 +12,11 @@ import {
   type CasePayer,
   challengeOf,
   encodeHeader,
+  maxTimeoutSeconds,
   type Offer,
-  offerOf,
-  type ReceivedPayment,
-  readPayment,
   requirementsOf,
 } from "../scene/offers.ts";
+import { misfitOf, type ReceivedPayment, readPayment } from "../scene/received-payment.ts";
 import type { Scene } from "../scene/scene.ts";
 import type { ClientCase, PaidVisit, ResetPlace, Settled, Visit } from "./client-cases.ts";
 
@@ -46,6 +45,8 @@ export type CaseShopOptions = {
   versions: readonly X402Version[];
   /** The URL of the sold resource. */
   resource: string;
+  /** A URL of another origin, where nothing is sold. */
+  elsewhere: string;
   goods: string;
   payer: CasePayer;
   /** A header that every request must carry. */
@@ -56,10 +57,16 @@ export type CaseShopOptions = {
 /** The shop of one case. */
 type CaseShop = {
   handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void>;
+  /** Answers a request to the other origin, where a stranger spends each payment that comes. */
+  handleElsewhere(request: IncomingMessage, response: ServerResponse): Promise<void>;
   /** What the client sent, in order. */
   readonly exchanges: readonly Exchange[];
+  /** How many payments came to the other origin. */
+  readonly leaks: number;
   /** Waits until all work has ended. Throws errors of the shop itself. */
   idle(): Promise<void>;
+  /** Settles what was received and is valid for longer than was asked. */
+  settleLate(): Promise<void>;
 };
 
 const settleAnswer = z.looseObject({
@@ -68,6 +75,9 @@ const settleAnswer = z.looseObject({
   errorReason: z.string().default("unexpected_settle_error"),
 });
 
+/** How much longer than it was asked to be, in seconds, a payment may be valid: for clocks that differ. */
+const lateSeconds = 600;
+
 /** The pause between the last bytes and the reset, so that the bytes arrive. */
 const beforeResetMs = 50;
 
@@ -75,7 +85,7 @@ const beforeResetMs = 50;
 export function createCaseShop(options: CaseShopOptions): CaseShop {
   const { tested, scene, header, slowMs } = options;
   const startedAt = performance.now();
-  const offersMade: Offer[] = [];
+  const offersMade: [Offer, ...Offer[]] = [scene.offer];
   const exchanges: Exchange[] = [];
   const received = new Map<Hex, Received>();
   const work = new Set<Promise<unknown>>();
@@ -89,48 +99,81 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
   };
   const settling = createShopSettling(options, offersMade, received);
   const settle = (payment: ReceivedPayment) => track(settling.settle(payment));
+  let leaks = 0;
 
   return {
     exchanges,
+    get leaks() {
+      return leaks;
+    },
     async idle() {
       while (work.size > 0) await Promise.all(work);
       // An error of this shop must not count against the client.
       if (failures.length > 0) throw failures[0];
     },
     handle: (request, response, path) => track(handle(request, response, path)),
+    handleElsewhere: (request, response) => track(handleElsewhere(request, response)),
+    async settleLate() {
+      const latest = (await scene.now()) + BigInt(maxTimeoutSeconds + lateSeconds);
+      const valid = [...received.values()].filter(({ payment }) => payment.signed.window.last > latest);
+      await Promise.all(valid.map(({ payment }) => settle(payment)));
+    },
   };
 
-  async function handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
+  function begin(request: IncomingMessage, url: string): Exchange {
     request.resume();
     const exchange: Exchange = {
       atMs: Math.round(performance.now() - startedAt),
-      request: `${request.method} /${path}`,
+      request: `${request.method} ${url}`,
       payment: undefined,
       answer: "no answer",
     };
     exchanges.push(exchange);
+    return exchange;
+  }
+
+  async function handleElsewhere(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const exchange = begin(request, "at another origin");
+    const payment = readPayment(request.headers, offersMade);
+    if (payment === undefined || payment === "unreadable") {
+      exchange.answer = "404";
+      response.writeHead(404).end();
+      return;
+    }
+    leaks++;
+    const known = received.get(payment.signed.nonce);
+    if (known === undefined) received.set(payment.signed.nonce, { payment, times: 1 });
+    note(exchange, payment);
+    await settle(payment);
+    exchange.answer = "200, and buys with the payment itself";
+    response.end("thank you");
+  }
+
+  /** Notes the payment of a request; payments are numbered in the order in which they first came. */
+  function note(exchange: Exchange, { signed, network, offer = scene.offer }: ReceivedPayment): void {
+    exchange.payment = {
+      number: [...received.keys()].indexOf(signed.nonce) + 1,
+      ...{ amount: signed.limit, to: signed.payTo, network },
+      settlementId: settlementId(offer.network.chainId, signed.nonceSpace, signed.payer, signed.nonce),
+    };
+  }
+
+  async function handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
+    const exchange = begin(request, `/${path}`);
     const visit = createVisit(response, { path, exchange, offersMade, options, track });
     if (header !== undefined && request.headers[header.name.toLowerCase()] !== header.value) {
       return visit.send(401, {}, `the header ${header.name} is missing`);
     }
-    const payment = readPayment(request.headers);
-    if (payment === "unreadable") return visit.ask({ error: "invalid_payload" });
+    const payment = readPayment(request.headers, offersMade);
+    if (payment === "unreadable") return visit.ask({ error: "invalid_payload", why: "it cannot be read" });
     if (payment === undefined) return tested.unpaid?.(visit) ?? visit.ask();
 
-    const { nonce } = payment.authorization;
+    const { nonce } = payment.signed;
     const others = [...received].filter(([known]) => known !== nonce).map(([, other]) => other);
     const entry = received.get(nonce) ?? { payment, times: 0 };
     const repeats = entry.times++;
     received.set(nonce, entry);
-    const number = [...received.keys()].indexOf(nonce) + 1;
-    const { value, to, from } = payment.authorization;
-    const { network, asset } = offerOf(payment, offersMade) ?? scene.offer;
-    exchange.payment = {
-      number,
-      ...{ amount: value, to },
-      network: payment.network,
-      settlementId: settlementId(network.chainId, asset.address, from, nonce),
-    };
+    note(exchange, payment);
     // Anyone who has a signed payment can settle it. So a second payment makes the shop settle the first one too.
     if (repeats === 0) await Promise.all(others.map((other) => settle(other.payment)));
     const paid: PaidVisit = {
@@ -139,10 +182,12 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
       repeats,
       othersBefore: others.length,
       isFirst: repeats + others.length === 0,
+      receipt: (content) =>
+        encodeHeader({ success: true, network: payment.network, payer: visit.payer.address, ...content }),
       settle: () => settle(payment),
       async settleAndLoseAnswer() {
         await using line = await startFacilitatorLine(scene.facilitatorUrl);
-        line.of(payment.authorization.from).rule = async (passed) => {
+        line.of(payment.signed.payer).rule = async (passed) => {
           await passed.forwardAndLose();
           return "reset";
         };
@@ -150,7 +195,9 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
       },
       async sell() {
         const settled = await settle(payment);
-        await (settled.success ? visit.serve(settled) : visit.ask({ error: settled.reason }));
+        await (settled.success
+          ? visit.serve(settled)
+          : visit.ask({ error: settled.reason, why: settled.why }));
       },
     };
     await (tested.paid?.(paid, { slowMs }) ?? paid.sell());
@@ -170,26 +217,27 @@ type Received = { payment: ReceivedPayment; times: number; settling?: Promise<Se
 
 function createShopSettling(
   { scene, resource }: Pick<CaseShopOptions, "scene" | "resource">,
-  offersMade: readonly Offer[],
+  offersMade: readonly [Offer, ...Offer[]],
   received: ReadonlyMap<Hex, Received>,
 ): ShopSettling {
-  function settleBody(payment: ReceivedPayment): string | undefined {
-    const offer = offerOf(payment, offersMade);
+  function settleBody({ offer, x402Version, payload }: ReceivedPayment): string | undefined {
     if (offer === undefined) return undefined;
     return JSON.stringify({
-      x402Version: payment.x402Version,
-      paymentPayload: payment.payload,
-      paymentRequirements: requirementsOf(offer, payment.x402Version, resource),
+      x402Version,
+      paymentPayload: payload,
+      paymentRequirements: requirementsOf(offer, x402Version, resource),
     });
   }
 
   async function settleNow(payment: ReceivedPayment): Promise<Settled> {
     const refused = { success: false, transaction: "", isPending: false };
-    const offer = offerOf(payment, offersMade);
-    if (offer === undefined) return { ...refused, reason: "invalid_payment_requirements" };
-    const { contracts } = scene;
-    if (!contracts.some((contract) => sameAddress(contract, offer.payTo))) {
-      const transaction = await scene.submit(payment, offer.asset.address);
+    const { offer } = payment;
+    if (offer === undefined) {
+      const why = misfitOf(payment, offersMade.at(-1) ?? offersMade[0]);
+      return { ...refused, reason: "invalid_payment_requirements", why };
+    }
+    if (!sameAddress(offer.payTo, offer.facilitator)) {
+      const transaction = await scene.submit(payment);
       return transaction === undefined
         ? { ...refused, reason: "invalid_payload" }
         : { success: true, transaction, reason: "", isPending: false };
@@ -201,7 +249,7 @@ function createShopSettling(
   }
 
   function settle(payment: ReceivedPayment): Promise<Settled> {
-    const known = received.get(payment.authorization.nonce);
+    const known = received.get(payment.signed.nonce);
     if (known?.settling !== undefined) return known.settling;
     const settling = settleNow(payment).then(
       (settled) => {
@@ -249,13 +297,14 @@ function createVisit(
     path,
     send,
     later: (delayMs, todo) => void track(sleep(delayMs).then(todo)),
-    async ask({ error = "a payment is required", offers, headers = {} } = {}) {
+    elsewhere: options.elsewhere,
+    async ask({ error = "a payment is required", why, offers, headers = {} } = {}) {
       const asked = offers ?? (await tested.offers?.(scene)) ?? [scene.offer];
       offersMade.push(...asked);
       const challenge = challengeOf(asked, versions, resource, error);
       const types = { "content-type": "application/json" };
       await send(402, { ...types, ...challenge.headers, ...headers }, JSON.stringify(challenge.body));
-      exchange.answer = `402 asks ${asked.map(({ amount }) => amount).join(" or ")} (${error})`;
+      exchange.answer = `402 asks ${asked.map(({ amount }) => amount).join(" or ")} (${why === undefined ? error : `${error}: ${why}`})`;
     },
     async serve(settled, { receipt, reset } = {}) {
       exchange.answer = reset === undefined ? "200 goods" : `reset ${reset}`;
@@ -272,6 +321,7 @@ function createVisit(
           transaction: settled.transaction,
           network: named?.network ?? "",
           payer: payer.address,
+          ...(scene.offer.way === "upto" && { amount: `${named?.amount}` }),
         });
       response.writeHead(200, {
         "content-type": "application/json",
@@ -309,24 +359,35 @@ function postSettle(facilitatorUrl: string, apiKey: string, body: string): Promi
 
 /** The shops of all cases, each under its own path. */
 export type Shops = AsyncDisposable & {
-  /** The URL of the shop with this name. */
-  resourceOf(name: string): string;
+  /** The URL of the shop with this name, and that of another origin which it can send clients to. */
+  addressesOf(name: string): { resource: string; elsewhere: string };
   open(name: string, shop: CaseShop): void;
 };
 
-/** Listens for the clients of all cases. */
+/** Listens for the clients of all cases, at two origins. */
 export async function openShops(): Promise<Shops> {
   const shops = new Map<string, CaseShop>();
-  const server = http.createServer((request, response) => {
-    const [, network = "", name = "", path = ""] = (request.url ?? "").split(/[/?]/);
-    const shop = shops.get(`${network}/${name}`);
-    if (shop === undefined) response.writeHead(404).end();
-    else shop.handle(request, response, path).catch(() => response.destroy());
-  });
-  const port = await listenOnLoopback(server);
+  const listen = async (handle: (shop: CaseShop, ...args: HandlerArguments) => Promise<void>) => {
+    const server = http.createServer((request, response) => {
+      const [, network = "", way = "", name = "", path = ""] = (request.url ?? "").split(/[/?]/);
+      const shop = shops.get(`${network}/${way}/${name}`);
+      if (shop === undefined) response.writeHead(404).end();
+      else handle(shop, request, response, path).catch(() => response.destroy());
+    });
+    return { server, port: await listenOnLoopback(server) };
+  };
+  const own = await listen((shop, ...args) => shop.handle(...args));
+  const other = await listen((shop, request, response) => shop.handleElsewhere(request, response));
   return {
-    resourceOf: (name) => `http://127.0.0.1:${port}/${name}/report`,
+    addressesOf: (name) => ({
+      resource: `http://127.0.0.1:${own.port}/${name}/report`,
+      elsewhere: `http://127.0.0.1:${other.port}/${name}/report`,
+    }),
     open: (name, shop) => void shops.set(name, shop),
-    [Symbol.asyncDispose]: () => closeAtOnce(server),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([closeAtOnce(own.server), closeAtOnce(other.server)]);
+    },
   };
 }
+
+type HandlerArguments = [request: IncomingMessage, response: ServerResponse, path: string];

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type CasePayer, encodeHeader, type Offer, type ReceivedPayment, stranger } from "../scene/offers.ts";
+import { type CasePayer, type Offer, stranger } from "../scene/offers.ts";
+import type { ReceivedPayment } from "../scene/received-payment.ts";
 import type { Scene } from "../scene/scene.ts";
 
 /** A misbehaving shop: a careless client pays twice, pays for nothing, or pays too much. */
@@ -15,6 +16,8 @@ export type ClientCase = {
   isSlow?: boolean;
   /** A facilitator and a chain for this case only, where it would disturb the others. */
   own?: { settleWaitMs?: number; aheadSeconds?: number };
+  /** Whether the shop settles, once the client has ended, what is valid for longer than was asked. */
+  settlesLate?: boolean;
   /** The offers of the 402; by default the scene's one offer. */
   offers?(scene: Scene): Promise<readonly Offer[]>;
   /** The answer to a request without payment; by default a 402 with the offers. */
@@ -23,8 +26,14 @@ export type ClientCase = {
   paid?(visit: PaidVisit, options: { slowMs: number }): Promise<void>;
 };
 
-/** The outcome of a payment at the shop's facilitator. */
-export type Settled = { success: boolean; transaction: string; reason: string; isPending: boolean };
+/** The outcome of a payment at the shop's facilitator; `why` in words, where the shop knows it. */
+export type Settled = {
+  success: boolean;
+  transaction: string;
+  reason: string;
+  why?: string | undefined;
+  isPending: boolean;
+};
 
 /** At which point of an answer the connection is reset. */
 export type ResetPlace = "instead of an answer" | "before the body" | "in the body" | "after the body";
@@ -35,9 +44,13 @@ export type Visit = {
   readonly payer: CasePayer;
   /** The last part of the path. */
   readonly path: string;
+  /** A URL of another origin, where nothing is sold. */
+  readonly elsewhere: string;
   /** Answers 402: by default with the usual offer, because payment is required. */
   ask(options?: {
     error?: string;
+    /** For the report alone. */
+    why?: string | undefined;
     offers?: readonly Offer[];
     headers?: Record<string, string>;
   }): Promise<void>;
@@ -58,6 +71,8 @@ export type PaidVisit = Visit & {
   readonly repeats: number;
   /** How many other payments were sent before. */
   readonly othersBefore: number;
+  /** The receipt header of this payment, with these members in place of those of a success. */
+  receipt(content: Record<string, unknown>): string;
   /** Settles it on chain. Repeated calls return the same outcome. */
   settle(): Promise<Settled>;
   /** Settles it, but the facilitator's answer is lost. */
@@ -102,15 +117,17 @@ export const clientCases: readonly ClientCase[] = [
       // Long enough for a client to sign a second payment.
       visit.later(500, () => held.remove());
       if (!pending.isPending) return visit.sell();
-      const { transaction } = pending;
-      const receipt = encodeHeader({
-        success: false,
-        errorReason: "settlement_pending",
-        transaction,
-        network: visit.payment.network,
-      });
-      const name = visit.payment.x402Version === 1 ? "X-PAYMENT-RESPONSE" : "PAYMENT-RESPONSE";
-      await visit.ask({ error: "settlement_pending", headers: { [name]: receipt, "Retry-After": "1" } });
+      await askWithReceipt(visit, "settlement_pending", pending.transaction);
+    },
+  },
+  {
+    name: "pending-refused",
+    shop: "The shop answers 402, the receipt says pending; but the payment fails on chain, and is refused from then on.",
+    safe: "Sends the same payment again, and stops when it is refused; or signs another once it has seen on chain that nothing was paid.",
+    async paid(visit) {
+      if (!visit.isFirst) return visit.sell();
+      await visit.scene.cancel(visit.payment, visit.payer);
+      await askWithReceipt(visit, "settlement_pending", `0x${"11".repeat(32)}`);
     },
   },
   {
@@ -148,6 +165,16 @@ export const clientCases: readonly ClientCase[] = [
     },
   },
   {
+    name: "receipt-denies",
+    shop: "Settles, the facilitator's answer is lost, and the shop answers 402 with a receipt that says success: false.",
+    safe: `A receipt is what the shop knows. ${sendAgain}`,
+    async paid(visit) {
+      if (!visit.isFirst) return visit.sell();
+      await visit.settleAndLoseAnswer();
+      await askWithReceipt(visit, "unexpected_settle_error", "");
+    },
+  },
+  {
     name: "unavailable-after-settle",
     shop: "Settles, but answers 503 with Retry-After: 1.",
     safe: `Waits as long as it is told. ${sendAgain}`,
@@ -175,7 +202,7 @@ export const clientCases: readonly ClientCase[] = [
     safe: "Signs no second payment: the first can still be settled.",
     async paid(visit) {
       const { offer } = visit.scene;
-      if (visit.payment.authorization.value > offer.amount) return visit.sell();
+      if (visit.payment.signed.limit > offer.amount) return visit.sell();
       await visit.ask({ error: "the price has changed", offers: [{ ...offer, amount: 2n * offer.amount }] });
     },
   },
@@ -211,6 +238,19 @@ export const clientCases: readonly ClientCase[] = [
     shop: "Answers the payment with a redirect (307), and sells where that leads.",
     safe: "Follows with the same payment, or stops. It signs no second one while the first can still be settled.",
     paid: (visit) => (visit.path === "report" ? visit.send(307, { Location: "moved" }) : visit.sell()),
+  },
+  {
+    name: "redirect-elsewhere",
+    shop: "Answers the payment with a redirect (307) to another origin, where a stranger buys with what it is sent.",
+    safe: "Sends the payment to nobody but the shop: whoever has it can have the goods.",
+    paid: (visit) => (visit.isFirst ? visit.send(307, { Location: visit.elsewhere }) : visit.sell()),
+  },
+  {
+    name: "settles-late",
+    shop: "Answers the payment with 500, and settles it later, if it is valid for longer than maxTimeoutSeconds.",
+    safe: "Signs for maxTimeoutSeconds at most, after which it can be sure that nothing is paid.",
+    settlesLate: true,
+    paid: (visit) => visit.send(500),
   },
   {
     name: "parallel",
@@ -255,7 +295,34 @@ export const clientCases: readonly ClientCase[] = [
       await (settled.success ? visit.serve(settled, { receipt: "%%%" }) : visit.sell());
     },
   },
+  {
+    name: "receipt-of-other-network",
+    shop: "Settles and serves, with a receipt that names another network.",
+    safe: "Has what it paid for: the goods are in the body.",
+    paid: (visit) =>
+      serveWith(visit, { network: visit.payment.x402Version === 1 ? "avalanche" : "eip155:43114" }),
+  },
+  {
+    name: "receipt-of-other-payer",
+    shop: "Settles and serves, with a receipt that names another payer.",
+    safe: "Has what it paid for: the goods are in the body.",
+    paid: (visit) => serveWith(visit, { payer: stranger }),
+  },
 ];
+
+/** Asks for payment again, with a receipt that says that this one has not succeeded. */
+async function askWithReceipt(visit: PaidVisit, errorReason: string, transaction: string): Promise<void> {
+  const name = visit.payment.x402Version === 1 ? "X-PAYMENT-RESPONSE" : "PAYMENT-RESPONSE";
+  const receipt = visit.receipt({ success: false, errorReason, transaction });
+  await visit.ask({ error: errorReason, headers: { [name]: receipt, "Retry-After": "1" } });
+}
+
+/** Settles and serves, with a receipt that differs in these members. */
+async function serveWith(visit: PaidVisit, changes: Record<string, unknown>): Promise<void> {
+  const settled = await visit.settle();
+  const receipt = visit.receipt({ transaction: settled.transaction, ...changes });
+  await (settled.success ? visit.serve(settled, { receipt }) : visit.sell());
+}
 
 /** Settles and serves, but breaks the connection of the first payment. */
 async function resetOnce(visit: PaidVisit, reset: ResetPlace): Promise<void> {

@@ -26,7 +26,8 @@ const working: ClientResult = {
 function problemOf(change: Partial<ClientResult>, changedRun: Partial<ClientRun> = {}) {
   const runs = [{ ...run, ...changedRun }];
   const options = {
-    ...{ command: [], cases: [], networks: [], knownNetworks: builtInNetworks },
+    ...{ cases: [], networks: [], ways: [], knownNetworks: builtInNetworks },
+    start: () => Promise.reject(new Error("it is not started")),
     timeoutMs: 30_000,
     slowMs: 1,
     seed: 1,
@@ -88,7 +89,14 @@ test.each([
 });
 
 const payTo = "0x00000000000000000000000000000000000000AA";
-const allowed = { network: networks.base, asset: networks.base.usdc, payTo, amount: 10_000n } as const;
+const allowed = {
+  way: "eip3009",
+  network: networks.base,
+  asset: networks.base.usdc,
+  payTo,
+  facilitator: payTo,
+  amount: 10_000n,
+} as const;
 const paid: TokenTransfer = {
   network: "base",
   token: networks.base.usdc.address,
@@ -96,7 +104,7 @@ const paid: TokenTransfer = {
   amount: 10_000n,
   transaction: "0x01",
 };
-const good = { transfers: [paid], allowed, runs: 1, served: 1, outlivedItsTime: false };
+const good = { transfers: [paid], late: 0, leaks: 0, allowed, runs: 1, served: 1, outlivedItsTime: false };
 
 test.each([
   ["one payment and the goods", {}, "paid_once_served"],
@@ -114,6 +122,10 @@ test.each([
   ["another network", { transfers: [{ ...paid, network: "polygon" }] }, "paid_more_or_elsewhere"],
   ["another token", { transfers: [{ ...paid, token: payTo }] }, "paid_more_or_elsewhere"],
   ["another recipient", { transfers: [paid, { ...paid, to: paid.token }] }, "paid_more_or_elsewhere"],
+  ["a payment that came to another origin", { leaks: 1, served: 0 }, "payment_leaked"],
+  ["one that was settled too late", { late: 1, served: 0 }, "charged_late"],
+  ["one payment and the goods of two buyers", { runs: 2, served: 2 }, "nonce_shared"],
+  ["one payment and the goods of one of two buyers", { runs: 2 }, "paid_once_served"],
   ["a process that did not end", { outlivedItsTime: true }, "hung"],
   ["one that had paid twice", { outlivedItsTime: true, transfers: [paid, paid] }, "paid_twice"],
 ] as const)("%s: %#", (_what, facts, verdict) => {

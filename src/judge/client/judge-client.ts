@@ -7,17 +7,25 @@ import type { X402Version } from "../../protocol/requests.ts";
 import { inParallel } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { type CasePayer, goodsOf, type Offer, payerOf, type WayName } from "../scene/offers.ts";
-import { type CommandEnd, describeEnd, endWithin, lastLines, startCommand } from "../scene/run-command.ts";
+import {
+  type CommandEnd,
+  describeEnd,
+  endWithin,
+  lastLines,
+  type RunningCommand,
+} from "../scene/run-command.ts";
 import { openScene, type Scene, type SceneOptions, type TokenTransfer } from "../scene/scene.ts";
 import { createCaseShop, type Exchange, openShops, type Shops } from "./case-shop.ts";
 import type { ClientCase } from "./client-cases.ts";
 
 /** Options for judging a client. */
-type JudgeClientOptions = Pick<SceneOptions, "knownNetworks" | "networkFile" | "studio" | "signal"> & {
-  /** The program and its arguments. */
-  command: readonly string[];
+export type JudgeClientOptions = Pick<SceneOptions, "knownNetworks" | "networkFile" | "studio" | "signal"> & {
+  /** Starts the client with these variables. */
+  start(env: Readonly<Record<string, string>>): Promise<RunningCommand>;
   cases: readonly ClientCase[];
   networks: readonly NetworkName[];
+  /** How it is to pay, one way after the other. Ways other than EIP-3009 are of version 2 alone. */
+  ways: readonly WayName[];
   versions: readonly X402Version[];
   header?: { name: string; value: string } | undefined;
   /** How long the command may run in a case. */
@@ -66,18 +74,23 @@ export async function judgeClient(
 ): Promise<readonly ClientResult[]> {
   await using shops = await openShops();
   const results: ClientResult[] = [];
-  for (const network of options.networks) results.push(...(await judgeOn(network, shops, options, onJudged)));
+  for (const network of options.networks) {
+    for (const way of options.ways) {
+      const versions = way === "eip3009" ? options.versions : ([2] as const);
+      results.push(...(await judgeOn({ network, way }, shops, { ...options, versions }, onJudged)));
+    }
+  }
   return results;
 }
 
 async function judgeOn(
-  network: NetworkName,
+  on: { network: NetworkName; way: WayName },
   shops: Shops,
   options: JudgeClientOptions,
   onJudged: (results: readonly ClientResult[]) => Promise<void>,
 ): Promise<ClientResult[]> {
   const { cases, studio, knownNetworks, networkFile, signal } = options;
-  const where = { network, knownNetworks, networkFile, signal };
+  const where = { ...on, knownNetworks, networkFile, signal };
   await using scene = await openScene({ ...where, hasOtherNetwork: true, studio });
   const run = async (tested: ClientCase) => {
     if (tested.own === undefined) return runClientCase(tested, scene, shops, options);
@@ -145,7 +158,7 @@ function problemOf(
 }
 
 /** Runs the client in one case and judges it. */
-async function runClientCase(
+export async function runClientCase(
   tested: ClientCase,
   scene: Scene,
   shops: Shops,
@@ -153,26 +166,32 @@ async function runClientCase(
 ): Promise<ClientResult> {
   const { seed, versions, header, slowMs } = options;
   const startedAt = performance.now();
-  const name = `${scene.network.name}/${tested.name}`;
+  const { network, way } = scene.offer;
+  const name = `${network.name}/${way}/${tested.name}`;
   const payer = payerOf(seed, name);
   const goods = goodsOf(seed, name);
   await scene.fund(payer.address);
-  const resource = shops.resourceOf(name);
-  const shop = createCaseShop({ tested, scene, versions, resource, goods, payer, header, slowMs });
+  if (way !== "eip3009") await scene.approvePermit2(payer);
+  const { resource, elsewhere } = shops.addressesOf(name);
+  const places = { resource, elsewhere };
+  const shop = createCaseShop({ tested, scene, versions, ...places, goods, payer, header, slowMs });
   shops.open(name, shop);
   const runs = await Promise.all(
     Array.from({ length: tested.runs ?? 1 }, () => runOnce(scene, resource, payer, goods, options)),
   );
   await shop.idle();
-  const transfers = await scene.transfersFrom(payer.address);
+  const inTime = await scene.transfersFrom(payer.address);
+  if (tested.settlesLate === true) await shop.settleLate();
+  const transfers = tested.settlesLate === true ? await scene.transfersFrom(payer.address) : inTime;
   const verdict = judgeClientFacts({
     transfers,
+    late: transfers.length - inTime.length,
+    leaks: shop.leaks,
     allowed: scene.offer,
     runs: runs.length,
     served: runs.filter(({ served }) => served).length,
     outlivedItsTime: runs.some(({ end }) => end === undefined),
   });
-  const network = scene.network.name;
   const tookMs = Math.round(performance.now() - startedAt);
   const { exchanges } = shop;
   const links = new Set(
@@ -182,7 +201,9 @@ async function runClientCase(
         : [`${scene.studioUrl}#${payment.settlementId}`],
     ),
   );
-  return { tested, network, way: "eip3009", verdict, transfers, runs, exchanges, links: [...links], tookMs };
+  return {
+    ...{ tested, network: network.name, way, verdict, transfers, runs, exchanges, links: [...links], tookMs },
+  };
 }
 
 async function runOnce(
@@ -190,13 +211,13 @@ async function runOnce(
   resource: string,
   payer: CasePayer,
   goods: string,
-  { command, header, timeoutMs, signal }: JudgeClientOptions,
+  { start, header, timeoutMs, signal }: JudgeClientOptions,
 ): Promise<ClientRun> {
   const { network, asset, amount } = scene.offer;
   const folder = await mkdtemp(join(tmpdir(), "x402-kit-judge-"));
   const output = join(folder, "output");
   try {
-    await using running = await startCommand(command, {
+    await using running = await start({
       X402_URL: resource,
       X402_PRIVATE_KEY: payer.privateKey,
       X402_NETWORK: network.name,
@@ -220,7 +241,10 @@ async function runOnce(
 export const clientVerdicts = {
   paid_more_or_elsewhere: { text: "paid more or elsewhere than allowed", level: "wrong" },
   paid_twice: { text: "paid twice", level: "wrong" },
+  payment_leaked: { text: "sent its payment to another origin", level: "wrong" },
+  charged_late: { text: "charged after its payment should have expired", level: "wrong" },
   paid_not_served: { text: "paid and not served although it could have been", level: "wrong" },
+  nonce_shared: { text: "two runs signed the same payment", level: "wrong" },
   hung: { text: "hung", level: "wrong" },
   not_paid_not_served: { text: "not paid and not served", level: "good" },
   paid_once_served: { text: "paid once and served", level: "good" },
@@ -232,6 +256,10 @@ export type ClientVerdict = keyof typeof clientVerdicts;
 export type ClientFacts = {
   /** Every transfer from the payer. */
   transfers: readonly TokenTransfer[];
+  /** How many of them came after the client had ended. */
+  late: number;
+  /** How many payments came to another origin. */
+  leaks: number;
   /** The offer that the payer may accept. */
   allowed: Offer;
   /** How many processes of the client ran. */
@@ -244,7 +272,7 @@ export type ClientFacts = {
 
 /** Judges by transfers on chain and delivered goods, not by what programs print. */
 export function judgeClientFacts(facts: ClientFacts): ClientVerdict {
-  const { transfers, allowed, runs, served, outlivedItsTime } = facts;
+  const { transfers, late, leaks, allowed, runs, served, outlivedItsTime } = facts;
   const isAllowed = ({ network, token, to, amount }: TokenTransfer) =>
     network === allowed.network.name &&
     sameAddress(token, allowed.asset.address) &&
@@ -252,7 +280,10 @@ export function judgeClientFacts(facts: ClientFacts): ClientVerdict {
     amount <= allowed.amount;
   if (!transfers.every(isAllowed)) return "paid_more_or_elsewhere";
   if (transfers.length > runs) return "paid_twice";
+  if (leaks > 0) return "payment_leaked";
+  if (late > 0) return "charged_late";
   if (outlivedItsTime) return "hung";
   if (transfers.length > served) return "paid_not_served";
+  if (transfers.length < served) return "nonce_shared";
   return served === 0 ? "not_paid_not_served" : "paid_once_served";
 }

@@ -1,10 +1,9 @@
-import type { IncomingHttpHeaders } from "node:http";
-import { z } from "zod";
-import type { Authorization } from "../../methods/exact-eip3009/authorization.ts";
+import { exactEip3009Method } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { buildRequirements } from "../../methods/exact-eip3009/eip3009-payload.ts";
-import { exactPayloadSchema } from "../../methods/exact-eip3009/eip3009-schemas.ts";
-import { type Address, type Hex, keccak256Text, sameAddress } from "../../protocol/hex.ts";
-import { type Asset, formatNetwork, type Network } from "../../protocol/networks.ts";
+import type { Method } from "../../methods/method.ts";
+import { exactPermit2Method, uptoPermit2Method } from "../../methods/permit2/permit2-methods.ts";
+import { type Address, type Hex, keccak256Text } from "../../protocol/hex.ts";
+import type { Asset, Network } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { createPayerSigner } from "../../published/sign-as.ts";
 import { parseJson } from "../../util/json.ts";
@@ -30,23 +29,40 @@ export function goodsOf(seed: number, name: string): string {
 export const wayNames = ["eip3009", "permit2", "upto"] as const;
 export type WayName = (typeof wayNames)[number];
 
+/** How payments are read that are made so. */
+export const methodOfWay: Readonly<Record<WayName, Method>> = {
+  eip3009: exactEip3009Method,
+  permit2: exactPermit2Method,
+  upto: uptoPermit2Method,
+};
+
 /** One way to pay that a shop offers. */
 export type Offer = {
+  way: WayName;
   network: Network;
   asset: Asset;
   payTo: Address;
-  /** In the asset's smallest unit. */
+  /** In the asset's smallest unit; of “upto” the maximum. */
   amount: bigint;
+  /** The facilitator contract of the network, which submits payments of “upto”. */
+  facilitator: Address;
 };
 
 /** The `maxTimeoutSeconds` of every offer. */
-const maxTimeoutSeconds = 120;
+export const maxTimeoutSeconds = 120;
 
 const description = "what is sold here";
 
 /** An offer as the requirements of one version. */
 export function requirementsOf(offer: Offer, x402Version: X402Version, resource: string) {
-  return buildRequirements({ ...offer, x402Version, resource, description, maxTimeoutSeconds });
+  const { scheme } = methodOfWay[offer.way];
+  return buildRequirements({
+    ...{ ...offer, x402Version, resource, description, maxTimeoutSeconds, scheme },
+    ...(offer.way === "permit2" && { extra: { assetTransferMethod: "permit2" } }),
+    ...(offer.way === "upto" && {
+      extra: { assetTransferMethod: "permit2", facilitatorAddress: offer.facilitator },
+    }),
+  });
 }
 
 /** A 402: version 1 has its terms in the body, version 2 in a header. */
@@ -72,53 +88,9 @@ export function challengeOf(
   };
 }
 
-/** The offer that a payment was made for; undefined when it fits none. Newer offers are tried first. */
-export function offerOf(payment: ReceivedPayment, offers: readonly Offer[]): Offer | undefined {
-  const { to, value } = payment.authorization;
-  return offers.findLast(
-    ({ network, asset, payTo, amount }) =>
-      formatNetwork(network, payment.x402Version) === payment.network &&
-      sameAddress(payTo, to) &&
-      amount === value &&
-      (payment.asset === undefined || sameAddress(payment.asset, asset.address)),
-  );
-}
-
 /** A value as x402 headers carry it: base64 of JSON. */
 export function encodeHeader(value: unknown): string {
   return Buffer.from(JSON.stringify(value)).toString("base64");
-}
-
-/** A payment read from a header. */
-export type ReceivedPayment = {
-  x402Version: X402Version;
-  /** The payload as the buyer wrote it. */
-  payload: unknown;
-  network: string;
-  /** Only version 2 names it. */
-  asset: string | undefined;
-  authorization: Authorization;
-  signature: Hex;
-};
-
-const paymentV1 = z.object({ x402Version: z.literal(1), network: z.string(), payload: exactPayloadSchema });
-const paymentV2 = z.object({
-  x402Version: z.literal(2),
-  accepted: z.object({ network: z.string(), asset: z.string() }),
-  payload: exactPayloadSchema,
-});
-
-/** The payment in the headers of a request: undefined without one, "unreadable" when it is malformed. */
-export function readPayment(headers: IncomingHttpHeaders): ReceivedPayment | "unreadable" | undefined {
-  const text = headers["payment-signature"] ?? headers["x-payment"];
-  if (text === undefined) return undefined;
-  const payload = decodeHeader(String(text));
-  const v1 = paymentV1.safeParse(payload).data;
-  if (v1 !== undefined) {
-    return { x402Version: 1, payload, network: v1.network, asset: undefined, ...v1.payload };
-  }
-  const v2 = paymentV2.safeParse(payload).data;
-  return v2 === undefined ? "unreadable" : { x402Version: 2, payload, ...v2.accepted, ...v2.payload };
 }
 
 /** A payment in a line of the report: its number, amount and recipient. */

@@ -1,8 +1,8 @@
 import { encodeFunctionData, parseAbi, parseAbiItem } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { createHarness, type Fault, type Harness, type HarnessNetwork } from "../../harness/index.ts";
-import { encodeCancellation, encodeSubmission } from "../../methods/exact-eip3009/on-chain/token-calls.ts";
-import type { Address, Hex } from "../../protocol/hex.ts";
+import { permit2Address } from "../../methods/permit2/permit.ts";
+import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import {
   type Asset,
   type Network,
@@ -12,7 +12,9 @@ import {
 } from "../../protocol/networks.ts";
 import { mockUsdcInitCode } from "../../published/init-code.ts";
 import { KitError } from "../../util/errors.ts";
-import { type CasePayer, type Offer, payerOf, type ReceivedPayment } from "./offers.ts";
+import { type CasePayer, type Offer, payerOf, type WayName } from "./offers.ts";
+import type { ReceivedPayment } from "./received-payment.ts";
+import { type ContractCall, cancellationOf, submissionOf } from "./submit-payment.ts";
 
 /** The price of a shop: a hundredth of the token, 0.01 USDC. */
 const priceOf = ({ decimals }: Asset) => 10n ** BigInt(Math.max(decimals - 2, 0));
@@ -23,7 +25,10 @@ const fundsInPrices = 10_000n;
 /** The native coins, in wei, that an account gets for gas. */
 const gasMoney = 10n ** 18n;
 
-const abi = parseAbi(["function mint(address to, uint256 amount) returns (bool)"]);
+const abi = parseAbi([
+  "function mint(address to, uint256 amount) returns (bool)",
+  "function approve(address spender, uint256 amount) returns (bool)",
+]);
 
 /** A facilitator on local chains, with offers that can be paid there. */
 export type Scene = AsyncDisposable & {
@@ -33,23 +38,21 @@ export type Scene = AsyncDisposable & {
   /** The studio's URL; undefined when it is not served. */
   readonly studioUrl: string | undefined;
   readonly apiKey: string;
-  /** The facilitator contracts of the chains; payments to them are settled by the facilitator. */
-  readonly contracts: readonly Address[];
   /** The offer that buyers may take: USDC on the network, to the facilitator contract. */
   readonly offer: Offer;
   /** The same offer on another running network, which buyers may not pay on; undefined when only one network runs. */
   readonly otherNetwork: Offer | undefined;
   /** Gives an account money, in every token of the scene. */
   fund(account: Address): Promise<void>;
-  /** Has an account let Permit2 take the token that is asked for. */
-  approvePermit2(account: Address): Promise<void>;
+  /** Has a payer let Permit2 take its tokens, on every chain of the scene. */
+  approvePermit2(payer: CasePayer): Promise<void>;
   /** Every transfer from an account, on every chain of the scene. */
   transfersFrom(account: Address): Promise<readonly TokenTransfer[]>;
   /** Another token on the network, which buyers may not pay with. */
   otherAsset(): Promise<Asset>;
-  /** Submits a payment straight to its token, which every holder of it can do. Undefined when the token refuses. */
-  submit(payment: ReceivedPayment, token: Address): Promise<Hex | undefined>;
-  /** Cancels a payment's authorization as its payer, so that it counts as used without a transfer. */
+  /** Submits a payment without the facilitator, which every holder of it can do. Undefined when the chain refuses. */
+  submit(payment: ReceivedPayment): Promise<Hex | undefined>;
+  /** Cancels a payment as its payer, so that it counts as used without a transfer. */
   cancel(payment: ReceivedPayment, payer: CasePayer): Promise<void>;
   /** The chain's time, in unix seconds. */
   now(): Promise<bigint>;
@@ -64,6 +67,8 @@ export type SceneOptions = {
   /** All known networks, and the file with those that are not built in. */
   knownNetworks: NetworkRegistry;
   networkFile?: string | undefined;
+  /** How all offers of the scene are paid; by EIP-3009 by default. */
+  way?: WayName;
   /** Whether a second network runs. */
   hasOtherNetwork?: boolean;
   /** How long the facilitator waits for an outcome. */
@@ -81,6 +86,7 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     network: name,
     knownNetworks,
     networkFile,
+    way = "eip3009",
     hasOtherNetwork = false,
     settleWaitMs,
     aheadSeconds = 0,
@@ -108,10 +114,8 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     const { address, name: tokenName, version, decimals } = asset;
     const token = { address, name: tokenName, version, decimals };
     return {
-      network: requireNetwork(knownNetworks, on),
-      asset: token,
-      payTo: facilitatorContract.address,
-      amount: priceOf(token),
+      ...{ way, network: requireNetwork(knownNetworks, on), asset: token, amount: priceOf(token) },
+      ...{ payTo: facilitatorContract.address, facilitator: facilitatorContract.address },
     };
   };
   const chains = Object.values(harness.networks);
@@ -122,7 +126,6 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     facilitatorUrl: harness.facilitator.url,
     studioUrl: studio ? new URL("/studio", harness.facilitator.url).href : undefined,
     apiKey: harness.organization.apiKey,
-    contracts: chains.map(({ facilitatorContract }) => facilitatorContract.address),
     offer: offerOn(chain),
     otherNetwork: other === undefined ? undefined : offerOn(chainOf(harness, other)),
     async fund(account) {
@@ -131,21 +134,24 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
       const token = await otherToken;
       const args = [account, fundsInPrices * priceOf(token)] as const;
       const data = encodeFunctionData({ abi, functionName: "mint", args });
-      await send(chain, { address: token.address, data, sender: payerOf(0, account) });
+      await send(chain, { to: token.address, data }, payerOf(0, account));
     },
-    approvePermit2: (account) => chain.approvePermit2(account),
+    async approvePermit2(payer) {
+      await Promise.all(chains.map((one) => one.approvePermit2(payer.address)));
+      if (otherToken === undefined) return;
+      const { address: to } = await otherToken;
+      const args = [permit2Address, fundsInPrices * priceOf(await otherToken)] as const;
+      await send(chain, { to, data: encodeFunctionData({ abi, functionName: "approve", args }) }, payer);
+    },
     transfersFrom: (account) => readTransfers(chains, account),
     otherAsset() {
       otherToken ??= deployToken(chain);
       return otherToken;
     },
-    submit({ authorization, signature }, address) {
-      const data = encodeSubmission(authorization, signature);
-      return send(chain, { address, data, sender: payerOf(0, authorization.nonce) });
-    },
-    async cancel({ authorization: { nonce } }, payer) {
-      const data = await encodeCancellation(payer.privateKey, chain, nonce);
-      await send(chain, { address: chain.asset.address, data, sender: payer });
+    submit: ({ signed }) => send(chain, submissionOf(way, signed), payerOf(0, signed.nonce)),
+    async cancel({ signed }, payer) {
+      const { privateKey } = payer;
+      await send(chain, await cancellationOf(way, signed, { ...chain, privateKey }), payer);
     },
     now: () => chain.now(),
     advanceTime: async (seconds) => void (await chain.advanceTime(seconds)),
@@ -185,14 +191,23 @@ async function deployToken({ client }: HarnessNetwork): Promise<Asset> {
   return { ...token, address: contractAddress };
 }
 
-type Call = { address: Address; data: Hex; sender: CasePayer };
-
-/** Sends a call, and waits until it is mined. Undefined when the token refuses it. */
-async function send({ client }: HarnessNetwork, { address, data, sender }: Call): Promise<Hex | undefined> {
-  await client.setBalance({ address: sender.address, value: gasMoney });
+/**
+ * Sends a call, and waits until it is mined. Undefined when the contract refuses it.
+ *
+ * @param anybody who sends it, where it matters to nobody
+ */
+async function send(
+  { client }: HarnessNetwork,
+  call: ContractCall,
+  anybody: CasePayer,
+): Promise<Hex | undefined> {
+  const { to, data, sender = anybody.address } = call;
+  await client.setBalance({ address: sender, value: gasMoney });
   try {
-    const account = privateKeyToAccount(sender.privateKey);
-    const hash = await client.sendTransaction({ account, to: address, data });
+    const isOwn = sameAddress(sender, anybody.address);
+    if (!isOwn) await client.impersonateAccount({ address: sender });
+    const account = isOwn ? privateKeyToAccount(anybody.privateKey) : sender;
+    const hash = await client.sendTransaction({ account, to, data });
     const { status } = await client.waitForTransactionReceipt({ hash });
     return status === "success" ? hash : undefined;
   } catch {

@@ -71,7 +71,7 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
   const { way, network } = terms;
   const payer = payerOf(seed, `shop/${network.name}/${wayNameOf(way)}/${tested.name}`);
   await scene.fund(payer.address);
-  if (wayNameOf(way) !== "eip3009") await scene.approvePermit2(payer.address);
+  if (wayNameOf(way) !== "eip3009") await scene.approvePermit2(payer);
   const line = options.line.of(payer.address);
   const { buyer, record } = createShopBuyer({ ...options, payer, line });
   let skipped: string | undefined;

@@ -53,8 +53,7 @@ let payment = await sign(offer);
 const attempts = manner === "gives-up" ? 1 : 4;
 for (let attempt = 1; attempt <= attempts; attempt++) {
   try {
-    const signal = AbortSignal.timeout(4_000);
-    const response = await fetch(X402_URL, { headers: { ...headers, "X-PAYMENT": payment }, signal });
+    const response = await fetchHere({ ...headers, "X-PAYMENT": payment });
     const body = await response.text();
     if (response.ok) {
       console.log(body);
@@ -67,6 +66,17 @@ for (let attempt = 1; attempt <= attempts; attempt++) {
   await sleep(500);
 }
 process.exit(1);
+
+/** Follows redirects within the shop alone. */
+async function fetchHere(headers: Record<string, string>): Promise<Response> {
+  const request = { headers, signal: AbortSignal.timeout(4_000), redirect: "manual" } as const;
+  const response = await fetch(X402_URL, request);
+  const location = response.headers.get("location");
+  if (location === null) return response;
+  const next = new URL(location, X402_URL);
+  if (next.origin !== new URL(X402_URL).origin) return response;
+  return await fetch(next, request);
+}
 
 async function sign({ network, asset, payTo, maxAmountRequired, extra }: Offer): Promise<string> {
   const chainId =
