@@ -65,7 +65,7 @@ export const commands: readonly CommandEntry[] = [
   ...commandsOf(() => import("./commands/fault.ts"), {
     fault: [
       "fault",
-      "make the RPC or a chain of a running `up` fail: lost answers, vanished blocks; see also fault list and fault clear",
+      "make the RPC or a chain of a running `up` fail: lost answers, reorganizations; see also fault list and fault clear",
       "keyless",
     ],
     faultList: ["fault list", "list the faults of a running `up`, and how often each has hit", "keyless"],

@@ -31,7 +31,7 @@ const usualLimit = 20;
 
 export const logs = defineCommand({
   options: {
-    follow: flag("go on with new payments, until Ctrl-C"),
+    follow: flag("keep printing payments as they come, until Ctrl-C"),
     limit: option("N", "how many earlier payments to list, at most", {
       read: readWholeNumber(1, mostListed),
       example: "100",

@@ -5,10 +5,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { createFixtures } from "../../../src/fixtures/index.ts";
+import { originOf } from "../../../src/harness/control/description.ts";
+import { pay } from "../../../src/harness/control/pay.ts";
 import { createHarness } from "../../../src/harness/index.ts";
-import { type TestPayer, testPayers } from "../../../src/published/test-payers.ts";
 import { childEnvironment } from "../../support/child-environment.ts";
 import { repository } from "../../support/cli.ts";
+import { findFreePort } from "../../support/postgres.ts";
+import { runHere } from "../../support/serve/command.ts";
+import { startTestHarness } from "../../support/service.ts";
 
 /* What the README and the guide say of the harness is tried in projects that have the package installed. */
 
@@ -20,7 +25,8 @@ let project: string;
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "x402-kit-test-"));
   await install();
-});
+  // It may have to be built.
+}, 180_000);
 beforeEach(async () => {
   project = await mkdtemp(join(root, "project-"));
   await writeFile(join(project, "package.json"), JSON.stringify({ type: "module" }));
@@ -73,57 +79,96 @@ async function runVitest(): Promise<{ code: number | null; output: string }> {
 
 test("the README's example of end-to-end tests passes", async () => {
   const examples = await examplesOf("README.md");
-  expect([...examples.keys()]).toEqual(["vitest.config.ts", "payments.test.ts"]);
-  await write(examples);
+  expect([...examples.keys()]).toEqual(["vitest.config.ts", "shop.test.ts"]);
+  const port = String(await findFreePort());
+  const shop = examples.get("shop.test.ts") ?? "";
+  await write(examples.set("shop.test.ts", shop.replaceAll(/\b4021\b/g, port)));
   const { code, output } = await runVitest();
-  expect(output).toMatch(/Tests +3 passed \(3\)/);
+  expect(output).toMatch(/Tests +2 passed \(2\)/);
   expect(code).toBe(0);
 });
 
-test("the guide's vitest examples pass", async () => {
-  await write(await examplesOf("docs/guides/harness.md"));
+test.each([
+  ["harness", 5],
+  ["fixtures", 4],
+])("the vitest examples of the guide to %s pass", async (guide, count) => {
+  await write(await examplesOf(`docs/guides/${guide}.md`));
   const { code, output } = await runVitest();
-  expect(output).toMatch(/Tests +5 passed \(5\)/);
+  expect(output).toMatch(new RegExp(`Tests +${count} passed \\(${count}\\)`));
+  expect(code).toBe(0);
+});
+
+test("a captured payment is the test that the guide to payments has", async () => {
+  await using up = await startTestHarness({ networks: ["base"], studio: true });
+  await pay(up.description, { network: "base", payer: "empty" });
+  const file = join(project, "bug.x402.json");
+  const { code: captured, stderr } = await runHere(
+    ["capture", "last", "--out", file, "--url", originOf(up.description)],
+    {},
+  );
+  expect([captured, stderr]).toEqual([0, ""]);
+  await write(await examplesOf("docs/guides/payments.md"));
+  const { code, output } = await runVitest();
+  expect(output).toMatch(/Tests +1 passed \(1\)/);
   expect(code).toBe(0);
 });
 
 /** Runs a program of a page, and compares what it prints with its comments. */
 async function runExample(name: string, code: string): Promise<void> {
   const promised = [...code.matchAll(/^console\.log\(.*\); \/\/ (.*)$/gm)].map(([, text]) => text);
-  const { stdout } = await run(process.execPath, [join(project, name)]);
+  const { stdout } = await run(process.execPath, [name], { cwd: project });
   expect(stdout.trimEnd().split("\n").filter(Boolean), name).toEqual(promised);
 }
 
-test("the shop and the buyer of the guide to ways to pay print what their comments say", async () => {
-  const examples = await examplesOf("docs/guides/ways-to-pay.md");
-  expect([...examples.keys()]).toEqual(["ways.ts"]);
-  await write(examples);
-  await runExample("ways.ts", examples.get("ways.ts") ?? "");
+/** What vitest runs, or is configured with. */
+const ofVitest = /\.test\.ts$|^vitest\.config\.ts$|^global-setup\.ts$/;
+
+test.each(["harness", "ways-to-pay", "fixtures", "networks"])(
+  "the programs of the guide to %s print what their comments say",
+  async (guide) => {
+    const page = `docs/guides/${guide}.md`;
+    const examples = await examplesOf(page);
+    const text = await readFile(join(repository, page), "utf8");
+    // Every program has the name of a file, and so is run here.
+    expect(text.match(/^```ts\n(?=import )/gm)).toBeNull();
+    const networkFile = /^```json\n(.*?)^```$/ms.exec(text)?.[1];
+    if (networkFile !== undefined) await writeFile(join(project, "networks.json"), networkFile);
+    // The URL of the guide is that of `up`, and its port may be in use.
+    await using harness = await createHarness({ networks: ["base"] });
+    const port = String(await findFreePort());
+    for (const [name, code] of examples) {
+      const here = code
+        .replace("http://127.0.0.1:4402", harness.facilitator.url)
+        .replaceAll(/\b4021\b/g, port);
+      examples.set(name, here);
+    }
+    await write(examples);
+    const programs = [...examples].filter(([name]) => !ofVitest.test(name));
+    expect(programs.length).toBeGreaterThan(0);
+    for (const [name, code] of programs) await runExample(name, code);
+  },
+  180_000,
+);
+
+test("the journal of the guide to payments is what its program prints", async () => {
+  await write(await examplesOf("docs/guides/payments.md"));
+  const { stdout } = await run(process.execPath, ["journal.ts"], { cwd: project });
+  expect(stdout).toMatch(/^payment 0x[0-9a-f]{64}\n {2}of 0\.01 USDC \(10000 units of 0x/);
+  expect(stdout).toContain("eth_sendRawTransaction [fault: answer-lost]");
+  expect(stdout).toMatch(/POST \/v1\/settle → 200 settled 0x/);
 });
 
-test("the guide's programs print what their comments say", async () => {
-  const examples = await examplesOf("docs/guides/harness.md");
-  // The URL of the guide is that of `up`.
-  await using harness = await createHarness({ networks: ["base"] });
-  const connect = examples.get("connect.ts") ?? "";
-  examples.set("connect.ts", connect.replace("http://127.0.0.1:4402", harness.facilitator.url));
-  await write(examples);
-  for (const name of ["pay.ts", "deployment.ts", "repeatable.ts", "connect.ts"]) {
-    await runExample(name, examples.get(name) ?? "");
-  }
+test("the scenarios that the guide to fixtures names can be asked for as it says", async () => {
+  const text = await readFile(join(repository, "docs/guides/fixtures.md"), "utf8");
+  const lines = /^```ts\n(fixtures\.scenario.*?)^```$/ms.exec(text)?.[1] ?? "";
+  expect(lines.match(/^fixtures\./gm)?.length).toBe(5);
+  const fixtures = createFixtures({ baseUrl: "https://facilitator.example" });
+  expect(() => new Function("fixtures", lines)(fixtures)).not.toThrow();
+  fixtures.dispose();
 });
 
-test("the README's table of test payers is that of the code", async () => {
-  const readme = await readFile(join(repository, "README.md"), "utf8");
-  const rows = [...readme.matchAll(/^\| `([a-z]\w+)` \| [^|]+ \| (.*) \|$/gm)];
-  expect(rows.map(([, name]) => name).sort()).toEqual(Object.keys(testPayers).sort());
-  for (const [, name = "", says] of rows) {
-    const payer = Object.entries<TestPayer>(testPayers).find(([known]) => known === name)?.[1];
-    const { outcome, settleOutcome, permit2Outcome } = payer ?? {};
-    const byPermit2 = permit2Outcome === undefined ? "" : `; by Permit2 \`${permit2Outcome}\``;
-    const verdict = (outcome === "success" ? "settles" : `\`${outcome}\``) + byPermit2;
-    const wanted =
-      settleOutcome === undefined ? verdict : `verify says valid; settle reverts: \`${settleOutcome}\``;
-    expect(says, name).toBe(wanted);
-  }
+test("the buyer of the guide to the judge is the one that `x402-kit init` writes", async () => {
+  const guide = await readFile(join(repository, "docs/guides/judge.md"), "utf8");
+  const written = await readFile(join(repository, "templates/common/buyer.js"), "utf8");
+  expect(/^```js\n\/\/ buyer\.js\n(.*?)^```$/ms.exec(guide)?.[1]).toBe(written);
 });

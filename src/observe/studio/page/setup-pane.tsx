@@ -82,7 +82,7 @@ function Shop() {
         />
       </p>
       <p class="soft">
-        <code>npx x402-kit init my-shop --framework {framework.value}</code> writes all of this, with a test,
+        <code>npx x402-facilitator-kit init my-shop --framework {framework.value}</code> writes all of this, with a test,
         for an <code>x402-kit up</code> at its usual address.
       </p>
       {parts.map((part) => (
