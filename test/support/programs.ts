@@ -2,9 +2,11 @@ import { fileURLToPath } from "node:url";
 
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The programs that tests start as separate processes; paths from the root of the repository. */
+/** The programs that tests start as separate processes, and what those import; paths from the root of the repository. */
 export const programs = [
   "src/cli/bin.ts",
+  "src/harness/vitest/global-setup.ts",
+  "src/harness/vitest/index.ts",
   "test/support/crash/service-child.ts",
   "test/support/harness/create-and-wait.ts",
   "test/support/judge/buyer.ts",

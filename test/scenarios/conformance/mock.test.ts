@@ -1,15 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { scenarios } from "../../../src/fixtures/cases/scenarios.ts";
 import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import { runScenario } from "../../../src/judge/conformance/run-conformance.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
-import { payToPolicies } from "../../../src/protocol/signed-payment.ts";
 import { sendAndGiveUp } from "../../support/conformance/send-and-give-up.ts";
+import { rowsByPolicy } from "../../support/fixtures/rows-by-policy.ts";
 
 /* Every row of the table against the mock server, over real connections. */
 
-describe.each(payToPolicies)("where payments may go to: %s", (payTo) => {
+describe.each(rowsByPolicy)("where payments may go to: $payTo", ({ payTo, rows }) => {
   let mock: MockServer;
   beforeAll(async () => {
     mock = await startMockServer({ networks: ["base", "polygon"], payTo });
@@ -17,7 +16,7 @@ describe.each(payToPolicies)("where payments may go to: %s", (payTo) => {
   beforeEach(() => mock.reset());
   afterAll(() => mock?.close());
 
-  test.each(scenarios.filter((row) => row.payTo.includes(payTo)))("$name", async (scenario) => {
+  test.each(rows)("$name", async (scenario) => {
     const { environment } = mock;
     const { origin } = new URL(mock.url);
     const send = (request: FixtureRequest) => sendRequest(origin, request);

@@ -10,6 +10,7 @@ import { childEnvironment } from "../../support/child-environment.ts";
 import { repository } from "../../support/cli.ts";
 import { isRunning, stillRunningAfter } from "../../support/live-processes.ts";
 import { descendantsOf } from "../../support/processes.ts";
+import { programsVariable } from "../../support/programs.ts";
 
 /* `x402-facilitator-kit/vitest` in a run of vitest of its own, over the files of an integrator. */
 
@@ -47,6 +48,7 @@ function startVitest(
       cwd: repository,
       env: {
         ...childEnvironment(),
+        [programsVariable]: process.env[programsVariable],
         MAX_HARNESSES: String(maxHarnesses),
         READY_FILE: join(directory, "ready"),
       },
