@@ -10,6 +10,8 @@ import packageJson from "../package.json" with { type: "json" };
 const bundled = [
   ...["zod", "kysely", "viem", "@noble/hashes", "@noble/curves"],
   ...["fastify", "fastify-plugin", "pino", "@viem/anvil"],
+  // Half of an installation, and of it only a little is needed: a production server is installed without it.
+  "viem",
 ];
 
 const { dependencies, optionalDependencies, peerDependencies } = packageJson;

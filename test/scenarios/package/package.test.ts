@@ -207,6 +207,22 @@ describe("the package", () => {
     expect(imports).toBeGreaterThan(500);
   });
 
+  test("its command needs none of the optional packages but anvil itself, so that a server is installed without them", async () => {
+    const optional = Object.keys(manifest.optionalDependencies ?? {});
+    expect(optional).toContain("viem");
+    const bundle = join(installed, "dist/bundle");
+    const needing = new Set<string>();
+    for (const file of await readdir(bundle)) {
+      const text = await readFile(join(bundle, file), "utf8");
+      for (const [, ...specifiers] of text.matchAll(importPattern)) {
+        const specifier = specifiers.find((found) => found !== undefined) ?? "";
+        if (optional.some((name) => specifier === name || specifier.startsWith(`${name}/`)))
+          needing.add(specifier);
+      }
+    }
+    expect([...needing]).toEqual([]);
+  });
+
   test("holds what its manifest names, and no tests", async () => {
     const targets = Object.values(manifest.exports).flatMap((entry) =>
       typeof entry === "string" ? [entry] : Object.values(entry),
