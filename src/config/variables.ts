@@ -243,7 +243,7 @@ export const variables = {
   },
   GAS_SPONSORING: {
     summary:
-      "which approvals of Permit2 are submitted for payers who have no gas, by the names of the extensions of x402, separated by commas: `eip2612GasSponsoring`, which costs the operator some 40,000 gas more for such a payment",
+      "which approvals of Permit2 are submitted for payers who have no gas, by the names of the extensions of x402, separated by commas: `eip2612GasSponsoring`, which costs the operator some 40,000 gas more for such a payment; `erc20ApprovalGasSponsoring`, transactions of the payers' own, which they pay for",
     read: readList("extension", readOneOf(gasSponsorings)),
     unset: "none: payers approve Permit2 themselves",
     example: "eip2612GasSponsoring",

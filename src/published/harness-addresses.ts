@@ -15,3 +15,6 @@ export const localContracts = {
   mainnet: "0x4E782726E82e776099A7c95486A32519583f82E3",
   testnet: "0x9425c41F9A16A0a8035f120c2c734Fd4715C933f",
 } as const;
+
+/** The most that is paid per gas on local chains, in wei: their coins cost nothing. */
+export const localMaxFeePerGas = 1_000_000_000_000n;

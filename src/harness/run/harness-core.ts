@@ -10,6 +10,7 @@ import { create2Deployer } from "../../protocol/create2.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import { localMaxFeePerGas } from "../../published/harness-addresses.ts";
 import {
   localOrganization,
   type TestKey,
@@ -133,7 +134,7 @@ function configure(
     confirmations: 1,
     // The harness has started the node itself.
     forwardEndpoints: 1,
-    maxFeePerGas: 1_000_000_000_000n,
+    maxFeePerGas: localMaxFeePerGas,
     // Its coins cost nothing; an organization may have a budget of its own.
     dailyGasBudget: null,
   };

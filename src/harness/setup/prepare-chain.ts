@@ -5,6 +5,7 @@ import { longestAdvanceSeconds } from "../../config/serve-config.ts";
 import { type Address, type Hex, quantity } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import { testPayers } from "../../published/test-payers.ts";
 import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
@@ -346,7 +347,8 @@ async function placeEverything(
     ...walletCode(),
     ...(node.fork === undefined ? publicContractCode() : await missingContractCode(node)),
     ...(realToken ? [] : approvalWrites(asset.address, mockAllowanceSlot)),
-    ...[treasury, operator, admin, recoverer, pauser].map(
+    // Those who send a transaction along can pay for it.
+    ...[treasury, operator, admin, recoverer, pauser, testPayers.sponsored, testPayers.approvedShort].map(
       ({ address }): LocalCall => ["anvil_setBalance", address, gasMoney],
     ),
     // So that the node takes unsigned transactions of the token's owner.

@@ -14,7 +14,7 @@ import {
   type HarnessDescription,
   type RunningNetwork,
 } from "../../harness/control/description.ts";
-import { askNextApproval } from "../../methods/on-chain/payer-state.ts";
+import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
 import { type GasSponsoring, gasSponsorings } from "../../protocol/checks.ts";
 import { create2Deployer } from "../../protocol/create2.ts";
 import { type Address, addressWord, type Hex, readQuantity, sameAddress } from "../../protocol/hex.ts";
@@ -164,6 +164,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
       ...(running !== undefined && {
         nextApproval: (payer: Address) =>
           askNextApproval(askNode(running.rpcUrl), { asset: running.asset.address, payer }),
+        nextTransaction: (payer: Address) => askNextTransaction(askNode(running.rpcUrl), payer),
       }),
       run: randomUUID(),
     },
