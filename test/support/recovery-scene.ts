@@ -185,6 +185,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       const service = await createWrappedService(wrap, {
         networks: [configuration({ blockTimeMs: 100, ...changes })],
         signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
+        sponsor: createLocalSigner(harnessAccounts.sponsor.privateKey),
         recoverer: recovers ? createLocalSigner(harnessAccounts.recoverer.privateKey) : undefined,
         database: await openMigrated(scene.databaseUrl()),
         apiKeyPepper: "test",

@@ -6,32 +6,30 @@ import {
   keccakBytes,
   toHex,
 } from "../../protocol/hex.ts";
-import { encodeTransaction } from "../../protocol/signed-transaction.ts";
+import { encodeTransaction, type TransactionFields } from "../../protocol/signed-transaction.ts";
 import { KitError } from "../../util/errors.ts";
 import { publicKeyOf, signDigest } from "../../util/secp256k1.ts";
-import type { Signer } from "./signer.ts";
+import type { CoinSigner, SignedTransaction } from "./signer.ts";
 
 /**
  * A signer whose key is in this process.
  *
  * @throws KitError when the key is none. The error has no cause: libraries quote the key in theirs.
  */
-export function createLocalSigner(privateKey: Hex): Signer {
+export function createLocalSigner(privateKey: Hex): CoinSigner {
   const { key, address } = readKey(privateKey);
-  return {
-    address,
-    async signTransaction(transaction) {
-      const { maxFeePerGas, maxPriorityFeePerGas } = transaction;
-      const { rs, recoveryId } = signDigest(hashOf(encodeTransaction(transaction)), key);
-      const signature = Buffer.from(rs).toString("hex");
-      const raw = encodeTransaction(transaction, {
-        r: signature.slice(0, 64),
-        s: signature.slice(64),
-        yParity: recoveryId,
-      });
-      return { raw, hash: toHex(hashOf(raw)), maxFeePerGas, maxPriorityFeePerGas };
-    },
-  };
+  async function sign(transaction: TransactionFields & { value?: bigint }): Promise<SignedTransaction> {
+    const { maxFeePerGas, maxPriorityFeePerGas } = transaction;
+    const { rs, recoveryId } = signDigest(hashOf(encodeTransaction(transaction)), key);
+    const signature = Buffer.from(rs).toString("hex");
+    const raw = encodeTransaction(transaction, {
+      r: signature.slice(0, 64),
+      s: signature.slice(64),
+      yParity: recoveryId,
+    });
+    return { raw, hash: toHex(hashOf(raw)), maxFeePerGas, maxPriorityFeePerGas };
+  }
+  return { address, signTransaction: sign, signTransfer: sign };
 }
 
 function hashOf(bytes: Hex): Uint8Array {

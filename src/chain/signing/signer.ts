@@ -5,6 +5,12 @@ import type { Fees } from "../fees.ts";
 /** A transaction of an operator before it is signed; `nonce` is the operator's txNonce. It carries no value. */
 export type UnsignedTransaction = TransactionFields;
 
+/** Signs with a key of this process, and sends coins too. */
+export type CoinSigner = Signer & {
+  /** @param transaction `value` is in wei */
+  signTransfer(transaction: TransactionFields & { value: bigint }): Promise<SignedTransaction>;
+};
+
 /** A transaction as it can be broadcast, with what it offers per gas, which a replacement must exceed. */
 export type SignedTransaction = Fees & { raw: Hex; hash: Hex };
 

@@ -115,7 +115,7 @@ export type LocalChainOptions = {
   saved?: SavedChain | undefined;
 };
 
-const { treasury, operator, admin, recoverer, pauser } = harnessAccounts;
+const { treasury, operator, admin, recoverer, pauser, sponsor } = harnessAccounts;
 
 /** Native gas money of each account of the harness that sends transactions: 10,000 whole coins. */
 const gasMoney = `0x${(10_000n * 10n ** 18n).toString(16)}`;
@@ -348,9 +348,16 @@ async function placeEverything(
     ...(node.fork === undefined ? publicContractCode() : await missingContractCode(node)),
     ...(realToken ? [] : approvalWrites(asset.address, mockAllowanceSlot)),
     // Those who send a transaction along can pay for it.
-    ...[treasury, operator, admin, recoverer, pauser, testPayers.sponsored, testPayers.approvedShort].map(
-      ({ address }): LocalCall => ["anvil_setBalance", address, gasMoney],
-    ),
+    ...[
+      treasury,
+      operator,
+      admin,
+      recoverer,
+      pauser,
+      sponsor,
+      testPayers.sponsored,
+      testPayers.approvedShort,
+    ].map(({ address }): LocalCall => ["anvil_setBalance", address, gasMoney]),
     // So that the node takes unsigned transactions of the token's owner.
     ["anvil_impersonateAccount", treasury.address],
   ]);

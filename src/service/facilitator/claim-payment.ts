@@ -48,13 +48,16 @@ const balancePollMs = 50;
  * organization's gas budget does not cover it; in both cases nothing was signed.
  */
 export async function claimPayment(claimant: Claimant, options: ClaimOptions): Promise<Invalid | undefined> {
-  const { payment, chain, relayer, signature, caller, recipient, checked } = claimant;
+  const { payment, chain, sponsor, relayer, signature, caller, recipient, checked } = claimant;
   const { signed, words, requirements, network } = payment;
   const { now, deadline, signal, gasBudget, turn, ways } = options;
   const settling = ways.settlingOf(signed.method);
   const { amount } = payment;
   const asked: SettleCall = { payment: { ...signed, signature }, recipient, id: payment.id, amount };
-  const prepared = await prepareToSettle(settling, chain, asked, { ...options, check: checkBefore });
+  const prepared = await prepareToSettle(settling, { chain, sponsor }, asked, {
+    ...options,
+    check: checkBefore,
+  });
   if ("reason" in prepared) return checked("simulationSucceeds", prepared);
   // Not narrowed in the functions below otherwise.
   const call: SettleCall = prepared;
@@ -105,7 +108,8 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   /** Whether a payment is worth it that its payer's own transaction is sent. */
   async function checkBefore(call: SettleCall, before: PayerTransaction): Promise<Invalid | undefined> {
     const seen = await look(call, before);
-    return "reason" in seen ? seen : checkGasMoney(chain, before);
+    if ("reason" in seen) return seen;
+    return checkGasMoney(before, { chain, sponsor, asset: signed.asset, payerCode: seen.payerCode });
   }
 
   /** Undefined while settlements under way take up the balance, or it was read before they were mined. */

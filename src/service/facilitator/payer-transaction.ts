@@ -2,9 +2,11 @@ import type { Chain, Simulation } from "../../chain/chain.ts";
 import type { PayerTransaction, SettleCall, Settling } from "../../methods/on-chain/settling.ts";
 import { transactionRefusals } from "../../methods/permit2/approval-transaction.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { poll } from "../../util/waiting.ts";
 import type { Waiting } from "./context.ts";
+import type { Sponsor } from "./sponsor.ts";
 
 /*
  * A payment whose payer has to send a transaction of his own before it can settle, and has sent it along signed: an approval
@@ -23,17 +25,55 @@ export async function explainFailure(
   return revert && settling.explain(chain, call, revert);
 }
 
-/** Why the payer's transaction cannot be paid for; undefined where the payer has enough. */
-export async function checkGasMoney(
+/** What the payer lacks to pay for his transaction, in wei; 0 where he has enough. `needed` is what it may cost. */
+async function gasMoneyOf(
   chain: Chain,
-  transaction: PayerTransaction,
-): Promise<Invalid | undefined> {
-  const { from, gas, maxFeePerGas, data } = transaction;
+  { from, gas, maxFeePerGas, data }: PayerTransaction,
+): Promise<{ has: bigint; needed: bigint; missing: bigint }> {
   const bytes = data.length / 2 - 1;
   const { balances, settleCost: dataFee } = await chain.gasMoney([from], { gas: 0n, bytes });
   const [has = 0n] = balances;
   const needed = gas * maxFeePerGas + dataFee;
-  return has < needed ? transactionRefusals.gasMoneyMissing(from, has, needed) : undefined;
+  // The data fee may grow until the gift is there.
+  return { has, needed, missing: has < needed ? needed + dataFee / 2n - has : 0n };
+}
+
+/** What it takes to have the payer's transaction paid for. Nothing is given to a payer with code, which could keep it. */
+export type GasMoneyOptions = {
+  chain: Chain;
+  sponsor: Sponsor | undefined;
+  asset: Address;
+  payerCode: Hex | null | undefined;
+};
+
+/** Why the payer's transaction would not be paid for; undefined where the payer has enough, or would be given it. */
+export async function checkGasMoney(
+  transaction: PayerTransaction,
+  { chain, sponsor, asset, payerCode }: GasMoneyOptions,
+): Promise<Invalid | undefined> {
+  const { has, needed, missing } = await gasMoneyOf(chain, transaction);
+  if (missing === 0n) return undefined;
+  const isGiven =
+    payerCode === null && (await sponsor?.wouldGive({ asset, payer: transaction.from }, missing));
+  return isGiven ? undefined : transactionRefusals.gasMoneyMissing(transaction.from, has, needed);
+}
+
+/**
+ * Gives the payer what the transaction lacks.
+ *
+ * @returns whether it can be sent now; undefined while the gift is not mined
+ */
+async function giveGasMoney(
+  transaction: PayerTransaction,
+  { chain, sponsor, asset }: Omit<GasMoneyOptions, "payerCode">,
+): Promise<true | Invalid | undefined> {
+  const { from } = transaction;
+  const first = await gasMoneyOf(chain, transaction);
+  if (first.missing === 0n) return true;
+  if (await sponsor?.give({ asset, payer: from }, first.missing)) return undefined;
+  // It may have been mined meanwhile.
+  const { has, needed, missing } = await gasMoneyOf(chain, transaction);
+  return missing === 0n ? true : transactionRefusals.gasMoneyMissing(from, has, needed);
 }
 
 /** How often it is looked whether the transaction is mined, and how often its bytes are sent again, in block times. */
@@ -49,7 +89,7 @@ const mostBetweenLooksMs = 500;
  */
 export async function prepareToSettle(
   settling: Settling,
-  chain: Chain,
+  { chain, sponsor }: Pick<GasMoneyOptions, "chain" | "sponsor">,
   asked: SettleCall,
   {
     check,
@@ -59,6 +99,7 @@ export async function prepareToSettle(
   }: Waiting & { check(call: SettleCall, before: PayerTransaction): Promise<Invalid | undefined> },
 ): Promise<SettleCall | Invalid> {
   const { blockTimeMs } = chain.network;
+  let isChecked = false;
   let sentAt: number | undefined;
 
   async function tryToPrepare(): Promise<SettleCall | Invalid | undefined> {
@@ -66,8 +107,13 @@ export async function prepareToSettle(
     if ("reason" in call) return call;
     const before = settling.before?.(call, chain.network);
     if (before === undefined) return call;
-    const refusal = sentAt === undefined ? await check(call, before) : undefined;
+    const refusal = isChecked ? undefined : await check(call, before);
     if (refusal !== undefined) return refusal;
+    isChecked = true;
+    if (sentAt === undefined) {
+      const paid = await giveGasMoney(before, { chain, sponsor, asset: call.payment.asset });
+      if (paid !== true) return paid;
+    }
     if (sentAt === undefined || now() - sentAt >= blockTimeMs) {
       await chain.broadcast([before.raw], { everywhere: sentAt !== undefined, hashes: [before.hash] });
       sentAt = now();

@@ -94,7 +94,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       recipient: payeeFor(caller, payment) ?? signed.payer,
       id: payment.id,
     };
-    return withOperator(lanes, async ({ chain }) => {
+    return withOperator(lanes, async ({ chain, sponsor }) => {
       const call = (await settling.prepare?.(chain, asked)) ?? asked;
       if ("reason" in call) return checked("simulationSucceeds", call);
       const transaction = settling.transaction([call], network);
@@ -107,7 +107,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
         // What is verified is counted against them.
         withFunds: payment.takesLess,
         bounds: settling.bounds?.(call.payment),
-        withPayerCode: payment.takesLess || (limits?.refusePayersWithCode ?? false),
+        withPayerCode: payment.takesLess || before !== undefined || (limits?.refusePayersWithCode ?? false),
         effect,
         before,
         id: payment.id,
@@ -120,7 +120,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       if (outsideWindow !== undefined) return outsideWindow;
       const fails =
         (await explainFailure(settling, chain, call, simulation)) ??
-        (before && (await checkGasMoney(chain, before)));
+        (before && (await checkGasMoney(before, { chain, sponsor, asset: signed.asset, payerCode })));
       if (checked("simulationSucceeds", fails) !== undefined) return fails;
       const code = payerCode ?? codeToCome(proven.signature);
       const refused = checked("payerIsAccepted", refusedForCode(limits, signed.payer, code));

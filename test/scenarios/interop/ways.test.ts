@@ -207,11 +207,10 @@ test.each([
   ["exact", "/brought/exact", 10_000n],
   ["upto", "/brought/upto", 1_858n],
 ])(
-  "a buyer signs a transaction that approves, which is sent before the payment, of scheme %s",
+  "a buyer without gas signs a transaction that approves, which is paid for and sent before the payment, of scheme %s",
   async (_, path, paid) => {
     const chain = runningChain(harness, "base");
     const account = await fundedAccount(chain, 100_000n);
-    await chain.setBalance(account.address, 10n ** 18n);
     const buyer = buyerOf(account, chain.rpcUrl);
     for (const times of [1n, 2n]) {
       expect(await buyer.buy(`${shop.origin}${path}`)).toMatchObject({

@@ -2,10 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
+import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { localGifts } from "../../../src/published/harness-addresses.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import type { JsonResponse } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
-import { boundaries } from "../../support/crash/boundaries.ts";
+import { boundaries, giftBoundaries } from "../../support/crash/boundaries.ts";
 import { composeRecovery, type RecoveryScene, takingOf, value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
 import { killServiceProcesses, startServiceProcess } from "../../support/service-process.ts";
@@ -162,4 +164,101 @@ test.each(boundaries.slice(0, 6))("a process that dies: %s", async (dieAt) => {
   expect((await scene.recipientBalance()) - before).toBe(value);
   expect(await transactionsOf()).toBe(transactions + 1);
   await second.stop();
+});
+
+describe("a payer without gas money", () => {
+  const { address } = testPayers.unapproved;
+  const node = () => createLocalRpc(scene.chain.rpcUrl);
+  const countOf = async (account: Hex) =>
+    Number(await node().request("eth_getTransactionCount", account, "latest"));
+  const gifts = () => countOf(harnessAccounts.sponsor.address);
+  const coins = async () => BigInt(String(await node().request("eth_getBalance", address, "latest")));
+  const signPoor = (terms = {}) => scene.signPermit("unapproved", { approvalTransaction: terms });
+  const missing = { errorReason: "permit2_allowance_required", situation: "approval_gas_missing" };
+  beforeEach(() => scene.chain.setBalance(address, 0n));
+
+  test("is given what the approval lacks, and verify gives nothing", async () => {
+    const running = await scene.startService();
+    const body = await signPoor();
+    const [before, mine] = [await gifts(), await paid()];
+    expect(await verify(running, body)).toMatchObject({ isValid: true });
+    expect(await gifts()).toBe(before);
+    expect(await settle(running, body)).toMatchObject(success);
+    expect(await gifts()).toBe(before + 1);
+    expect((await paid()) - mine).toBe(value);
+    expect(await coins()).toBeLessThan(localGifts.each);
+  });
+
+  test("gets one gift for a token, however it was spent", async () => {
+    const running = await scene.startService();
+    expect(await settle(running, await signPoor())).toMatchObject(success);
+    await scene.chain.setBalance(address, 0n);
+    const before = await gifts();
+    const again = await signPoor();
+    expect(await verify(running, again)).toMatchObject({ isValid: false, situation: missing.situation });
+    expect(await settle(running, again)).toMatchObject(missing);
+    expect(await gifts()).toBe(before);
+    await scene.chain.setBalance(address, 10n ** 18n);
+    expect(await settle(running, again)).toMatchObject(success);
+  });
+
+  test("gets one gift for two payments at once, and both settle", async () => {
+    const running = await scene.startService();
+    const before = await gifts();
+    const all = { amount: 2n ** 256n - 1n };
+    const bodies = [await signPoor(all), await signPoor(all)];
+    const answers = await Promise.all(bodies.map((body) => settle(running, body)));
+    expect(answers).toMatchObject([success, success]);
+    expect(await gifts()).toBe(before + 1);
+    await scene.chain.approvePermit2(address, 0n);
+  });
+
+  test.each([
+    ["at once", {}, { maxFeePerGas: 10n ** 12n }],
+    ["on one day", { gifts: { each: 10n ** 16n, daily: 10n } }, {}],
+    ["where nobody gives anything", { gifts: undefined }, {}],
+  ])("is given no more than the limit %s", async (_, network, terms) => {
+    const running = await scene.startService({ network });
+    const before = await gifts();
+    const body = await signPoor(terms);
+    expect(await verify(running, body)).toMatchObject({ isValid: false, situation: missing.situation });
+    expect(await settle(running, body)).toMatchObject(missing);
+    expect(await gifts()).toBe(before);
+  });
+
+  test("gets nothing for a payment that would be refused", async () => {
+    const running = await scene.startService();
+    const before = await gifts();
+    const body = await scene.signPermit("unapproved", { approvalTransaction: {}, amount: 10n ** 18n });
+    expect(await settle(running, body)).toMatchObject({ errorReason: "permit2_insufficient_balance" });
+    expect(await gifts()).toBe(before);
+  });
+
+  test("whose gift is not mined in time is not given another one", async () => {
+    const running = await scene.startService({ settleWaitMs: 800 });
+    const body = await signPoor();
+    const before = await gifts();
+    const release = await scene.holdMining();
+    expect((await scene.post(running, "settle", body)).status).toBe(503);
+    expect((await scene.post(running, "settle", body)).status).toBe(503);
+    await release();
+    while ((await gifts()) === before) await sleep(50);
+    expect(await settle(running, body)).toMatchObject(success);
+    expect(await gifts()).toBe(before + 1);
+  });
+
+  test.each([...giftBoundaries, ...boundaries.slice(0, 5)])("of a process that dies: %s", async (dieAt) => {
+    const before = await scene.recipientBalance();
+    const [given, sent] = [await gifts(), await countOf(address)];
+    const body = await signPoor();
+    const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt });
+    await first.settleAndDie(body);
+    const second = await startServiceProcess(scene, scene.databaseUrl(), {});
+    const answer = await second.settleUntilDecided(body);
+    expect(answer.body).toMatchObject(success);
+    expect((await scene.recipientBalance()) - before).toBe(value);
+    expect(await gifts()).toBe(given + 1);
+    expect(await countOf(address)).toBe(sent + 1);
+    await second.stop();
+  });
 });
