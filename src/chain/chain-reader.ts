@@ -10,13 +10,13 @@ import { callViews, readViews, type ViewCall, type ViewResult } from "./views.ts
 export type ChainReader = {
   /**
    * Reads, again where a node refuses a single call for another reason than a revert: a node that moves on to the
-   * next block in the middle of a batch may say that it does not know the last one any more. `optional` is a call
+   * next block in the middle of a batch may say that it does not know the last one any more. `optional` are calls
    * that nodes need not know; `attempt` counts earlier answers to these calls that could not be used: from the
    * first on, other nodes are asked first.
    */
   ask(
     calls: readonly RpcCall[],
-    options?: { optional?: RpcCall; attempt?: number },
+    options?: { optional?: readonly RpcCall[]; attempt?: number },
   ): Promise<readonly EndpointAnswer[]>;
   /**
    * Reads an answer with a reader that gives undefined for what it cannot read.
@@ -45,14 +45,15 @@ export function createChainReader(rpc: Pick<Rpc, "ask">, network: string): Chain
   return {
     undetermined,
 
-    async ask(calls, { optional, attempt = 0 } = {}) {
+    async ask(calls, { optional = [], attempt = 0 } = {}) {
+      const isOptional = (call: RpcCall | undefined) => call !== undefined && optional.includes(call);
       // A refusal may be chance, so that the same node is asked once more; an answer of no use is none.
       const before = attempt === 0 ? 0 : attempt + 1;
       for (let refused = 0; ; refused++) {
         const answers = await rpc.ask(calls, before + refused);
         const isRefused = answers.some(
           ({ error }, index) =>
-            error !== undefined && calls[index] !== optional && readRevertData(error) === undefined,
+            error !== undefined && !isOptional(calls[index]) && readRevertData(error) === undefined,
         );
         if (!isRefused || refused + 1 === maxAsks) return answers;
         await delay((refused + 1) * askAgainMs);

@@ -55,6 +55,11 @@ export type Simulation = {
   payerCode: Hex | null | undefined;
   /** Why it would revert, or that it would not have its effect; undefined when it would succeed. */
   revert: Revert | undefined;
+  /**
+   * What keeps the transaction before it from being run first, where there is one: it would revert itself, or the node cannot
+   * simulate several; then nothing is known of a revert.
+   */
+  before?: Revert | "unknown" | undefined;
 };
 
 /** What the code at a payer's address, if any, says of a signature (EIP-1271). */
@@ -102,6 +107,8 @@ export type Chain = {
       withPayerCode?: boolean;
       /** Looked for instead of a revert, where there is one. */
       effect?: Effect | undefined;
+      /** What is run before it, as from another account. */
+      before?: (Transaction & { from: Address }) | undefined;
       /** The settlement's id, for observers. */
       id?: Hex | undefined;
     },

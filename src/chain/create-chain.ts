@@ -6,7 +6,7 @@ import { createChainReader } from "./chain-reader.ts";
 import { dataFeeCall, readDataFee, readTip, tipCall, usualCost } from "./fees.ts";
 import { createLogReader } from "./log-reader.ts";
 import { createReceiptReader, transactionCall } from "./receipt-reader.ts";
-import { headCall, readHead } from "./rpc/calls.ts";
+import { headCall, readHead, readSafeInteger, transactionCountCall } from "./rpc/calls.ts";
 import type { RpcObserver } from "./rpc/endpoint-state.ts";
 import type { FailoverPace } from "./rpc/failover.ts";
 import { createHttpRpc } from "./rpc/http-rpc.ts";
@@ -56,7 +56,7 @@ export function createChain(options: ChainOptions): Chain {
   const readLogs = createLogReader({ rpc, reader });
 
   async function countTransactions(account: Address, block: "latest" | "pending"): Promise<number> {
-    const [count] = await ask([{ method: "eth_getTransactionCount", params: [account, block] }]);
+    const [count] = await ask([transactionCountCall(account, block)]);
     return expect("the number of an account's transactions", count, readSafeInteger);
   }
 
@@ -103,7 +103,7 @@ export function createChain(options: ChainOptions): Chain {
         tipCall,
         ...accounts.map((account) => ({ method: "eth_getBalance", params: [account, "latest"] })),
       ];
-      const [block, dataFee, tip, ...balances] = await ask(calls, { optional: tipCall });
+      const [block, dataFee, tip, ...balances] = await ask(calls, { optional: [tipCall] });
       const head = expect("the newest block", block, readHead);
       return {
         settleCost:
@@ -114,7 +114,7 @@ export function createChain(options: ChainOptions): Chain {
     },
 
     async suggestedTip() {
-      const [tip] = await ask([tipCall], { optional: tipCall });
+      const [tip] = await ask([tipCall], { optional: [tipCall] });
       return readTip(tip, network);
     },
 
@@ -159,11 +159,6 @@ async function knows(rpc: Rpc, network: string, hashes: readonly Hex[]): Promise
   }
   if (failures.length === asked.length) throw failures[0] ?? undetermined("it serves another chain");
   return false;
-}
-
-function readSafeInteger(result: unknown): number | undefined {
-  const value = Number(readQuantity(result) ?? Number.NaN);
-  return Number.isSafeInteger(value) ? value : undefined;
 }
 
 /** The hash of the block with this number, null where there is none; undefined when it is another block. */

@@ -29,6 +29,12 @@ export function readTip(answer: RpcAnswer | undefined, network: NetworkConfig): 
   return boundTip(readQuantity(answer?.result) ?? 0n, network);
 }
 
+/** The tip below which nodes may leave a transaction out: the usual one, or what the node suggests, where that is less. */
+export function leastTip(answer: RpcAnswer | undefined, network: NetworkConfig): bigint {
+  const usual = usualTip(network);
+  return smaller(readQuantity(answer?.result) ?? usual, usual);
+}
+
 /** The tip that a node suggests, but not below the usual one, nor above what may be paid per gas at all. */
 export function boundTip(suggested: bigint, network: NetworkConfig): bigint {
   return smaller(larger(suggested, usualTip(network)), network.maxFeePerGas);

@@ -1,7 +1,9 @@
 import type { NetworkConfig } from "../config/serve-config.ts";
 import { type Address, type Hex, isBytes, quantity, readQuantity } from "../protocol/hex.ts";
+import { expiryMarginSeconds } from "../protocol/refusals.ts";
 import { UndeterminedError } from "../util/errors.ts";
-import type { Chain, Transaction } from "./chain.ts";
+import { membersOf } from "../util/json.ts";
+import type { Chain, Simulation, Transaction } from "./chain.ts";
 import { askViews, type ChainReader, expectWord } from "./chain-reader.ts";
 import { readTip, smaller, tipCall } from "./fees.ts";
 import { decodeRevert, type Revert, readRevertData } from "./revert.ts";
@@ -39,6 +41,20 @@ export function createSimulations(
     return undefined;
   }
 
+  /** Runs both in one block, a little after the newest, since a time is wanted that no block has yet. */
+  async function seriesOf(
+    before: Transaction & { from: Address },
+    transaction: Transaction,
+  ): Promise<RpcCall> {
+    const [block] = await ask([headCall]);
+    const { timestamp } = expect("the newest block", block, readHead);
+    const calls = [before, { ...transaction, from: operator }].map(({ from, to, data, gas }) => ({
+      ...{ from, to, data, gas: quantity(gas) },
+    }));
+    const blockOverrides = { time: quantity(timestamp + expiryMarginSeconds) };
+    return { method: "eth_simulateV1", params: [{ blockStateCalls: [{ blockOverrides, calls }] }, "latest"] };
+  }
+
   async function simulateFrom(
     from: Address,
     transaction: Transaction,
@@ -63,19 +79,21 @@ export function createSimulations(
   return {
     async simulate(
       transaction,
-      { payer, asset, withFunds, bounds = [], withPayerCode = withFunds, effect, id },
+      { payer, asset, withFunds, bounds = [], withPayerCode = withFunds, effect, before, id },
     ) {
+      const one = before === undefined ? callOf(operator, transaction) : await seriesOf(before, transaction);
       const read = bounds.filter((bound) => typeof bound !== "bigint");
       const ofPayer = withPayerCode ? [codeOf(payer), balanceOf(asset, payer), ...read] : [];
       const views = [...ofPayer, ...(effect?.views ?? [])];
       // What is not asked for has no place among the answers.
       const [simulation, viewed, ...gasMoney] = [
-        effect === undefined ? { ...callOf(operator, transaction), about: id } : undefined,
+        effect === undefined ? { ...one, about: id } : undefined,
         views.length > 0 ? { ...callViews(views, viewGas), about: id } : undefined,
         ...(withFunds ? [gasMoneyCall, tipCall] : []),
       ];
       const calls = [headCall, simulation, viewed, ...gasMoney].filter((call) => call !== undefined);
-      const answers = await ask(calls, { optional: tipCall });
+      const isSeries = before !== undefined && simulation !== undefined;
+      const answers = await ask(calls, { optional: isSeries ? [tipCall, simulation] : [tipCall] });
       const answerTo = (call: RpcCall | undefined) =>
         call === undefined ? undefined : answers[calls.indexOf(call)];
       const head = expect("the newest block", answerTo(headCall), readHead);
@@ -83,8 +101,10 @@ export function createSimulations(
         viewed === undefined
           ? { blockNumber: head.number, results: [] }
           : expect("the payer and the effect", answerTo(viewed), (result) => readViews(result, views.length));
-      const revert =
-        effect === undefined
+      const series: Partial<Simulation> = isSeries ? readSeries(answerTo(simulation)) : {};
+      const revert = isSeries
+        ? series.revert
+        : effect === undefined
           ? readSimulation("simulating settle", answerTo(simulation))
           : effect.isThere(results.slice(ofPayer.length))
             ? undefined
@@ -92,7 +112,9 @@ export function createSimulations(
       const [code, balance, ...bounded] = results.slice(0, ofPayer.length);
       const payerCode = withPayerCode ? code?.codeHash : undefined;
       // What is no token has no balance to read either.
-      if (!withFunds || revert !== undefined) return { head, funds: undefined, payerCode, revert };
+      const outcome = { payerCode, revert, before: series.before };
+      const isReverted = revert !== undefined || (isSeries && typeof series.before === "object");
+      if (!withFunds || isReverted) return { head, funds: undefined, ...outcome };
       return {
         // The calls of a batch may see different blocks, and those behind a balancer different nodes.
         head: blockNumber < head.number ? { ...head, number: blockNumber } : head,
@@ -107,8 +129,7 @@ export function createSimulations(
           operator: expect("the operator's balance", answerTo(gasMoneyCall), readQuantity),
           tip: readTip(answerTo(tipCall), network),
         },
-        payerCode,
-        revert,
+        ...outcome,
       };
     },
 
@@ -121,6 +142,22 @@ export function createSimulations(
       return wallet.word === walletYes ? "accepted" : "refused";
     },
   };
+}
+
+/** What came of two transactions, one after the other (`eth_simulateV1`), which not every node knows. */
+function readSeries(answer: RpcAnswer | undefined): Pick<Simulation, "revert" | "before"> {
+  const [block] = Array.isArray(answer?.result) ? answer.result : [];
+  const { calls } = membersOf(block);
+  const [first, second] = (Array.isArray(calls) ? calls : []).map(readCall);
+  if (first === undefined || second === undefined) return { revert: undefined, before: "unknown" };
+  if (first !== "succeeded") return { revert: undefined, before: first };
+  return { revert: second === "succeeded" ? undefined : second };
+}
+
+function readCall(call: unknown): Revert | "succeeded" | undefined {
+  const { status, returnData } = membersOf(call);
+  if (status === "0x1") return "succeeded";
+  return status === "0x0" && isBytes(returnData) ? decodeRevert(returnData) : undefined;
 }
 
 function callOf(from: Address, { to, data, gas }: Transaction): RpcCall {

@@ -318,6 +318,16 @@ describe("refuses", () => {
       "RECOVERER_PRIVATE_KEY: is an operator's key",
     ],
     [
+      "an operator as the sponsor",
+      { SPONSOR_PRIVATE_KEY: key, MAX_GIFT: "base=0.1", DAILY_GIFTS: "base=1" },
+      "SPONSOR_PRIVATE_KEY: is the key of another account of the service",
+    ],
+    [
+      "a sponsor without limits",
+      { SPONSOR_PRIVATE_KEY: `0x${"5e".repeat(32)}`, MAX_GIFT: "base=0.1" },
+      "SPONSOR_PRIVATE_KEY: gives nothing: set MAX_GIFT and DAILY_GIFTS for a network",
+    ],
+    [
       "a local key and a remote signer together",
       { OPERATOR_SIGNER_URL: "https://signer.internal", OPERATOR_ADDRESS: contract },
       "OPERATOR_SIGNER_URL: is set, and so is OPERATOR_PRIVATE_KEY; keep one of them",

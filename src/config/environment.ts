@@ -30,6 +30,7 @@ export function readEnvironment(env: Environment): ServeConfig {
   const networks = readServedNetworks(reader, warnings);
   const operators = readOperators(reader, warnings);
   const recovererKey = readRecovererKey(reader, operators);
+  const sponsorKey = readSponsorKey(reader, operators, networks);
   const apiKeyPepper = reader.read("API_KEY_PEPPER");
   if (!reader.isSet("API_KEY_PEPPER")) reader.refuse("API_KEY_PEPPER", "is needed");
   const settleWaitMs = reader.read("SETTLE_WAIT_MS");
@@ -37,6 +38,7 @@ export function readEnvironment(env: Environment): ServeConfig {
   const config = {
     networks,
     recovererKey,
+    sponsorKey,
     databaseUrl: reader.read("DATABASE_URL"),
     host,
     port: reader.read("PORT"),
@@ -161,6 +163,24 @@ export function readRecovererKey(reader: VariableReader, operators: Operators | 
       "RECOVERER_PRIVATE_KEY",
       "is an operator's key: one that leaks could then do both; use another",
     );
+  }
+  return key;
+}
+
+/** The key of the sponsor, whose txNonces must be its own. */
+function readSponsorKey(
+  reader: VariableReader,
+  operators: Operators | undefined,
+  networks: readonly NetworkConfig[],
+): Hex | undefined {
+  const key = reader.read("SPONSOR_PRIVATE_KEY");
+  if (key === undefined) return undefined;
+  const isOperators = operators?.kind === "local" && operators.privateKeys.includes(key);
+  if (isOperators || key === reader.read("RECOVERER_PRIVATE_KEY")) {
+    reader.refuse("SPONSOR_PRIVATE_KEY", "is the key of another account of the service; use one of its own");
+  }
+  if (networks.every(({ gifts }) => gifts === undefined)) {
+    reader.refuse("SPONSOR_PRIVATE_KEY", "gives nothing: set MAX_GIFT and DAILY_GIFTS for a network");
   }
   return key;
 }

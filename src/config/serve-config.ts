@@ -18,6 +18,8 @@ export type ServeConfig = {
   readonly operators: Operators;
   /** The key that recovers payments that were submitted directly to the token. */
   readonly recovererKey: Hex | undefined;
+  /** The key of the account that gives payers gas money for their approvals. */
+  readonly sponsorKey: Hex | undefined;
   readonly databaseUrl: string;
   readonly apiKeyPepper: string;
   readonly host: string;
@@ -85,6 +87,8 @@ export type NetworkConfig = Network & {
   walletFactories?: readonly Address[] | undefined;
   /** Which approvals of Permit2 are submitted for payers; none by default. */
   gasSponsoring?: readonly GasSponsoring[] | undefined;
+  /** The most gas money that a sponsor gives for approvals, in wei: at once, and on one day (UTC). Nothing by default. */
+  gifts?: { readonly each: bigint; readonly daily: bigint } | undefined;
 };
 
 /**

@@ -24,6 +24,8 @@ export function readServedNetworks(
   const allowZeroValue = reader.read("ALLOW_ZERO_VALUE");
   const payTo = reader.read("PAY_TO");
   const gasSponsoring = reader.read("GAS_SPONSORING");
+  const maxGifts: ByNetwork<bigint> = reader.read("MAX_GIFT") ?? {};
+  const dailyGifts: ByNetwork<bigint> = reader.read("DAILY_GIFTS") ?? {};
   const walletFactories = reader.read("WALLET_FACTORIES");
 
   const served = reader.networks.all.filter(({ name }) => reader.isSet(rpcVariableOf(name)));
@@ -68,10 +70,15 @@ export function readServedNetworks(
         maxValiditySeconds,
         allowZeroValue,
         gasSponsoring,
+        gifts: readGifts(maxGifts[name], dailyGifts[name]),
         walletFactories,
       },
     ];
   });
+}
+
+function readGifts(each: bigint | undefined, daily: bigint | undefined): NetworkConfig["gifts"] {
+  return each === undefined || daily === undefined ? undefined : { each, daily };
 }
 
 /** Where the facilitator contract stands, as far as it is configured. */

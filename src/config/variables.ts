@@ -153,6 +153,15 @@ export const variables = {
     secret: true,
     usedBy: ["serve", "deploy", "recover"],
   },
+  SPONSOR_PRIVATE_KEY: {
+    summary:
+      "key of an account that gives payers the gas money that an approval by a transaction of their own lacks (`erc20ApprovalGasSponsoring`), within MAX_GIFT and DAILY_GIFTS; used for nothing else, by nobody else. Keep no more on it than may be given away",
+    read: readPrivateKey,
+    unset: "payers pay for their approvals",
+    example: keyExample,
+    secret: true,
+    usedBy: ["serve"],
+  },
   DEPLOYER_PRIVATE_KEY: {
     summary: "key that `deploy` sends with; read by no other command",
     read: readPrivateKey,
@@ -209,6 +218,22 @@ export const variables = {
     example: "base=0.01,polygon=5",
     usedBy: ["serve"],
   },
+  MAX_GIFT: {
+    summary:
+      "the most gas money that the sponsor gives to one payer, once for each token, in the coin of its network; nothing on networks that are not named",
+    read: readPerNetwork(readCoins),
+    unset: "nothing",
+    example: "base=0.0001,polygon=0.05",
+    usedBy: ["serve"],
+  },
+  DAILY_GIFTS: {
+    summary:
+      "the most gas money that the sponsor gives on one day (UTC), in the coin of its network; nothing on networks that are not named",
+    read: readPerNetwork(readCoins),
+    unset: "nothing",
+    example: "base=0.01,polygon=5",
+    usedBy: ["serve"],
+  },
   DAILY_GAS_BUDGET: {
     summary:
       "the most that settling for one organization may cost in gas per day (UTC), in the coin of its network, per network; `none` for no bound. An organization's own budget takes its place. Payers with code may use a quarter of it",
@@ -243,7 +268,7 @@ export const variables = {
   },
   GAS_SPONSORING: {
     summary:
-      "which approvals of Permit2 are submitted for payers who have no gas, by the names of the extensions of x402, separated by commas: `eip2612GasSponsoring`, which costs the operator some 40,000 gas more for such a payment",
+      "which approvals of Permit2 are submitted for payers who have no gas, by the names of the extensions of x402, separated by commas: `eip2612GasSponsoring`, which costs the operator some 40,000 gas more for such a payment; `erc20ApprovalGasSponsoring`, transactions of the payers' own, which they pay for, or a sponsor (SPONSOR_PRIVATE_KEY)",
     read: readList("extension", readOneOf(gasSponsorings)),
     unset: "none: payers approve Permit2 themselves",
     example: "eip2612GasSponsoring",

@@ -4,6 +4,7 @@ import { padded, together } from "../util/concurrency.ts";
 import { createAddAttempt, createClaim, createFindIdentifier } from "./claim.ts";
 import { createClaimNothing } from "./claim-nothing.ts";
 import { createConclude, createConcludedForwards, createConcludedSettles } from "./conclude.ts";
+import { createGifts } from "./create-gifts.ts";
 import type { Database } from "./database/database.ts";
 import { repeatable } from "./database/transactions.ts";
 import { createGasSpending } from "./gas-spending.ts";
@@ -38,6 +39,7 @@ export function createLedger({ now, leaseMs = 30_000, instanceId, ...options }: 
     outcomes: createOutcomes(db, now),
     leases: createAllLeases(db, { instanceId, now, leaseMs }),
     recoveries: createRecoveries(db, now),
+    gifts: createGifts(db, now),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { Cursor } from "../protocol/settlement-query.ts";
+import type { Gifts } from "./gifts.ts";
 import type { Recoveries } from "./recoveries.ts";
 import type {
   Attempt,
@@ -286,4 +287,5 @@ export type Ledger = {
   readonly outcomes: Outcomes;
   readonly leases: Leases;
   readonly recoveries: Recoveries;
+  readonly gifts: Gifts;
 };

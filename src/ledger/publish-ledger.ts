@@ -17,8 +17,9 @@ type PublishedService = { serviceId: string; networks: readonly Pick<Network, "c
  */
 export function publishLedger(ledger: Ledger, service: PublishedService): Ledger {
   const { publishStep, publishTransaction, publishSigned } = createPublishing(service);
-  const { claims, outcomes, leases, recoveries } = ledger;
+  const { claims, outcomes, leases, recoveries, gifts } = ledger;
   return {
+    gifts,
     claims: {
       ...claims,
 

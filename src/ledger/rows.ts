@@ -135,6 +135,24 @@ type IdempotencyTable = {
   expires_at: number;
 };
 
+/** Gas money that a sponsor has given: at most once to a payer for a token. Values and fees are in wei. */
+export type GiftsTable = {
+  chain_id: number;
+  asset: Address;
+  payer: Address;
+  sponsor: Address;
+  tx_nonce: number;
+  value: string;
+  raw: Hex;
+  hash: Hex;
+  max_fee_per_gas: string;
+  max_priority_fee_per_gas: string;
+  /** UTC, counted from 1970. */
+  day: number;
+  /** When its newest transaction was signed. */
+  given_at: number;
+};
+
 /** The tables of the ledger, as the newest migration leaves them. */
 export type LedgerTables = {
   settlements: SettlementsTable;
@@ -146,6 +164,7 @@ export type LedgerTables = {
   recoveries: RecoveriesTable;
   leases: LeasesTable;
   idempotency: IdempotencyTable;
+  gifts: GiftsTable;
 };
 
 /** Hex as the ledger keeps it: equal bytes are equal text. */

@@ -149,6 +149,57 @@ export const reasonTexts: Readonly<
     meaning: "The approval that came with the payment has expired by the chain's clock, or is about to.",
     fix: "Sign the approval again, with the deadline of the payment.",
   },
+  invalid_erc20_approval_extension_format: {
+    meaning: "The transaction that came with the payment (erc20ApprovalGasSponsoring) cannot be read.",
+    fix: "Send the members that the message names, or leave the extension out and approve Permit2.",
+  },
+  erc20_approval_from_mismatch: {
+    meaning: "The transaction that came with the payment is said to be of another account than the payer's.",
+    fix: "Sign it as the payer.",
+  },
+  erc20_approval_asset_mismatch: {
+    meaning:
+      "The transaction that came with the payment is said to be for another token than the one that is paid.",
+    fix: "Sign it for the token that is paid.",
+  },
+  erc20_approval_spender_not_permit2: {
+    meaning:
+      "The transaction that came with the payment is said to let another contract than Permit2 take tokens.",
+    fix: "Sign it for Permit2, not for the proxy or the facilitator.",
+  },
+  erc20_approval_tx_parse_failed: {
+    meaning: "The approval that came with the payment is no signed transaction that would be sent.",
+    fix: "Sign a transaction of type 2 (EIP-1559) with an empty access list, and send all of its bytes.",
+  },
+  erc20_approval_tx_wrong_target: {
+    meaning: "The transaction that came with the payment calls another contract than the token.",
+    fix: "Sign a call of the token that is paid.",
+  },
+  erc20_approval_tx_wrong_selector: {
+    meaning: "The transaction that came with the payment calls another function than approve.",
+    fix: "Sign approve(Permit2, amount) and nothing else.",
+  },
+  erc20_approval_tx_wrong_spender: {
+    meaning: "The transaction that came with the payment approves another contract than Permit2.",
+    fix: "Sign the approval for Permit2, not for the proxy or the facilitator.",
+  },
+  erc20_approval_tx_invalid_calldata: {
+    meaning:
+      "The call in the transaction that came with the payment is malformed, or approves less than the payment.",
+    fix: "Sign approve(Permit2, amount) with the amount of the payment, or more.",
+  },
+  erc20_approval_tx_signer_mismatch: {
+    meaning: "The transaction that came with the payment is signed by another account than the payer.",
+    fix: "Sign it with the payer's key; wallets with code cannot.",
+  },
+  erc20_approval_tx_invalid_signature: {
+    meaning: "The transaction that came with the payment has no signature that the chain could take.",
+    fix: "Sign it again, with s in the lower half.",
+  },
+  erc20_approval_broadcast_failed: {
+    meaning: "The transaction that came with the payment is not sent: it would not be mined, or not approve.",
+    fix: "Sign it again for the chain, with the account's next nonce and the fees of the moment, or let the payer approve Permit2.",
+  },
   permit2_simulation_failed: {
     meaning: "The settlement would revert, and nothing in the chain's state says why.",
     fix: "Do not pay so again: the token or the payer's wallet refuses. The message has what the chain said.",
@@ -266,6 +317,41 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
   approval_for_other_spender: { means: "The approval is not for Permit2" },
   approval_amount_differs: { means: "The approval is of another amount than the payment permits" },
   approval_expired: { means: "The approval's `deadline` has passed, or is less than 6 seconds away" },
+  approval_gas_missing: {
+    means:
+      "The payer cannot pay for the approval that came as a transaction, and the facilitator gives nothing for it, or nothing more",
+    why: "What is given for approvals has limits: once for each payer and token, and so much on one day.",
+    fix: "Let the payer approve Permit2 with gas money of its own, and send the same payment again; on a local chain: `x402-kit approve`.",
+  },
+  approval_transaction_malformed: { means: "The transaction that came to approve Permit2 cannot be read" },
+  approval_transaction_of_other_payer: {
+    means: "The transaction is said to be of another account than the payer's",
+  },
+  approval_transaction_of_other_token: {
+    means: "The transaction is said to be for another token than the one that is paid",
+  },
+  approval_transaction_for_other_spender: { means: "The transaction is said not to be for Permit2" },
+  approval_transaction_unreadable: {
+    means: "The bytes are no signed transaction of type 2 with an empty access list",
+  },
+  approval_transaction_to_other: { means: "The transaction calls another contract than the token" },
+  approval_transaction_of_other_call: { means: "The transaction calls another function than approve" },
+  approval_transaction_call_malformed: { means: "The calldata of the transaction is not that of approve" },
+  approval_transaction_approves_other: { means: "The transaction approves another contract than Permit2" },
+  approval_transaction_approves_less: { means: "The transaction approves less than the payment permits" },
+  approval_transaction_by_other: { means: "The transaction is signed by another account than the payer" },
+  approval_transaction_signature_malformed: {
+    means: "The signature of the transaction is none that the chain takes",
+  },
+  approval_transaction_not_sent: {
+    means:
+      "The transaction is for another chain, sends coins along, has another nonce than the payer's next one, or a gas limit or fees outside of what is sent",
+    why: "Nodes would refuse it, keep it waiting, or have the facilitator pay for more than an approval.",
+    fix: "Read the account's nonce and the fees of the moment, and sign it again; it goes with the same payment.",
+  },
+  approval_transaction_fails: {
+    means: "The token refuses the approval: tokens such as USDT want the one before to be 0 first",
+  },
   permit_would_revert: {
     means: "The settlement by Permit2 would revert, and nothing in the chain's state says why",
   },

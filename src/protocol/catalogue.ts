@@ -150,6 +150,7 @@ export const reasons = {
   permit2_allowance_required: of("insufficient_funds", {
     allowance_too_small: approve,
     approval_refused: signAgain,
+    approval_gas_missing: approve,
   }),
   invalid_eip2612_extension_format: of("invalid_payload", { approval_malformed: signAgain }),
   eip2612_from_mismatch: of("invalid_payload", { approval_of_other_payer: signAgain }),
@@ -157,6 +158,30 @@ export const reasons = {
   eip2612_spender_not_permit2: of("invalid_payload", { approval_for_other_spender: signAgain }),
   permit2_2612_amount_mismatch: of("invalid_payload", { approval_amount_differs: signAgain }),
   eip2612_deadline_expired: of("invalid_payload", { approval_expired: signAgain }),
+  invalid_erc20_approval_extension_format: of("invalid_payload", {
+    approval_transaction_malformed: signAgain,
+  }),
+  erc20_approval_from_mismatch: of("invalid_payload", { approval_transaction_of_other_payer: signAgain }),
+  erc20_approval_asset_mismatch: of("invalid_payload", { approval_transaction_of_other_token: signAgain }),
+  erc20_approval_spender_not_permit2: of("invalid_payload", {
+    approval_transaction_for_other_spender: signAgain,
+  }),
+  erc20_approval_tx_parse_failed: of("invalid_payload", { approval_transaction_unreadable: signAgain }),
+  erc20_approval_tx_wrong_target: of("invalid_payload", { approval_transaction_to_other: signAgain }),
+  erc20_approval_tx_wrong_selector: of("invalid_payload", { approval_transaction_of_other_call: signAgain }),
+  erc20_approval_tx_wrong_spender: of("invalid_payload", { approval_transaction_approves_other: signAgain }),
+  erc20_approval_tx_invalid_calldata: of("invalid_payload", {
+    approval_transaction_call_malformed: signAgain,
+    approval_transaction_approves_less: signAgain,
+  }),
+  erc20_approval_tx_signer_mismatch: of("invalid_payload", { approval_transaction_by_other: signAgain }),
+  erc20_approval_tx_invalid_signature: of("invalid_payload", {
+    approval_transaction_signature_malformed: signAgain,
+  }),
+  erc20_approval_broadcast_failed: of("invalid_transaction_state", {
+    approval_transaction_not_sent: signAgain,
+    approval_transaction_fails: approve,
+  }),
   permit2_simulation_failed: of("invalid_transaction_state", {
     permit_would_revert: { ...giveUp, ...unknown },
   }),

@@ -27,9 +27,9 @@ export type ServedNetwork = {
 
 /**
  * Extensions of x402 by which an approval of Permit2 comes with the payment, so that the payer needs no gas: signed for the token
- * (EIP-2612), and settled in the payment's own transaction.
+ * (EIP-2612), and settled in the payment's own transaction; or as a transaction of the payer's, which is sent before it.
  */
-export const gasSponsorings = ["eip2612GasSponsoring"] as const;
+export const gasSponsorings = ["eip2612GasSponsoring", "erc20ApprovalGasSponsoring"] as const;
 
 export type GasSponsoring = (typeof gasSponsorings)[number];
 

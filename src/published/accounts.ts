@@ -22,6 +22,11 @@ export const harnessAccounts = {
     address: "0x8D1BAeDB04b3bF59B6A8bf892a420937dC0594eB",
     privateKey: "0x8da4f3c0a9fe36fbcb044adefecbf14a1ed5982261c58f9b8243b55a5f2e2674",
   },
+  /** Gives payers gas money for their approvals. */
+  sponsor: {
+    address: "0x6855eD7c4cCF4A5954B835F75a66795D49dF0386",
+    privateKey: "0x864c6a534cbc15a64039d97b0174f579a4373fce230ad7b3a6067caa71f03c5b",
+  },
   pauser: {
     address: "0x82Eaa43e0452C9212168B97F800e85Be1596be1E",
     privateKey: "0x856ddd2f2c27be24a3c05d6e0443bda4f182598649193ffdcb9c399a0830492c",

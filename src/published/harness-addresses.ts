@@ -15,3 +15,9 @@ export const localContracts = {
   mainnet: "0x4E782726E82e776099A7c95486A32519583f82E3",
   testnet: "0x9425c41F9A16A0a8035f120c2c734Fd4715C933f",
 } as const;
+
+/** What the sponsor of local chains gives, in wei: at once, and on one day. */
+export const localGifts = { each: 10n ** 16n, daily: 10n ** 18n } as const;
+
+/** The most that is paid per gas on local chains, in wei: their coins cost nothing. */
+export const localMaxFeePerGas = 1_000_000_000_000n;

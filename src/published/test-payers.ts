@@ -64,6 +64,15 @@ export const testPayers = {
     permit2Outcome: "permit2_allowance_required",
     approved: "1",
   },
+  sponsored: {
+    address: "0xD827997ee0802582c6c47DF239fe19f66ebF716B",
+    privateKey: "0xa38fb8c0072c72bd0bfef1a0c891b74b834665f051922a70680ca02380e956d8",
+    standsFor:
+      "A plain account with 1,000,000 USDC and gas money that has not approved Permit2, and sends along a transaction that does.",
+    outcome: "success",
+    permit2Outcome: "permit2_allowance_required",
+    approved: "nothing",
+  },
   blacklisted: {
     address: "0x102A69d03357F319ceE56107577DCEDA1FEe298a",
     privateKey: "0xf9afe95cfb299208ea0f5faa9d949df03a27c8701ad7f014e25ba42286da7fd1",

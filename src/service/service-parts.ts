@@ -5,7 +5,7 @@ import { connect, createChain } from "../chain/create-chain.ts";
 import { openEndpoints } from "../chain/deploy/endpoints.ts";
 import { createChainPublisher, methodsAbout } from "../chain/publish-chain.ts";
 import type { Rpc } from "../chain/rpc/rpc.ts";
-import type { Signer } from "../chain/signing/signer.ts";
+import type { CoinSigner, Signer } from "../chain/signing/signer.ts";
 import type { NetworkConfig } from "../config/serve-config.ts";
 import { createLedger } from "../ledger/create-ledger.ts";
 import type { Database } from "../ledger/database/database.ts";
@@ -30,6 +30,8 @@ export type ServiceOptions = {
   signers: readonly [Signer, ...Signer[]];
   /** Pays out what direct submissions brought to the contract. Without it they wait for `x402-kit recover`. */
   recoverer?: Signer | undefined;
+  /** Gives payers gas money for their approvals, where a network has limits for it. An account that nothing else sends with. */
+  sponsor?: CoinSigner | undefined;
   /** Open and at the newest schema. The service closes it when it is closed itself. */
   database: Database;
   /** The secret that API keys are hashed with. */

@@ -13,6 +13,7 @@ import { ConfigurationError } from "../util/errors.ts";
 import { type Catalog, createCatalog } from "./discovery/catalog.ts";
 import type { Lane, Lanes } from "./facilitator/context.ts";
 import { createFacilitator, type Facilitator } from "./facilitator/facilitator.ts";
+import { createSponsor } from "./facilitator/sponsor.ts";
 import { checkSigner } from "./health/check-operators.ts";
 import { type Inspection, inspectNetwork, usualClockTolerance } from "./health/inspect-network.ts";
 import { createHealthCheck, createSupervision, type Supervision } from "./health/service-health.ts";
@@ -270,13 +271,23 @@ function createNetworks(
   recoveries: ReadonlyMap<NetworkName, RecoveryLoop>;
   supervision: Supervision;
 } {
-  const { logger, signers, recoverer, ways = waysToPay, clock = usualClockTolerance } = options;
+  const { logger, signers, recoverer, sponsor, ways = waysToPay, clock = usualClockTolerance } = options;
   const now = () => Date.now();
+  const sponsors = new Map(
+    [...chains].flatMap(([name, [chain]]) => {
+      const { gifts: limits } = chain.network;
+      if (sponsor === undefined || limits === undefined) return [];
+      return [
+        [name, createSponsor({ chain, signer: sponsor, gifts: ledger.gifts, limits, now, log: logger })],
+      ];
+    }),
+  );
   const networks = new Map<NetworkName, Lanes>(
     [...chains].map(([name, [first, ...others]]) => {
       const createLane = (chain: Chain, signer: Signer): Lane => ({
         chain,
         relayer: createRelayer({ chain, signer, ledger, ways, outcomes, now, log: logger }),
+        sponsor: sponsors.get(name),
         canSend: () => supervision.canSend(name, signer.address),
         isLow: () => supervision.isLow(name, signer.address),
       });

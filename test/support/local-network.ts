@@ -3,6 +3,7 @@ import { gasSponsorings } from "../../src/protocol/checks.ts";
 import { create2Deployer } from "../../src/protocol/create2.ts";
 import type { Address } from "../../src/protocol/hex.ts";
 import { type Asset, type Network, networks } from "../../src/protocol/networks.ts";
+import { localGifts } from "../../src/published/harness-addresses.ts";
 
 /** A local chain, base unless another network is given, as a service under test is configured for it. */
 export function localNetwork(options: {
@@ -22,6 +23,7 @@ export function localNetwork(options: {
     confirmations: 1,
     forwardEndpoints: 1,
     gasSponsoring: gasSponsorings,
+    gifts: localGifts,
     walletFactories: [create2Deployer],
     maxFeePerGas: 10n ** 12n,
   };

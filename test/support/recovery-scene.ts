@@ -23,8 +23,13 @@ import {
   encodeSubmission,
 } from "../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { methodOf } from "../../src/methods/methods.ts";
-import { askNextApproval } from "../../src/methods/on-chain/payer-state.ts";
+import { askNextApproval, askNextTransaction } from "../../src/methods/on-chain/payer-state.ts";
 import { approvalExtension, approvalOf } from "../../src/methods/permit2/approval.ts";
+import {
+  signApprovalTransaction,
+  type TransactionTerms,
+  transactionExtension,
+} from "../../src/methods/permit2/approval-transaction.ts";
 import { encodeProxySettle } from "../../src/methods/permit2/on-chain/permit2-calls.ts";
 import { bitOf } from "../../src/methods/permit2/on-chain/permit2-state.ts";
 import { type Permit, permit2Address } from "../../src/methods/permit2/permit.ts";
@@ -78,6 +83,8 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
       max?: bigint;
       /** An approval that is sent along, with the members that are given. */
       approval?: Partial<Omit<ApprovalTerms, "asset" | "chainId">>;
+      /** The same as a transaction of the payer's; it approves the very amount unless it says more. */
+      approvalTransaction?: Partial<TransactionTerms>;
     },
   ): Promise<Body>;
   /** The call by which anybody can submit the approval that comes with a payment. */
@@ -178,6 +185,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       const service = await createWrappedService(wrap, {
         networks: [configuration({ blockTimeMs: 100, ...changes })],
         signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
+        sponsor: createLocalSigner(harnessAccounts.sponsor.privateKey),
         recoverer: recovers ? createLocalSigner(harnessAccounts.recoverer.privateKey) : undefined,
         database: await openMigrated(scene.databaseUrl()),
         apiKeyPepper: "test",
@@ -231,7 +239,10 @@ export async function composeRecovery(): Promise<RecoveryScene> {
 
     idOf: (body) => parseBody(body).settlementId,
 
-    async signPermit(payer, { payTo = facilitatorContract, max, amount = value, approval, ...terms } = {}) {
+    async signPermit(
+      payer,
+      { payTo = facilitatorContract, max, amount = value, approval, approvalTransaction, ...terms } = {},
+    ) {
       const signed = permitPayment(
         await signPermitAs(payer, {
           ...{ chainId: network.chainId, token: asset.address, amount: max ?? amount, to: payTo },
@@ -244,14 +255,27 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       const extra = method.extra({ name: network.name, facilitatorContract, assets: [asset] }) ?? {};
       const parts = { ...{ x402Version: 2 as const, network, asset, payTo, scheme: method.scheme, extra } };
       const resource = "https://merchant.example/resource";
-      const extensions = approval && {
-        [approvalExtension]: {
-          info: await signApproval(createPayerSigner(testPayers[payer].privateKey), {
-            ...{ asset, chainId: network.chainId, from: signed.payer, amount: signed.limit },
-            ...{ nonce: await askNextApproval(askNode(chain.rpcUrl), signed), deadline: signed.window.last },
-            ...approval,
-          }),
-        },
+      const signer = createPayerSigner(testPayers[payer].privateKey);
+      const ask = askNode(chain.rpcUrl);
+      const extensions = {
+        ...(approval && {
+          [approvalExtension]: {
+            info: await signApproval(signer, {
+              ...{ asset, chainId: network.chainId, from: signed.payer, amount: signed.limit },
+              ...{ nonce: await askNextApproval(ask, signed), deadline: signed.window.last },
+              ...approval,
+            }),
+          },
+        }),
+        ...(approvalTransaction && {
+          [transactionExtension]: {
+            info: await signApprovalTransaction(signer, {
+              ...{ asset: asset.address, chainId: network.chainId, amount: signed.limit },
+              ...(await askNextTransaction(ask, signed.payer)),
+              ...approvalTransaction,
+            }),
+          },
+        }),
       };
       const body = buildBody({ ...parts, resource, amount: max ?? amount }, method.write(signed), extensions);
       return takingOf(body, amount);

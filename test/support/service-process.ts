@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Hex } from "../../src/protocol/hex.ts";
 import { type JsonResponse, requestJson } from "../../src/util/http-client.ts";
 import type { Composition } from "./composition.ts";
-import type { Boundary } from "./crash/boundaries.ts";
+import type { AnyBoundary } from "./crash/boundaries.ts";
 import { programFile } from "./programs.ts";
 import type { Body } from "./service.ts";
 
@@ -49,7 +49,7 @@ export async function startServiceProcess(
     blockTimeMs = 200,
     transferFrom,
   }: {
-    dieAt?: Boundary;
+    dieAt?: AnyBoundary;
     operators?: readonly Hex[];
     rpcUrl?: string | undefined;
     drainDelayMs?: number;

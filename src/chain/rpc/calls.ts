@@ -1,4 +1,4 @@
-import { readQuantity } from "../../protocol/hex.ts";
+import { type Address, readQuantity } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import { createLocalRpc, type LocalRpc, RpcRefusal } from "./local-rpc.ts";
@@ -23,6 +23,17 @@ export const headCall: RpcCall = { method: "eth_getBlockByNumber", params: ["lat
 /** Asks which chain a node serves. */
 export const chainIdCall: RpcCall = { method: "eth_chainId", params: [] };
 
+/** Asks for the number of an account's transactions, by default of those that are mined. */
+export function transactionCountCall(account: Address, block: "latest" | "pending" = "latest"): RpcCall {
+  return { method: "eth_getTransactionCount", params: [account, block] };
+}
+
+/** Reads a number that is no larger than a program can count; undefined when it is none. */
+export function readSafeInteger(result: unknown): number | undefined {
+  const value = Number(readQuantity(result) ?? Number.NaN);
+  return Number.isSafeInteger(value) ? value : undefined;
+}
+
 /** Reads a block as a head; undefined when it is none. */
 export function readHead(block: unknown): Head | undefined {
   const fields = membersOf(block);
@@ -31,12 +42,6 @@ export function readHead(block: unknown): Head | undefined {
   const baseFeePerGas = readQuantity(fields.baseFeePerGas);
   if (number === undefined || timestamp === undefined || baseFeePerGas === undefined) return undefined;
   return { number, timestamp, baseFeePerGas };
-}
-
-/** Reads a chain id; undefined when it is none. */
-export function readChainId(result: unknown): number | undefined {
-  const chainId = Number(readQuantity(result) ?? Number.NaN);
-  return Number.isSafeInteger(chainId) ? chainId : undefined;
 }
 
 /**

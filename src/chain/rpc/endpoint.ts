@@ -1,5 +1,5 @@
 import { createKeepAlivePost, HttpFailure, type Post } from "../../util/http-client.ts";
-import { chainIdCall, type Head, headCall, readChainId, readHead } from "./calls.ts";
+import { chainIdCall, type Head, headCall, readHead, readSafeInteger } from "./calls.ts";
 import {
   createEndpointState,
   type EndpointError,
@@ -141,7 +141,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
 
   /** What is wrong with answers to a request that went out when the highest block known was `floor`. */
   function check(answers: Answers, floor: bigint | undefined): EndpointFailure | undefined {
-    chainId = readChainId(answers.get(chainIdCall)?.result) ?? chainId;
+    chainId = readSafeInteger(answers.get(chainIdCall)?.result) ?? chainId;
     const newest = readHead(answers.get(headCall)?.result);
     if (newest !== undefined) head = { ...newest, seenAt: Date.now() };
     return expected && judge(answers, { chainId, newest, floor, expected });

@@ -1,14 +1,14 @@
 import type { Address, Hex } from "../../protocol/hex.ts";
+import type { TransactionFields } from "../../protocol/signed-transaction.ts";
 import type { Fees } from "../fees.ts";
 
-/** A transaction of an operator before it is signed. It carries no value. */
-export type UnsignedTransaction = Fees & {
-  chainId: number;
-  /** The operator's txNonce. */
-  nonce: number;
-  to: Address;
-  data: Hex;
-  gas: bigint;
+/** A transaction of an operator before it is signed; `nonce` is the operator's txNonce. It carries no value. */
+export type UnsignedTransaction = TransactionFields;
+
+/** Signs with a key of this process, and sends coins too. */
+export type CoinSigner = Signer & {
+  /** @param transaction `value` is in wei */
+  signTransfer(transaction: TransactionFields & { value: bigint }): Promise<SignedTransaction>;
 };
 
 /** A transaction as it can be broadcast, with what it offers per gas, which a replacement must exceed. */

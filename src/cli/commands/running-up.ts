@@ -74,6 +74,7 @@ export const pay = defineCommand({
       },
     ),
     approval: flag("send an approval of Permit2 along (eip2612GasSponsoring), for a payer who has none"),
+    "approval-transaction": flag("the same as a transaction of the payer's own (erc20ApprovalGasSponsoring)"),
     version: option("N", "x402 protocol version, 1 or 2", {
       read: (text) => versions[readOneOf(["1", "2"])(text)],
       example: "1",
@@ -83,7 +84,8 @@ export const pay = defineCommand({
     url: urlOption,
   },
 
-  async run({ network, payer, amount, method, upto, approval, version, url, "pay-to": payTo }, { print }) {
+  async run({ network, payer, amount, method, upto, version, url, "pay-to": payTo, ...flags }, { print }) {
+    const approval = flags["approval-transaction"] ? "transaction" : flags.approval;
     const harness = await findHarness(url);
     const { asset } = requireRunning(harness, network);
     const units = unitsOf(asset);
@@ -94,7 +96,7 @@ export const pay = defineCommand({
       ...(payTo !== undefined && { payTo }),
       ...(method !== undefined && { method }),
       ...(max !== undefined && { scheme: "upto", max }),
-      ...(approval && { approval, method: method ?? "permit2" }),
+      ...(approval !== false && { approval, method: method ?? "permit2" }),
     };
     const { settle, tookMs } = await payOnHarness(harness, payment, (operation, { status, body }) =>
       print(`${operation}  ${status}  ${JSON.stringify(body, null, 2)}`),

@@ -104,13 +104,14 @@ function composeService(
   { config, signers, database, logger, serviceId }: ServeOptions,
   metrics: Metrics | undefined,
 ): Promise<Service> {
-  const { networks, recovererKey, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
+  const { networks, recovererKey, sponsorKey, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
   const { trustProxy, rateLimits, maxSettles, docs, corsOrigins, discovery } = config;
   const connections = connectionCapacity(readOpenFileLimit());
   return createService({
     networks,
     signers,
     recoverer: recovererKey === undefined ? undefined : createLocalSigner(recovererKey),
+    sponsor: sponsorKey === undefined ? undefined : createLocalSigner(sponsorKey),
     database,
     inspectEveryMs,
     inspectSigners: config.operators.kind === "remote",

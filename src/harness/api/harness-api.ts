@@ -45,7 +45,7 @@ export type HarnessNetwork<N extends NetworkName = NetworkName> = {
   fund(account: Address, amount: bigint): Promise<void>;
   /**
    * Has an account let Permit2 take its tokens, all of them by default, as its own `approve` would, but without gas; 0 withdraws
-   * it. The test payers have done so, except `unapproved` and `approvedShort`. Resolves when that is mined.
+   * it. The test payers have done so, except `unapproved`, `approvedShort` and `sponsored`. Resolves when that is mined.
    */
   approvePermit2(account: Address, amount?: bigint): Promise<void>;
   /** How much of the asset an account has. */

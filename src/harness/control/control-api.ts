@@ -32,8 +32,8 @@ export const payRequest = strictMembers({
   /** How the tokens move, and of scheme “upto” the maximum, of which `amount` is taken. */
   method: z.enum(transferMethods).optional(),
   max: uint256String.optional(),
-  /** By Permit2: whether an approval is sent along (EIP-2612). */
-  approval: z.boolean().optional(),
+  /** By Permit2: whether an approval is sent along (EIP-2612), or as a transaction of the payer's. */
+  approval: z.union([z.boolean(), z.literal("transaction")]).optional(),
   x402Version: z.union([z.literal(1), z.literal(2)]).optional(),
   /** From the chain's time; below zero it has expired. */
   validForSeconds: z.int().default(600),

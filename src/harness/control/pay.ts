@@ -4,8 +4,9 @@ import { type Authorization, signAuthorization } from "../../methods/exact-eip30
 import { buildBody, paymentOf, type WrittenRequest } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { forTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../../methods/methods.ts";
-import { askNextApproval } from "../../methods/on-chain/payer-state.ts";
+import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
 import { approvalExtension } from "../../methods/permit2/approval.ts";
+import { signApprovalTransaction, transactionExtension } from "../../methods/permit2/approval-transaction.ts";
 import type { Permit } from "../../methods/permit2/permit.ts";
 import { permitPayment, permitTimes } from "../../methods/permit2/permit2-payload.ts";
 import {
@@ -78,9 +79,10 @@ export type PaymentSpec<N extends NetworkName = NetworkName> = {
   permit?: Partial<Omit<Permit, "from">>;
   /**
    * By Permit2: whether the payer sends an approval along (EIP-2612, extension `eip2612GasSponsoring`), which is submitted with
-   * the payment where Permit2 may not take enough yet. None by default.
+   * the payment where Permit2 may not take enough yet; or as a transaction of the payer's own (`erc20ApprovalGasSponsoring`),
+   * which is sent before it. None by default.
    */
-  approval?: boolean;
+  approval?: boolean | "transaction";
 };
 
 /** The kind of value that each member of a payment takes. */
@@ -98,7 +100,10 @@ export const paymentSpec: Readonly<Record<keyof PaymentSpec, Wanted>> = {
   resource: aText,
   authorization: anObject,
   permit: anObject,
-  approval: aBoolean,
+  approval: {
+    what: 'true, false or "transaction"',
+    fits: (value) => aBoolean.fits(value) || value === "transaction",
+  },
 };
 
 const signedMembers: Readonly<Record<keyof Omit<Authorization, "from">, Wanted>> = {
@@ -140,7 +145,8 @@ export async function signPayment(
   if (spec.max !== undefined && scheme !== "upto") {
     throw new KitError("Only scheme upto has a maximum", { hints: ['Ask for it: { scheme: "upto" }.'] });
   }
-  if (spec.approval === true && method !== "permit2") {
+  const { approval = false } = spec;
+  if (approval !== false && method !== "permit2") {
     throw new KitError("Only payments by Permit2 need an approval", {
       hints: ['Ask for it: { method: "permit2" }.'],
     });
@@ -185,19 +191,27 @@ export async function signPayment(
             ...spec.authorization,
           }),
         );
-  const approval = async () => ({
-    amount: payment.limit,
-    nonce: await askNextApproval(askNode(rpcUrl), payment),
-    deadline: payment.window.last,
-  });
+  const ask = askNode(rpcUrl);
   const extensions =
-    spec.approval === true
+    approval === "transaction"
       ? {
-          [approvalExtension]: {
-            info: await signApprovalWith(payer, { asset, chainId, ...(await approval()) }),
+          [transactionExtension]: {
+            info: await signApprovalTransaction(keySignerOf(payer), {
+              ...{ asset: asset.address, chainId },
+              ...(await askNextTransaction(ask, payment.payer)),
+            }),
           },
         }
-      : undefined;
+      : approval
+        ? {
+            [approvalExtension]: {
+              info: await signApprovalWith(payer, {
+                ...{ asset, chainId, amount: payment.limit, deadline: payment.window.last },
+                nonce: await askNextApproval(ask, payment),
+              }),
+            },
+          }
+        : undefined;
   const { write, extra } = methodOf(payment);
   const parts = {
     x402Version,
@@ -298,6 +312,16 @@ function signApprovalWith(payer: Payer, terms: ApprovalTerms): ReturnType<typeof
         ...terms,
       })
     : signApproval(signerOf(payer), terms);
+}
+
+/** What signs a transaction of a payer's. */
+function keySignerOf(payer: Payer): ReturnType<typeof createPayerSigner> {
+  if (typeof payer === "string") {
+    return isTestPayer(payer) ? createPayerSigner(testPayers[payer].privateKey) : signerOf(payer);
+  }
+  throw new KitError("An approval that is a transaction is signed with a private key", {
+    hints: ["Give the payer as a test payer's name, or as a private key."],
+  });
 }
 
 function isTestPayer(payer: string): payer is TestPayerName {

@@ -10,6 +10,7 @@ import { create2Deployer } from "../../protocol/create2.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import { localGifts, localMaxFeePerGas } from "../../published/harness-addresses.ts";
 import {
   localOrganization,
   type TestKey,
@@ -83,12 +84,13 @@ export function makeCore(
   options: StartOptions,
 ): MadeCore {
   const { settleWaitMs, discovery, logger, state } = options;
-  const { operator, recoverer } = harnessAccounts;
+  const { operator, recoverer, sponsor } = harnessAccounts;
   const core = createCore({
     ...{ serviceId, database, settleWaitMs, discovery, logger },
     networks: chains.map((chain) => configure(chain, rpcUrlOf(chain), options.payTo)),
     signers: [createLocalSigner(operator.privateKey)],
     recoverer: options.recovery === false ? undefined : createLocalSigner(recoverer.privateKey),
+    sponsor: createLocalSigner(sponsor.privateKey),
     apiKeyPepper: localPepper,
     clock: {
       behind: hasOwnClock(options) ? Number.POSITIVE_INFINITY : 120,
@@ -127,13 +129,14 @@ function configure(
     facilitatorContract,
     payTo,
     gasSponsoring: gasSponsorings,
+    gifts: localGifts,
     walletFactories: [create2Deployer],
     rpcUrls: [rpcUrl],
     assets: [asset],
     confirmations: 1,
     // The harness has started the node itself.
     forwardEndpoints: 1,
-    maxFeePerGas: 1_000_000_000_000n,
+    maxFeePerGas: localMaxFeePerGas,
     // Its coins cost nothing; an organization may have a budget of its own.
     dailyGasBudget: null,
   };

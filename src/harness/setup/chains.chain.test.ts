@@ -205,7 +205,7 @@ describe("the chains of all networks", () => {
     ]);
     expect(Object.fromEntries(await Promise.all(allowances))).toEqual({
       ...Object.fromEntries(payerNames.map((payer) => [payer, 2n ** 256n - 1n])),
-      ...{ unapproved: 0n, approvedShort: 1n, funded: 2n ** 256n - 1n - 10_000n },
+      ...{ unapproved: 0n, approvedShort: 1n, sponsored: 0n, funded: 2n ** 256n - 1n - 10_000n },
     });
     expect(address).toBe(permit.from);
   });
@@ -233,6 +233,7 @@ describe("the chains of all networks", () => {
         "gasBurner": "Error FiatTokenV2: invalid signature",
         "hijacked": "Error FiatTokenV2: invalid signature",
         "smartWallet": "success",
+        "sponsored": "success",
         "unapproved": "success",
         "undeployedWallet": "success",
       }

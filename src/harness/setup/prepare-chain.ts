@@ -5,6 +5,7 @@ import { longestAdvanceSeconds } from "../../config/serve-config.ts";
 import { type Address, type Hex, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import { testPayers } from "../../published/test-payers.ts";
 import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
@@ -116,7 +117,7 @@ export type LocalChainOptions = {
   saved?: SavedChain | undefined;
 };
 
-const { treasury, operator, admin, recoverer, pauser } = harnessAccounts;
+const { treasury, operator, admin, recoverer, pauser, sponsor } = harnessAccounts;
 
 /** Native gas money of each account of the harness that sends transactions: 10,000 whole coins. */
 const gasMoney = `0x${(10_000n * 10n ** 18n).toString(16)}`;
@@ -365,9 +366,17 @@ async function placeEverything(
     ...walletCode(),
     ...(node.fork === undefined ? publicContractCode() : await missingContractCode(node)),
     ...(realToken ? [] : approvalWrites(asset.address, mockAllowanceSlot)),
-    ...[treasury, operator, admin, recoverer, pauser].map(
-      ({ address }): LocalCall => ["anvil_setBalance", address, gasMoney],
-    ),
+    // Those who send a transaction along can pay for it.
+    ...[
+      treasury,
+      operator,
+      admin,
+      recoverer,
+      pauser,
+      sponsor,
+      testPayers.sponsored,
+      testPayers.approvedShort,
+    ].map(({ address }): LocalCall => ["anvil_setBalance", address, gasMoney]),
     // So that the node takes unsigned transactions of the token's owner.
     ["anvil_impersonateAccount", treasury.address],
   ]);

@@ -11,7 +11,7 @@ import {
   type ScenarioEnvironment,
 } from "../../fixtures/engine/scenario-environment.ts";
 import { askHarness, type HarnessDescription } from "../../harness/control/description.ts";
-import { askNextApproval } from "../../methods/on-chain/payer-state.ts";
+import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
 import { type GasSponsoring, gasSponsorings } from "../../protocol/checks.ts";
 import { create2Deployer } from "../../protocol/create2.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
@@ -182,6 +182,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
       now: money === undefined ? await clockOf(baseUrl, isKit) : () => readTime(money.ask, name),
       ...(money !== undefined && {
         nextApproval: (payer: Address) => askNextApproval(money.ask, { asset: asset.address, payer }),
+        nextTransaction: (payer: Address) => askNextTransaction(money.ask, payer),
       }),
       run: randomUUID(),
     },

@@ -1,5 +1,5 @@
 import { readLog, readLogPlace } from "../../chain/log-reader.ts";
-import { askNode, readChainId } from "../../chain/rpc/calls.ts";
+import { askNode, readSafeInteger } from "../../chain/rpc/calls.ts";
 import { RpcUnreachable } from "../../chain/rpc/local-rpc.ts";
 import { balanceOf } from "../../chain/views.ts";
 import type { Difference, FixtureAnswer, FixtureRequest } from "../../fixtures/engine/answer.ts";
@@ -91,7 +91,7 @@ export async function watchMoney(rpcUrl: string, network: FixtureNetwork): Promi
     return isBytes32(result) && isUsed(result);
   }
 
-  const chainId = readChainId(await expectResult("eth_chainId"));
+  const chainId = readSafeInteger(await expectResult("eth_chainId"));
   if (chainId !== network.chainId) {
     throw new KitError(`The RPC endpoint is of chain ${chainId}, and ${network.name} is ${network.chainId}`);
   }

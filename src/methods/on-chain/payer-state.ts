@@ -15,6 +15,7 @@ import { maxUint256 } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import { isTrue, type TokenState } from "../exact-eip3009/on-chain/eip3009-state.ts";
 import { transferTopic } from "../exact-eip3009/on-chain/events.ts";
+import type { NextTransaction } from "../permit2/approval-transaction.ts";
 import { allowanceOf, nextApprovalOf } from "../permit2/on-chain/permit2-state.ts";
 import { permit2Address } from "../permit2/permit.ts";
 import { isOfPermit2, type KnownPayment, noncesOf } from "./nonces.ts";
@@ -129,4 +130,20 @@ export async function rewindPayerState(
     tokenPaused: before(pauses, pauseTopics[0], state.tokenPaused),
     ...(most !== undefined && { allowance: isTooMuch ? maxUint256 : most }),
   };
+}
+
+/**
+ * Asks a node what an account's next transaction says of itself, for an approval that is one; the fees are for the moment, in
+ * wei per gas, and leave room for the base fee to double.
+ */
+export async function askNextTransaction(ask: Ask, payer: Address): Promise<NextTransaction> {
+  const [count, block, tip] = await Promise.all([
+    ask("eth_getTransactionCount", payer, "latest"),
+    ask("eth_getBlockByNumber", "latest", false),
+    ask("eth_maxPriorityFeePerGas"),
+  ]);
+  const maxPriorityFeePerGas = readQuantity(tip.result) ?? 0n;
+  const baseFee = readQuantity(membersOf(block.result).baseFeePerGas) ?? 0n;
+  const nonce = Number(readQuantity(count.result) ?? 0n);
+  return { nonce, maxPriorityFeePerGas, maxFeePerGas: 2n * baseFee + maxPriorityFeePerGas };
 }

@@ -15,6 +15,16 @@ export type SettleCall = {
   id?: Hex;
 };
 
+/** A transaction that a payer has signed and not sent. Fees are in wei per gas. */
+export type PayerTransaction = Transaction & {
+  from: Address;
+  /** The payer's own count of transactions. */
+  nonce: number;
+  maxFeePerGas: bigint;
+  raw: Hex;
+  hash: Hex;
+};
+
 /** What is settled of a payment, in the asset's smallest unit. */
 export function amountOf({ payment, amount }: Pick<SettleCall, "payment" | "amount">): bigint {
   return amount ?? payment.limit;
@@ -86,6 +96,16 @@ export type Settling = {
    * Before all else that is asked here about a payment that is new.
    */
   prepare?(chain: Chain, call: SettleCall): Promise<SettleCall | Invalid>;
+  /**
+   * A transaction of the payer's own that came with a prepared payment, and has to be mined before it can settle; undefined
+   * where none has to. Then {@link Settling.prepare} gives the payment without it.
+   */
+  before?(call: SettleCall, network: NetworkConfig): PayerTransaction | undefined;
+  /**
+   * Why that would not work out: it would revert, or the node cannot simulate what comes after it, and state stands against
+   * the payment; undefined where nothing is known against it.
+   */
+  explainBefore?(chain: Chain, call: SettleCall, outcome: Revert | "unknown"): Promise<Invalid | undefined>;
   /** The transaction that settles payments, one at least; several have the same {@link batchKey}. */
   transaction(calls: readonly SettleCall[], network: NetworkConfig): Transaction;
   /**

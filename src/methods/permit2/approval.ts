@@ -61,12 +61,17 @@ export function approvalOf({ payload }: Pick<SignedPayment, "payload">): Approva
   return approval === undefined ? undefined : (parseApproval(approval) ?? "malformed");
 }
 
-/** The same payment without its approval. */
-export function withoutApproval(payment: SignedPayment): SignedPayment {
-  const { approval, ...rest } =
-    payment.payload === null ? { approval: undefined } : JSON.parse(payment.payload);
-  if (approval === undefined) return payment;
-  return { ...payment, payload: Object.keys(rest).length === 0 ? null : JSON.stringify(rest) };
+/** The same payment without what came with it to approve Permit2: but for one of the two, where that is named. */
+export function withoutApproval(
+  payment: SignedPayment,
+  except?: "approval" | "approvalTransaction",
+): SignedPayment {
+  if (payment.payload === null) return payment;
+  const { approval, approvalTransaction, ...rest } = JSON.parse(payment.payload);
+  if (approval === undefined && approvalTransaction === undefined) return payment;
+  const kept = { approval, approvalTransaction };
+  const whole = { ...rest, ...(except !== undefined && { [except]: kept[except] }) };
+  return { ...payment, payload: Object.keys(whole).length === 0 ? null : JSON.stringify(whole) };
 }
 
 function parseApproval(info: unknown): Approval | undefined {

@@ -11,6 +11,7 @@ import {
 } from "../../protocol/wire-values.ts";
 import type { PaymentTimes } from "../exact-eip3009/payment-times.ts";
 import { keptApproval } from "./approval.ts";
+import { keptTransaction } from "./approval-transaction.ts";
 import { exactProxyAddress, type Permit, permit2Address, uptoProxyAddress } from "./permit.ts";
 
 /** What payments by Permit2 are called. */
@@ -59,22 +60,25 @@ export function readPermitPayload(
     permit: { from, token, amount, spender, nonce, deadline, to, facilitator, validAfter },
     signature,
     approval: keptApproval(extensions),
+    approvalTransaction: keptTransaction(extensions),
   });
 }
 
 /**
  * A signed permit as the payment that it is. Its nonce is one of Permit2, whatever the token is.
  *
- * @param approval that came with it: see {@link keptApproval}
+ * @param approval that came with it: see {@link keptApproval}; and {@link keptTransaction}
  */
 export function permitPayment({
   permit,
   signature,
   approval,
+  approvalTransaction,
 }: {
   permit: Permit;
   signature: Hex;
   approval?: unknown;
+  approvalTransaction?: unknown;
 }): SignedPayment {
   const { from, token, amount, spender, nonce, deadline, to, facilitator, validAfter } = permit;
   const usual = facilitator === undefined ? exactProxyAddress : uptoProxyAddress;
@@ -82,6 +86,7 @@ export function permitPayment({
     ...(facilitator !== undefined && { facilitator }),
     ...(!sameAddress(spender, usual) && { spender }),
     ...(approval !== undefined && { approval }),
+    ...(approvalTransaction !== undefined && { approvalTransaction }),
   };
   return {
     method: facilitator === undefined ? exactPermit2 : uptoPermit2,

@@ -1,10 +1,10 @@
-import type { Funds } from "../../chain/chain.ts";
+import type { Funds, Transaction } from "../../chain/chain.ts";
 import { estimateFees } from "../../chain/fees.ts";
 import type { Head } from "../../chain/rpc/calls.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { BoundIdentifier, Claim } from "../../ledger/settlement.ts";
-import type { SettleCall } from "../../methods/on-chain/settling.ts";
+import type { PayerTransaction, SettleCall } from "../../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { type Invalid, invalid } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
@@ -19,6 +19,7 @@ import type { Submission } from "../relayer/submission-queue.ts";
 import type { Checked, Lane, Waiting } from "./context.ts";
 import type { Expense, GasBudget } from "./gas-budget.ts";
 import type { ProvenSignature, ReadPayment } from "./intake.ts";
+import { checkGasMoney, explainFailure, prepareToSettle } from "./payer-transaction.ts";
 import type { Turn } from "./turns.ts";
 
 /** What it takes besides the payment. */
@@ -47,18 +48,19 @@ const balancePollMs = 50;
  * organization's gas budget does not cover it; in both cases nothing was signed.
  */
 export async function claimPayment(claimant: Claimant, options: ClaimOptions): Promise<Invalid | undefined> {
-  const { payment, chain, relayer, signature, caller, recipient, checked } = claimant;
+  const { payment, chain, sponsor, relayer, signature, caller, recipient, checked } = claimant;
   const { signed, words, requirements, network } = payment;
   const { now, deadline, signal, gasBudget, turn, ways } = options;
   const settling = ways.settlingOf(signed.method);
   const { amount } = payment;
   const asked: SettleCall = { payment: { ...signed, signature }, recipient, id: payment.id, amount };
-  const prepared = (await settling.prepare?.(chain, asked)) ?? asked;
+  const prepared = await prepareToSettle(settling, { chain, sponsor }, asked, {
+    ...options,
+    check: checkBefore,
+  });
   if ("reason" in prepared) return checked("simulationSucceeds", prepared);
   // Not narrowed in the functions below otherwise.
   const call: SettleCall = prepared;
-  const transaction = settling.transaction([call], network);
-  const effect = settling.effect?.(call, network);
   let takenUp: Invalid | undefined;
   let balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
 
@@ -72,29 +74,50 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   if (refusal === undefined) throw new UndeterminedError(behind(network));
   return refusal === "claimed" ? undefined : refusal;
 
-  /** Undefined while settlements under way take up the balance, or it was read before they were mined. */
-  async function tryToClaim(): Promise<Invalid | "claimed" | undefined> {
-    const readAt = now();
-    const { head, revert, funds, ...simulated } = await chain.simulate(transaction, {
+  /** What the chain says of it, which settles it or is good enough to claim it. */
+  async function look(
+    call: SettleCall,
+    before?: PayerTransaction,
+  ): Promise<Invalid | { head: Head; funds: Funds; payerCode: Hex | null; transaction: Transaction }> {
+    const transaction = settling.transaction([call], network);
+    const simulation = await chain.simulate(transaction, {
       payer: signed.payer,
       asset: signed.asset,
       withFunds: true,
       bounds: settling.bounds?.(call.payment),
-      effect,
+      effect: settling.effect?.(call, network),
+      before,
       id: payment.id,
     });
+    const { head, funds } = simulation;
     const outsideWindow = checked(
       "windowIsOpen",
       checkValidityWindow({ payment: signed, words, requirements }, head.timestamp, chain.network),
     );
     if (outsideWindow !== undefined) return outsideWindow;
-    const reverts = checked("simulationSucceeds", revert && (await settling.explain(chain, call, revert)));
-    if (reverts !== undefined) return reverts;
-    if (funds === undefined || simulated.payerCode === undefined) throw new Error("the funds were not read");
-    const payerCode = simulated.payerCode ?? codeToCome(signature);
+    const fails = checked("simulationSucceeds", await explainFailure(settling, chain, call, simulation));
+    if (fails !== undefined) return fails;
+    if (funds === undefined || simulation.payerCode === undefined) throw new Error("the funds were not read");
+    const payerCode = simulation.payerCode ?? codeToCome(signature);
     const refused = refusedForCode(caller.organization.limits[network.name], signed.payer, payerCode);
-    if (checked("payerIsAccepted", refused) !== undefined) return refused;
+    if (checked("payerIsAccepted", refused) !== undefined && refused !== undefined) return refused;
     requireGasMoney(transaction.gas, network, head, funds);
+    return { head, funds, payerCode, transaction };
+  }
+
+  /** Whether a payment is worth it that its payer's own transaction is sent. */
+  async function checkBefore(call: SettleCall, before: PayerTransaction): Promise<Invalid | undefined> {
+    const seen = await look(call, before);
+    if ("reason" in seen) return seen;
+    return checkGasMoney(before, { chain, sponsor, asset: signed.asset, payerCode: seen.payerCode });
+  }
+
+  /** Undefined while settlements under way take up the balance, or it was read before they were mined. */
+  async function tryToClaim(): Promise<Invalid | "claimed" | undefined> {
+    const readAt = now();
+    const seen = await look(call);
+    if ("reason" in seen) return seen;
+    const { head, funds, payerCode, transaction } = seen;
     if (await turn.take(payerCode, options)) {
       balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
       return tryToClaim();

@@ -9,6 +9,7 @@ import type { PaymentRequest, X402Version } from "../../protocol/requests.ts";
 import type { RecoveryLoop } from "../relayer/recovery.ts";
 import type { Relayer } from "../relayer/relayer.ts";
 import type { Outcomes } from "../relayer/slot.ts";
+import type { Sponsor } from "./sponsor.ts";
 
 /** One operator on one network: the chain as it sees it, and the queue of what it sends. */
 export type Lane = {
@@ -16,6 +17,8 @@ export type Lane = {
   relayer: Relayer;
   /** Whether it can send, as far as is known: its operator has its role, gas money, and its signer. */
   canSend(): boolean;
+  /** Gives payers gas money on its network; undefined where nobody does. */
+  sponsor?: Sponsor | undefined;
   /** Whether its gas money is running low, by the last inspection. */
   isLow(): boolean;
 };

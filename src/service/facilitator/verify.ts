@@ -19,6 +19,7 @@ import {
   verifySignature,
   withOperator,
 } from "./intake.ts";
+import { checkGasMoney, explainFailure } from "./payer-transaction.ts";
 
 /**
  * Checks a payment: undefined when it is valid. Throws when that cannot be determined.
@@ -93,29 +94,34 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       recipient: payeeFor(caller, payment) ?? signed.payer,
       id: payment.id,
     };
-    return withOperator(lanes, async ({ chain }) => {
+    return withOperator(lanes, async ({ chain, sponsor }) => {
       const call = (await settling.prepare?.(chain, asked)) ?? asked;
       if ("reason" in call) return checked("simulationSucceeds", call);
       const transaction = settling.transaction([call], network);
       const effect = settling.effect?.(call, network);
       const limits = caller?.organization.limits[network.name];
-      const { head, revert, funds, payerCode } = await chain.simulate(transaction, {
+      const before = settling.before?.(call, network);
+      const simulation = await chain.simulate(transaction, {
         payer: signed.payer,
         asset: signed.asset,
         // What is verified is counted against them.
         withFunds: payment.takesLess,
         bounds: settling.bounds?.(call.payment),
-        withPayerCode: payment.takesLess || (limits?.refusePayersWithCode ?? false),
+        withPayerCode: payment.takesLess || before !== undefined || (limits?.refusePayersWithCode ?? false),
         effect,
+        before,
         id: payment.id,
       });
+      const { head, funds, payerCode } = simulation;
       const outsideWindow = checked(
         "windowIsOpen",
         checkValidityWindow(request, head.timestamp, chain.network),
       );
       if (outsideWindow !== undefined) return outsideWindow;
-      const reverts = checked("simulationSucceeds", revert && (await settling.explain(chain, call, revert)));
-      if (reverts !== undefined) return reverts;
+      const fails =
+        (await explainFailure(settling, chain, call, simulation)) ??
+        (before && (await checkGasMoney(before, { chain, sponsor, asset: signed.asset, payerCode })));
+      if (checked("simulationSucceeds", fails) !== undefined) return fails;
       const code = payerCode ?? codeToCome(proven.signature);
       const refused = checked("payerIsAccepted", refusedForCode(limits, signed.payer, code));
       if (refused !== undefined || funds === undefined) return refused;

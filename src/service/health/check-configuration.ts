@@ -81,13 +81,16 @@ const example = "what `openssl rand -hex 32` prints";
 
 /** Finds keys that must not be used: published test keys, and one key for two purposes. */
 export function findRefusedKeys(config: ServeConfig): readonly ConfigurationProblem[] {
-  const { operators, recovererKey } = config;
+  const { operators, recovererKey, sponsorKey } = config;
   const recoverer = recovererKey === undefined ? [] : [recovererKey];
+  const sponsor = sponsorKey === undefined ? [] : [sponsorKey];
   return [
     ...(operators.kind === "local"
       ? findPublished("OPERATOR_PRIVATE_KEY", "key", operators.privateKeys, isPublishedKey)
       : findPublished("OPERATOR_ADDRESS", "address", operators.addresses, isPublishedAddress)),
     ...findPublished("RECOVERER_PRIVATE_KEY", "key", recoverer, isPublishedKey),
+    ...findPublished("SPONSOR_PRIVATE_KEY", "key", sponsor, isPublishedKey),
+    ...findSharedSponsor(config),
     ...findSharedRecoverer(config),
   ];
 }
@@ -108,6 +111,15 @@ function findPublished(
     const which = values.length === 1 ? "" : `the ${ordinal(index)} ${what} `;
     return [{ name, problem: `${which}is a published test key: anyone can sign with it`, example }];
   });
+}
+
+/** The same for the sponsor, whose txNonces would be the operator's. */
+function findSharedSponsor({ operators, sponsorKey }: ServeConfig): readonly ConfigurationProblem[] {
+  if (sponsorKey === undefined || operators.kind === "local") return [];
+  const sponsor = privateKeyToAddress(sponsorKey);
+  if (!operators.addresses.some((address) => sameAddress(address, sponsor))) return [];
+  const problem = `is the key of the operator ${sponsor}; use one of its own`;
+  return [{ name: "SPONSOR_PRIVATE_KEY", problem }];
 }
 
 /** The configuration's parser compares local operator keys with the recoverer's; here, remote ones. */

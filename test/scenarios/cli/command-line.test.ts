@@ -160,7 +160,7 @@ describe("a command line that cannot be", () => {
     expect(await refusalOf({ args, env: { X402_KIT_URL: "localhost:4402" } })).toMatchInlineSnapshot(`
       "x402-kit pay: 5 things are wrong
         --network: "ethereum" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon; others are known with --network-file FILE (for example eip155:8453)
-        --payer: "nobody" is not one of funded, empty, unapproved, approvedShort, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle (for example empty)
+        --payer: "nobody" is not one of funded, empty, unapproved, approvedShort, sponsored, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle (for example empty)
         --amount: "0.0x" is not an amount, such as 0.01 (of whole tokens) (for example 0.01)
         --version: "3" is not one of 1, 2 (for example 1)
         X402_KIT_URL: is not a URL that begins with https:// or http:// (for example http://127.0.0.1:4402)
@@ -354,26 +354,29 @@ describe("help", () => {
     expect(await helpOf("pay", "-h")).toMatchInlineSnapshot(`
       "x402-kit pay: make one payment against a running \`up\`
 
-        --network NAME       where to pay: base, or eip155:8453 (default base)
-        --payer NAME         who pays: funded, empty, unapproved, approvedShort,
-                             blacklisted, smartWallet, undeployedWallet, delegated,
-                             hijacked, gasBurner, fickle (default funded)
-        --amount AMOUNT      how much: whole tokens with a point (0.01, 1.0), or the
-                             token's smallest unit (10000) (default: 0.01; with --upto
-                             all of it)
-        --pay-to ADDRESS     where it goes (default: the facilitator contract; the
-                             organization's wallet where \`up --pay-to\` allows that)
-        --method NAME        how the tokens move: eip3009 or permit2 (default:
-                             eip3009)
-        --upto AMOUNT        pay by scheme upto, with this as the maximum; --amount is
-                             what settle takes of it
-        --approval           send an approval of Permit2 along (eip2612GasSponsoring),
-                             for a payer who has none
-        --version N          x402 protocol version, 1 or 2 (default 2)
-        --network-file FILE  JSON file with networks besides the five [env:
-                             NETWORKS_FILE]
-        --url URL            where \`x402-kit up\` listens (default
-                             http://127.0.0.1:4402) [env: X402_KIT_URL]
+        --network NAME          where to pay: base, or eip155:8453 (default base)
+        --payer NAME            who pays: funded, empty, unapproved, approvedShort,
+                                sponsored, blacklisted, smartWallet, undeployedWallet,
+                                delegated, hijacked, gasBurner, fickle (default
+                                funded)
+        --amount AMOUNT         how much: whole tokens with a point (0.01, 1.0), or
+                                the token's smallest unit (10000) (default: 0.01; with
+                                --upto all of it)
+        --pay-to ADDRESS        where it goes (default: the facilitator contract; the
+                                organization's wallet where \`up --pay-to\` allows that)
+        --method NAME           how the tokens move: eip3009 or permit2 (default:
+                                eip3009)
+        --upto AMOUNT           pay by scheme upto, with this as the maximum; --amount
+                                is what settle takes of it
+        --approval              send an approval of Permit2 along
+                                (eip2612GasSponsoring), for a payer who has none
+        --approval-transaction  the same as a transaction of the payer's own
+                                (erc20ApprovalGasSponsoring)
+        --version N             x402 protocol version, 1 or 2 (default 2)
+        --network-file FILE     JSON file with networks besides the five [env:
+                                NETWORKS_FILE]
+        --url URL               where \`x402-kit up\` listens (default
+                                http://127.0.0.1:4402) [env: X402_KIT_URL]
       "
     `);
   });

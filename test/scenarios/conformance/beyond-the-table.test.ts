@@ -16,7 +16,7 @@ import type { ScenarioEnvironment } from "../../../src/fixtures/engine/scenario-
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { compareExactly } from "../../../src/judge/conformance/compare.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
-import { askNextApproval } from "../../../src/methods/on-chain/payer-state.ts";
+import { askNextApproval, askNextTransaction } from "../../../src/methods/on-chain/payer-state.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import type { Operation } from "../../../src/protocol/problems.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
@@ -37,7 +37,8 @@ beforeAll(async () => {
   const now = async () => (await harness.chains.base?.now()) ?? 0n;
   const { rpcUrl, asset } = runningChain(harness, "base");
   const nextApproval = (payer: Address) => askNextApproval(askNode(rpcUrl), { asset: asset.address, payer });
-  environment = { ...engine.environment, now, nextApproval };
+  const nextTransaction = (payer: Address) => askNextTransaction(askNode(rpcUrl), payer);
+  environment = { ...engine.environment, now, nextApproval, nextTransaction };
 });
 afterAll(() => harness?.close());
 

@@ -11,7 +11,7 @@ import { requireRunning } from "../../../src/harness/control/description.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { type ConformanceTarget, runScenario } from "../../../src/judge/conformance/run-conformance.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
-import { askNextApproval } from "../../../src/methods/on-chain/payer-state.ts";
+import { askNextApproval, askNextTransaction } from "../../../src/methods/on-chain/payer-state.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import type { NetworkName } from "../../../src/protocol/networks.ts";
 import { type PayToPolicy, payToPolicies } from "../../../src/protocol/signed-payment.ts";
@@ -70,6 +70,8 @@ function targetOn(name: NetworkName, payTo: PayToPolicy = "contract"): Conforman
     keys: testKeys,
     now: async () => (await harness.chains[name]?.now()) ?? 0n,
     nextApproval: (payer) => nextApprovalOn(harness, name, payer),
+    nextTransaction: (payer) =>
+      askNextTransaction(askNode(requireRunning(harness.description, name).rpcUrl), payer),
     run: `service ${++runs}`,
   };
   const { origin } = new URL(harness.description.facilitator.url);

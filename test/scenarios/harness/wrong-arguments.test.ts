@@ -338,7 +338,7 @@ test.each<[string, () => unknown, string]>([
   [
     "a payer of the fixtures",
     () => engine.payment({ payer: "fundd" as Anything }),
-    'payer: "fundd" is not one of funded, empty, unapproved, approvedShort, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle',
+    'payer: "fundd" is not one of funded, empty, unapproved, approvedShort, sponsored, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle',
   ],
   [
     "what organizations need",

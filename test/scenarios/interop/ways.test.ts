@@ -1,5 +1,8 @@
 import { createPermit2ApprovalTx } from "@x402/evm";
-import { declareEip2612GasSponsoringExtension } from "@x402/extensions";
+import {
+  declareEip2612GasSponsoringExtension,
+  declareErc20ApprovalGasSponsoringExtension,
+} from "@x402/extensions";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
@@ -74,11 +77,14 @@ beforeAll(async () => {
     ...{ ...terms, price: { ...price, extra: { name, version } } },
     extensions: declareEip2612GasSponsoringExtension(),
   };
+  const brought = { ...sponsored, extensions: declareErc20ApprovalGasSponsoringExtension() };
   shop = await startMerchant(
     { url, apiKey: localOrganization.apiKey },
     {
       "/sponsored/exact": { ...sponsored, extra: permit2 },
       "/sponsored/upto": { ...sponsored, scheme: "upto", charge: "1858" },
+      "/brought/exact": { ...brought, extra: permit2 },
+      "/brought/upto": { ...brought, scheme: "upto", charge: "1858" },
       "/greedy": { ...terms, scheme: "upto", price, charge: "10001" },
       ...Object.fromEntries(
         payments.map(({ path, network, route, price, wallet, way: _, paid: __, ...offer }) => {
@@ -194,6 +200,25 @@ test.each([
       });
       expect(await balanceOf(harness, account.address)).toBe(100_000n - times * paid);
     }
+  },
+);
+
+test.each([
+  ["exact", "/brought/exact", 10_000n],
+  ["upto", "/brought/upto", 1_858n],
+])(
+  "a buyer without gas signs a transaction that approves, which is paid for and sent before the payment, of scheme %s",
+  async (_, path, paid) => {
+    const chain = runningChain(harness, "base");
+    const account = await fundedAccount(chain, 100_000n);
+    const buyer = buyerOf(account, chain.rpcUrl);
+    for (const times of [1n, 2n]) {
+      expect(await buyer.buy(`${shop.origin}${path}`)).toMatchObject({
+        ...{ status: 200, body: goods, receipt: { success: true, transaction: hash } },
+      });
+      expect(await balanceOf(harness, account.address)).toBe(100_000n - times * paid);
+    }
+    expect(await chain.node.request("eth_getTransactionCount", account.address, "latest")).toBe("0x1");
   },
 );
 

@@ -13,13 +13,18 @@ export const boundaries = [
   "marked as delivered",
 ] as const;
 
+/** The steps of a gift to a payer, before all of these. */
+export const giftBoundaries = ["gift signed, not stored", "gift stored, not sent", "gift sent"] as const;
+
 export type Boundary = (typeof boundaries)[number];
+export type AnyBoundary = Boundary | (typeof giftBoundaries)[number];
 
 /** Wraps a service's collaborators so that `reached` is called when a payment first reaches this step. */
-export function stopAt(boundary: Boundary, reached: () => void) {
-  const at = (passed: Boundary) => {
+export function stopAt(boundary: AnyBoundary, reached: () => void) {
+  const at = (passed: AnyBoundary) => {
     if (passed === boundary) reached();
   };
+  let isGiven = false;
   return {
     ledger: (ledger: Ledger): Ledger => ({
       ...ledger,
@@ -50,6 +55,19 @@ export function stopAt(boundary: Boundary, reached: () => void) {
           at("recorded, not answered");
         },
       },
+      gifts: {
+        ...ledger.gifts,
+        async give(gift, limits, sign) {
+          const given = await ledger.gifts.give(gift, limits, async (txNonce) => {
+            const signed = await sign(txNonce);
+            at("gift signed, not stored");
+            return signed;
+          });
+          at("gift stored, not sent");
+          isGiven = true;
+          return given;
+        },
+      },
       leases: {
         ...ledger.leases,
         async markDelivered(id, holder, kept) {
@@ -63,6 +81,7 @@ export function stopAt(boundary: Boundary, reached: () => void) {
       ...chain,
       async broadcast(raw) {
         await chain.broadcast(raw);
+        if (isGiven) at("gift sent");
         at("broadcast, not watched");
       },
     }),

@@ -8,7 +8,7 @@ import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localNetwork } from "../local-network.ts";
 import { transferFromWays } from "../methods/transfer-from.ts";
 import { createWrappedService } from "../wrapped-service.ts";
-import { boundaries, refuseLarge, stopAt } from "./boundaries.ts";
+import { boundaries, giftBoundaries, refuseLarge, stopAt } from "./boundaries.ts";
 
 const options = z
   .object({
@@ -16,7 +16,7 @@ const options = z
     facilitatorContract: address,
     databaseUrl: z.string(),
     apiKey: z.string(),
-    dieAt: z.enum(boundaries).optional(),
+    dieAt: z.enum([...boundaries, ...giftBoundaries]).optional(),
     operators: z.array(bytes32).optional(),
     drainDelayMs: z.number().optional(),
     takesBytes: z.number().optional(),
@@ -38,6 +38,7 @@ const wrap =
 const service = await createWrappedService(wrap, {
   networks: [{ ...localNetwork(options), payTo: "recipients" }],
   signers: [first, ...others],
+  sponsor: createLocalSigner(harnessAccounts.sponsor.privateKey),
   database: await openMigrated(options.databaseUrl),
   apiKeyPepper: "test",
   settleWaitMs: 10_000,

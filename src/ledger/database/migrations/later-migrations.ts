@@ -263,6 +263,32 @@ const permit2: Migration = {
   },
 };
 
+const gifts: Migration = {
+  name: "0011-gifts",
+  summary: "gas money that is given to payers who send an approval along",
+
+  async up(db) {
+    await db.schema
+      .createTable("gifts")
+      .addColumn("chain_id", "bigint", (column) => column.notNull())
+      .addColumn("asset", "text", (column) => column.notNull())
+      .addColumn("payer", "text", (column) => column.notNull())
+      .addColumn("sponsor", "text", (column) => column.notNull())
+      .addColumn("tx_nonce", "bigint", (column) => column.notNull())
+      .addColumn("value", "text", (column) => column.notNull())
+      .addColumn("raw", "text", (column) => column.notNull())
+      .addColumn("hash", "text", (column) => column.notNull())
+      .addColumn("max_fee_per_gas", "text", (column) => column.notNull())
+      .addColumn("max_priority_fee_per_gas", "text", (column) => column.notNull())
+      .addColumn("day", "bigint", (column) => column.notNull())
+      .addColumn("given_at", "bigint", (column) => column.notNull())
+      .addPrimaryKeyConstraint("gifts_key", ["chain_id", "asset", "payer"])
+      .addUniqueConstraint("gifts_tx_nonce", ["chain_id", "sponsor", "tx_nonce"])
+      .execute();
+    await db.schema.createIndex("gifts_of_day").on("gifts").columns(["chain_id", "sponsor", "day"]).execute();
+  },
+};
+
 /** By how a parameter is written: `?` in SQLite, `$1` in Postgres. */
 function isSqlite(db: Database): boolean {
   return sql`${1}`.compile(db).sql === "?";
@@ -305,4 +331,5 @@ export const migrations: readonly Migration[] = [
   methods,
   payTo,
   permit2,
+  gifts,
 ];

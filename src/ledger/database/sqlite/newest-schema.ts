@@ -39,7 +39,9 @@ CREATE INDEX "settlements_not_settled" on "settlements" ("organization_id", "sta
 CREATE INDEX "settlements_by_payer" on "settlements" ("payer", "organization_id", "claimed_at", "id");
 CREATE INDEX "settlements_by_payer_code" on "settlements" ("chain_id", "payer_code", "state", "concluded_at") where "payer_code" is not null;
 CREATE INDEX "settlements_with_payer_code" on "settlements" ("organization_id", "network", "state", "concluded_at") where "payer_code" is not null;
-INSERT INTO kysely_migration VALUES ('0001-initial', strftime('%FT%TZ')), ('0002-operations', strftime('%FT%TZ')), ('0003-listings', strftime('%FT%TZ')), ('0004-pepper', strftime('%FT%TZ')), ('0005-resources', strftime('%FT%TZ')), ('0006-payers', strftime('%FT%TZ')), ('0007-payer-code', strftime('%FT%TZ')), ('0008-methods', strftime('%FT%TZ')), ('0009-pay-to', strftime('%FT%TZ')), ('0010-permit2', strftime('%FT%TZ'));
+CREATE TABLE "gifts" ("chain_id" bigint not null, "asset" text not null, "payer" text not null, "sponsor" text not null, "tx_nonce" bigint not null, "value" text not null, "raw" text not null, "hash" text not null, "max_fee_per_gas" text not null, "max_priority_fee_per_gas" text not null, "day" bigint not null, "given_at" bigint not null, constraint "gifts_key" primary key ("chain_id", "asset", "payer"), constraint "gifts_tx_nonce" unique ("chain_id", "sponsor", "tx_nonce"));
+CREATE INDEX "gifts_of_day" on "gifts" ("chain_id", "sponsor", "day");
+INSERT INTO kysely_migration VALUES ('0001-initial', strftime('%FT%TZ')), ('0002-operations', strftime('%FT%TZ')), ('0003-listings', strftime('%FT%TZ')), ('0004-pepper', strftime('%FT%TZ')), ('0005-resources', strftime('%FT%TZ')), ('0006-payers', strftime('%FT%TZ')), ('0007-payer-code', strftime('%FT%TZ')), ('0008-methods', strftime('%FT%TZ')), ('0009-pay-to', strftime('%FT%TZ')), ('0010-permit2', strftime('%FT%TZ')), ('0011-gifts', strftime('%FT%TZ'));
 INSERT INTO kysely_migration_lock VALUES ('migration_lock', 0);
 COMMIT;
 `;

@@ -1,20 +1,21 @@
-import { goesStraight } from "../../../protocol/signed-payment.ts";
+import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
 import { exactEip3009Recovery } from "../../exact-eip3009/on-chain/eip3009-settling.ts";
 import type { Recovery, Settling } from "../../on-chain/settling.ts";
 import { createIsUsed } from "../../on-chain/use-reader.ts";
 import { approvalOf } from "../approval.ts";
+import { approvalTransactionOf } from "../approval-transaction.ts";
 import { exactPermit2, uptoPermit2 } from "../permit2-payload.ts";
 import { settlesSeveral } from "./permit2-calls.ts";
 import { findPayout, provesForwarding, readSettlements } from "./permit2-proof.ts";
-import { allowanceOf, explainRevert, nonceUse, stateOf } from "./permit2-state.ts";
+import { allowanceOf, explainBefore, explainRevert, nonceUse, stateOf } from "./permit2-state.ts";
 import {
   countBatch,
   forwardTransaction,
-  prepare,
   settleTransaction,
   usualForwardGas,
   usualSettle,
 } from "./permit2-transaction.ts";
+import { prepare, transactionBefore } from "./prepare-approval.ts";
 import { findDirectSubmission } from "./submissions.ts";
 
 /** `forwardReceivedWithPermit2`, for payments of scheme “exact” that others have submitted to the proxy. */
@@ -26,6 +27,9 @@ const permit2Recovery: Recovery = {
   limit: exactEip3009Recovery.limit,
   findDirectSubmission,
 };
+
+const bringsApproval = (payment: SignedPayment) =>
+  approvalOf(payment) !== undefined || approvalTransactionOf(payment) !== undefined;
 
 /** Of both schemes: they have one space of nonces. */
 const isUsed = createIsUsed(nonceUse);
@@ -51,9 +55,11 @@ function createPermit2Settling(method: string, recovery?: Recovery): Settling {
     stateOf,
     explain: explainRevert,
     prepare,
-    // An approval that comes with a payment is for its limit, and takes the place of the one before: payments under way that
-    // bring one of the same nonce share it.
-    bounds: (payment) => [approvalOf(payment) === undefined ? allowanceOf(payment) : payment.limit],
+    before: transactionBefore,
+    explainBefore,
+    // An approval that comes with a payment is for its limit, or more, and takes the place of the one before: payments under
+    // way that bring one of the same nonce share it.
+    bounds: (payment) => [bringsApproval(payment) ? payment.limit : allowanceOf(payment)],
     isUsed,
 
     ...(recovery !== undefined && { recovery }),

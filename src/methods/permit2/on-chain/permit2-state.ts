@@ -16,11 +16,13 @@ import { type Address, addressWord, type Hex, sameAddress, uintWord } from "../.
 import { findAsset } from "../../../protocol/networks.ts";
 import { refusals } from "../../../protocol/refusals.ts";
 import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
+import { maxUint256 } from "../../../protocol/wire-values.ts";
 import { isTrue } from "../../exact-eip3009/on-chain/eip3009-state.ts";
 import { findObstacle, requireOperable, requireSimulated } from "../../on-chain/contract-faults.ts";
 import { amountOf, type PaymentState, type SettleCall } from "../../on-chain/settling.ts";
 import type { UseView } from "../../on-chain/use-reader.ts";
 import { approvalOf, approvalRefusals } from "../approval.ts";
+import { transactionRefusals } from "../approval-transaction.ts";
 import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../permit.ts";
 import { permit2Words, permitOf, uptoPermit2 } from "../permit2-payload.ts";
 import { permit2Refusals } from "../permit2-refusals.ts";
@@ -174,6 +176,19 @@ export async function explainRevert(chain: Chain, call: SettleCall, revert: Reve
   const state = await diagnose(chain, call);
   requireOperable(state, chain.network);
   return explainByState(state, call, chain) ?? explainByRevert(revert, call, state);
+}
+
+/** {@link Settling.explainBefore}: of an approval that is a transaction of the payer's. */
+export async function explainBefore(
+  chain: Chain,
+  call: SettleCall,
+  outcome: Revert | "unknown",
+): Promise<Invalid | undefined> {
+  const state = await diagnose(chain, call);
+  requireOperable(state, chain.network);
+  const byState = explainByState({ ...state, allowance: maxUint256 }, call, chain);
+  if (byState !== undefined || outcome === "unknown") return byState;
+  return transactionRefusals.refusedByToken(describeRevert(outcome));
 }
 
 function explainByState(

@@ -1,20 +1,9 @@
-import type { Chain, Transaction } from "../../../chain/chain.ts";
-import { askViews } from "../../../chain/chain-reader.ts";
+import type { Transaction } from "../../../chain/chain.ts";
 import { calldataGas } from "../../../chain/fees.ts";
-import { viewGas } from "../../../chain/views.ts";
-import type { Invalid } from "../../../protocol/catalogue.ts";
-import { expiryMarginSeconds } from "../../../protocol/refusals.ts";
 import { type Contract, createTransactions } from "../../on-chain/batch-transactions.ts";
-import { amountOf, type SettleCall } from "../../on-chain/settling.ts";
-import {
-  approvalExtension,
-  approvalOf,
-  approvalRefusals,
-  checkApproval,
-  withoutApproval,
-} from "../approval.ts";
+import type { SettleCall } from "../../on-chain/settling.ts";
+import { approvalOf } from "../approval.ts";
 import { encodeForward, encodeSettle, encodeSettleBatch } from "./permit2-calls.ts";
-import { allowanceOf } from "./permit2-state.ts";
 
 /*
  * Gas limits. What a limit leaves over is not paid for, but running out reverts everything in the transaction. So they let
@@ -58,29 +47,3 @@ export function forwardTransaction(call: SettleCall, { facilitatorContract: to }
 /** What a plain payment uses that is settled alone, for a recipient that has nothing yet. */
 export const usualSettle = { gas: 155_000n, bytes: 676 };
 export const usualForwardGas = 170_000n;
-
-/**
- * Keeps the approval that came with a payment only where it is to be submitted: where that is switched on, and Permit2 may not take
- * enough yet. It sets what Permit2 may take to the very amount, so that one too many would break the payer's other payments.
- */
-export async function prepare(chain: Chain, call: SettleCall): Promise<SettleCall | Invalid> {
-  const { payment } = call;
-  const approval = approvalOf(payment);
-  if (approval === undefined) return call;
-  const { gasSponsoring = [] } = chain.network;
-  const without: SettleCall = { ...call, payment: withoutApproval(payment) };
-  if (!gasSponsoring.includes(approvalExtension)) return without;
-  const wrong = checkApproval(approval, payment);
-  if (wrong !== undefined || approval === "malformed") return wrong ?? without;
-  const [{ timestamp }, [allowance]] = await Promise.all([
-    chain.head(),
-    askViews(chain.reader, [allowanceOf(payment)], viewGas, call.id),
-  ]);
-  // What is no token is refused by the simulation, which says why.
-  if (allowance?.word === undefined) return without;
-  if (BigInt(allowance.word) >= amountOf(call)) return without;
-  // Where the permit itself expires no later, that is what is said of it.
-  const isTooLate =
-    approval.deadline < timestamp + expiryMarginSeconds && approval.deadline < payment.window.last;
-  return isTooLate ? approvalRefusals.expired(approval.deadline, timestamp) : call;
-}

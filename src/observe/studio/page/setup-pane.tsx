@@ -82,8 +82,8 @@ function Shop() {
         />
       </p>
       <p class="soft">
-        <code>npx x402-facilitator-kit init my-shop --framework {framework.value}</code> writes all of this, with a test,
-        for an <code>x402-kit up</code> at its usual address.
+        <code>npx x402-facilitator-kit init my-shop --framework {framework.value}</code> writes all of this,
+        with a test, for an <code>x402-kit up</code> at its usual address.
       </p>
       {parts.map((part) => (
         <section key={part.name} aria-label={part.name}>

@@ -1,0 +1,290 @@
+import { type Invalid, invalid } from "../../protocol/catalogue.ts";
+import type { GasSponsoring } from "../../protocol/checks.ts";
+import {
+  type Address,
+  addressWord,
+  checksumAddress,
+  type Hex,
+  isAddress,
+  keccak256,
+  sameAddress,
+  uintWord,
+} from "../../protocol/hex.ts";
+import { readEcdsaSignature, type SignedPayment } from "../../protocol/signed-payment.ts";
+import {
+  encodeTransaction,
+  type ForeignTransaction,
+  readSignedTransaction,
+  type TransactionFields,
+  type TransactionSignature,
+} from "../../protocol/signed-transaction.ts";
+import { maxUint256, parseUint256, propertyOf } from "../../protocol/wire-values.ts";
+import { permit2Address } from "./permit.ts";
+
+/*
+ * An approval of Permit2 that comes with a payment as a transaction of the payer's own, signed and not sent: for tokens
+ * without EIP-2612. Source: the extension `erc20ApprovalGasSponsoring` of x402.
+ */
+
+/** The extension by which it comes, in `paymentPayload.extensions`. */
+export const transactionExtension: GasSponsoring = "erc20ApprovalGasSponsoring";
+
+/** Where its members are, as messages name it. */
+const at = `extensions.${transactionExtension}.info`;
+const ofTransaction = `${at}.signedTransaction`;
+
+/** What came: whom it says it is of, and the transaction, not read yet. */
+export type ApprovalTransaction = { from: Address; asset: Address; spender: Address; raw: string };
+
+const members = ["from", "asset", "spender", "amount", "signedTransaction", "version"] as const;
+
+/** So many characters of a transaction are kept: more than any that can be read has. */
+const mostKept = 4_096;
+
+/** Its members as they are kept with the payment: those that came, or what is read as malformed again. */
+export function keptTransaction(extensions: unknown): unknown {
+  const info = propertyOf(propertyOf(extensions, transactionExtension), "info");
+  // Clients that sign none pass on what the shop has declared.
+  if (propertyOf(info, "signedTransaction") === undefined) return undefined;
+  if (parseInfo(info) === undefined) return "malformed";
+  return Object.fromEntries(members.map((name) => [name, propertyOf(info, name)]));
+}
+
+/** The transaction that came with a payment. */
+export function approvalTransactionOf({
+  payload,
+}: Pick<SignedPayment, "payload">): ApprovalTransaction | "malformed" | undefined {
+  const info = payload === null ? undefined : propertyOf(JSON.parse(payload), "approvalTransaction");
+  return info === undefined ? undefined : (parseInfo(info) ?? "malformed");
+}
+
+function parseInfo(info: unknown): ApprovalTransaction | undefined {
+  const member = (name: (typeof members)[number]) => propertyOf(info, name);
+  const [from, asset, spender] = [member("from"), member("asset"), member("spender")];
+  const [amount, raw] = [member("amount"), member("signedTransaction")];
+  if (!isAddress(from) || !isAddress(asset) || !isAddress(spender) || member("version") !== "1")
+    return undefined;
+  if (typeof amount !== "string" || parseUint256(amount) === null) return undefined;
+  if (typeof raw !== "string" || !/^0x[0-9a-fA-F]*$/.test(raw) || raw.length > mostKept) return undefined;
+  return { from, asset, spender, raw };
+}
+
+const approveSelector: Hex = "0x095ea7b3";
+
+/**
+ * The gas limits that are taken: an approval uses some 50,000, and 60,000 behind a proxy; the public clients allow 70,000. Less than
+ * the least is not even a transaction with its calldata.
+ */
+const gasLimits = { least: 30_000n, most: 150_000n } as const;
+
+/** A number of the chain, or a placeholder where it is not known beforehand. */
+type Shown = bigint | number | string;
+
+/** Why such an approval is refused. */
+export const transactionRefusals = {
+  malformed: () =>
+    invalid(
+      "approval_transaction_malformed",
+      `${at} needs from, asset and spender (addresses), amount (a decimal string), signedTransaction (bytes) and version "1"`,
+    ),
+  ofOtherPayer: (from: Address, payer: Address) =>
+    invalid("approval_transaction_of_other_payer", `${at}.from is ${from}, but must be the payer ${payer}`),
+  ofOtherToken: (asset: Address, wanted: Address) =>
+    invalid(
+      "approval_transaction_of_other_token",
+      `${at}.asset is ${asset}, but must be the token ${wanted}`,
+    ),
+  forOtherSpender: (spender: Address) =>
+    invalid(
+      "approval_transaction_for_other_spender",
+      `${at}.spender is ${spender}, but must be Permit2, ${permit2Address}`,
+    ),
+  unreadable: () =>
+    invalid(
+      "approval_transaction_unreadable",
+      `${ofTransaction} is no signed transaction of type 2 (EIP-1559) without an access list`,
+    ),
+  toOtherContract: (to: Address, asset: Address) =>
+    invalid(
+      "approval_transaction_to_other",
+      `${ofTransaction} calls ${to}, but must call the token ${asset}`,
+    ),
+  otherCall: (data: Hex) =>
+    invalid(
+      "approval_transaction_of_other_call",
+      `${ofTransaction} calls ${data.slice(0, 10)}, but must call approve, ${approveSelector}`,
+    ),
+  badCall: () =>
+    invalid(
+      "approval_transaction_call_malformed",
+      `${ofTransaction} has other calldata than approve(address,uint256) of a spender and an amount`,
+    ),
+  approvesOther: (spender: Address) =>
+    invalid(
+      "approval_transaction_approves_other",
+      `${ofTransaction} approves ${spender}, but must approve Permit2, ${permit2Address}`,
+    ),
+  approvesLess: (amount: bigint, limit: bigint) =>
+    invalid(
+      "approval_transaction_approves_less",
+      `${ofTransaction} approves ${amount}, and the payment permits ${limit}`,
+    ),
+  badSignature: () =>
+    invalid(
+      "approval_transaction_signature_malformed",
+      `${ofTransaction} has no signature that the chain could take`,
+    ),
+  ofOtherSigner: (signer: Address, payer: Address) =>
+    invalid(
+      "approval_transaction_by_other",
+      `${ofTransaction} is signed by ${signer}, but must be signed by the payer ${payer}`,
+    ),
+  ofOtherChain: (chainId: number, wanted: number) =>
+    invalid(
+      "approval_transaction_not_sent",
+      `${ofTransaction} is for chain ${chainId}, but must be for ${wanted}`,
+    ),
+  sendsCoins: (value: bigint) =>
+    invalid("approval_transaction_not_sent", `${ofTransaction} sends ${value} wei along, but must send none`),
+  gasLimit: (gas: bigint) =>
+    invalid(
+      "approval_transaction_not_sent",
+      `${ofTransaction} has a gas limit of ${gas}, but must have from ${gasLimits.least} to ${gasLimits.most}`,
+    ),
+  feeTooHigh: (fee: bigint, most: Shown) =>
+    invalid(
+      "approval_transaction_not_sent",
+      `${ofTransaction} offers ${fee} wei per gas, and the facilitator takes ${most} at most`,
+    ),
+  feeTooLow: (fee: bigint, least: Shown) =>
+    invalid(
+      "approval_transaction_not_sent",
+      `${ofTransaction} offers ${fee} wei per gas, and blocks ask for ${least} at the moment`,
+    ),
+  tipTooLow: (tip: bigint, least: Shown) =>
+    invalid(
+      "approval_transaction_not_sent",
+      `${ofTransaction} offers a tip of ${tip} wei per gas, and blocks ask for ${least} at the moment`,
+    ),
+  otherNonce: (nonce: number, next: Shown) =>
+    invalid(
+      "approval_transaction_not_sent",
+      `${ofTransaction} has the nonce ${nonce}, and the payer's next one is ${next}`,
+      "Sign the approval again",
+    ),
+  refusedByToken: (why: string) =>
+    invalid("approval_transaction_fails", `The token refuses the approval in ${ofTransaction}: ${why}`),
+  gasMoneyMissing: (payer: Address, has: Shown, needed: Shown) =>
+    invalid(
+      "approval_gas_missing",
+      `The payer ${payer} has ${has} wei, and the approval in ${ofTransaction} may cost ${needed}; the facilitator gives nothing for it`,
+      "Let the payer approve Permit2 with gas money of its own, then send the same payment again",
+    ),
+} as const satisfies Record<string, (...facts: never[]) => Invalid>;
+
+/** The address whose key made a plain signature over a digest; undefined when it is none. */
+type RecoverNow = (digest: Hex, signature: Hex) => Address | undefined;
+
+/**
+ * What is wrong with an approval, whatever the chain's state is, or the transaction that it is. Its reasons are those of public
+ * facilitators, in their order; what these do not look at comes after.
+ */
+export function checkTransaction(
+  approval: ApprovalTransaction | "malformed",
+  { payer, asset, limit }: Pick<SignedPayment, "payer" | "asset" | "limit">,
+  { chainId, maxFeePerGas }: { chainId: number; maxFeePerGas: bigint },
+  recover: RecoverNow,
+): ForeignTransaction | Invalid {
+  if (approval === "malformed") return transactionRefusals.malformed();
+  const { from, spender, raw } = approval;
+  if (!sameAddress(from, payer)) return transactionRefusals.ofOtherPayer(from, payer);
+  if (!sameAddress(approval.asset, asset)) return transactionRefusals.ofOtherToken(approval.asset, asset);
+  if (!sameAddress(spender, permit2Address)) return transactionRefusals.forOtherSpender(spender);
+  const transaction = readSignedTransaction(raw);
+  if (transaction === undefined) return transactionRefusals.unreadable();
+  const { to, data, digest, signature } = transaction;
+  if (!sameAddress(to, asset)) return transactionRefusals.toOtherContract(checksumAddress(to), asset);
+  if (!data.startsWith(approveSelector)) return transactionRefusals.otherCall(data);
+  const call = readApprove(data);
+  if (call === undefined) return transactionRefusals.badCall();
+  if (!sameAddress(call.spender, permit2Address))
+    return transactionRefusals.approvesOther(checksumAddress(call.spender));
+  const signer = readEcdsaSignature(signature) && recover(digest, signature);
+  if (signer === undefined) return transactionRefusals.badSignature();
+  if (!sameAddress(signer, payer)) return transactionRefusals.ofOtherSigner(checksumAddress(signer), payer);
+  if (call.amount < limit) return transactionRefusals.approvesLess(call.amount, limit);
+  return whyNotSent(transaction, { chainId, maxFeePerGas }) ?? transaction;
+}
+
+/** Why nobody here sends such a transaction, although it is what it says. */
+function whyNotSent(
+  { chainId, value, gas, maxFeePerGas: fee, maxPriorityFeePerGas: tip }: ForeignTransaction,
+  network: { chainId: number; maxFeePerGas: bigint },
+): Invalid | undefined {
+  if (chainId !== network.chainId) return transactionRefusals.ofOtherChain(chainId, network.chainId);
+  if (value !== 0n) return transactionRefusals.sendsCoins(value);
+  if (gas < gasLimits.least || gas > gasLimits.most) return transactionRefusals.gasLimit(gas);
+  if (fee > network.maxFeePerGas) return transactionRefusals.feeTooHigh(fee, network.maxFeePerGas);
+  // Nodes take no transaction whose tip is above all that it offers.
+  return tip > fee ? transactionRefusals.feeTooLow(fee, tip) : undefined;
+}
+
+/** How much a transaction lets its spender take, in the token's smallest unit; 0 of one that is no approval. */
+export function approvedBy({ data }: Pick<ForeignTransaction, "data">): bigint {
+  return readApprove(data)?.amount ?? 0n;
+}
+
+function readApprove(data: Hex): { spender: Address; amount: bigint } | undefined {
+  const words = data.slice(approveSelector.length);
+  if (words.length !== 128 || !words.startsWith("0".repeat(24))) return undefined;
+  return { spender: `0x${words.slice(24, 64)}`, amount: BigInt(`0x${words.slice(64)}`) };
+}
+
+/** What an approval says besides the payer and the token. Fees are in wei per gas. */
+export type TransactionTerms = Pick<
+  TransactionFields,
+  "chainId" | "nonce" | "maxFeePerGas" | "maxPriorityFeePerGas"
+> & {
+  asset: Address;
+  /** All by default, as the public clients have it. */
+  amount?: bigint;
+  spender?: Address;
+  /** 70,000 by default, as the public clients have it. */
+  gas?: bigint;
+  to?: Address;
+  value?: bigint;
+  data?: Hex;
+  /** Instead of the signer's. */
+  signature?: TransactionSignature;
+};
+
+/** What an account's next transaction says of itself. */
+export type NextTransaction = Pick<TransactionTerms, "nonce" | "maxFeePerGas" | "maxPriorityFeePerGas">;
+
+/**
+ * Signs an approval that is to be sent with a payment by Permit2.
+ *
+ * @returns `info` of the extension `erc20ApprovalGasSponsoring`
+ */
+export async function signApprovalTransaction(
+  signer: { readonly address: Address; signDigest(digest: Hex): Hex | Promise<Hex> },
+  {
+    asset,
+    amount = maxUint256,
+    spender = permit2Address,
+    gas = 70_000n,
+    signature: other,
+    ...terms
+  }: TransactionTerms,
+): Promise<Record<(typeof members)[number], string>> {
+  const data: Hex = `${approveSelector}${addressWord(spender)}${uintWord(amount)}`;
+  const transaction = { to: asset, data, gas, ...terms };
+  const signature = readEcdsaSignature(await signer.signDigest(keccak256(encodeTransaction(transaction))));
+  if (signature === undefined) throw new Error("the signer made no plain signature");
+  const { rs, recoveryId: yParity } = signature;
+  const signed = { r: rs.slice(0, 64), s: rs.slice(64), yParity };
+  return {
+    ...{ from: signer.address, asset, spender, amount: `${amount}` },
+    ...{ signedTransaction: encodeTransaction(transaction, other ?? signed), version: "1" },
+  };
+}

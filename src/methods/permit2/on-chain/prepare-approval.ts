@@ -1,0 +1,123 @@
+import type { Chain } from "../../../chain/chain.ts";
+import { askViews } from "../../../chain/chain-reader.ts";
+import { leastTip, tipCall } from "../../../chain/fees.ts";
+import { headCall, readHead, readSafeInteger, transactionCountCall } from "../../../chain/rpc/calls.ts";
+import { recoverSigner } from "../../../chain/signing/recover-signer.ts";
+import { callViews, readViews, viewGas } from "../../../chain/views.ts";
+import type { Invalid } from "../../../protocol/catalogue.ts";
+import { expiryMarginSeconds } from "../../../protocol/refusals.ts";
+import { amountOf, type PayerTransaction, type SettleCall } from "../../on-chain/settling.ts";
+import {
+  type Approval,
+  approvalExtension,
+  approvalOf,
+  approvalRefusals,
+  checkApproval,
+  withoutApproval,
+} from "../approval.ts";
+import {
+  type ApprovalTransaction,
+  approvalTransactionOf,
+  checkTransaction,
+  transactionExtension,
+  transactionRefusals,
+} from "../approval-transaction.ts";
+import { allowanceOf } from "./permit2-state.ts";
+
+/**
+ * Keeps the approval that came with a payment only where it is to be used: where that is switched on, and Permit2 may not take
+ * enough yet. One by EIP-2612 sets what Permit2 may take to the very amount, so that one too many would break the payer's other
+ * payments; one that is a transaction of the payer's would cost gas for nothing. Of both, the former is used, as public
+ * facilitators do.
+ */
+export async function prepare(chain: Chain, call: SettleCall): Promise<SettleCall | Invalid> {
+  const { payment } = call;
+  const { gasSponsoring = [] } = chain.network;
+  const approval = approvalOf(payment);
+  if (approval !== undefined && gasSponsoring.includes(approvalExtension)) {
+    return preparePermit(chain, call, approval);
+  }
+  const transaction = approvalTransactionOf(payment);
+  if (transaction !== undefined && gasSponsoring.includes(transactionExtension)) {
+    return prepareTransaction(chain, call, transaction);
+  }
+  return { ...call, payment: withoutApproval(payment) };
+}
+
+async function preparePermit(
+  chain: Chain,
+  call: SettleCall,
+  approval: Approval | "malformed",
+): Promise<SettleCall | Invalid> {
+  const { payment } = call;
+  const wrong = checkApproval(approval, payment);
+  if (wrong !== undefined) return wrong;
+  const [{ timestamp }, isShort] = await Promise.all([chain.head(), isAllowanceShort(chain, call)]);
+  if (!isShort || approval === "malformed") return { ...call, payment: withoutApproval(payment) };
+  // Where the permit itself expires no later, that is what is said of it.
+  const isTooLate =
+    approval.deadline < timestamp + expiryMarginSeconds && approval.deadline < payment.window.last;
+  return isTooLate
+    ? approvalRefusals.expired(approval.deadline, timestamp)
+    : { ...call, payment: withoutApproval(payment, "approval") };
+}
+
+async function prepareTransaction(
+  chain: Chain,
+  call: SettleCall,
+  approval: ApprovalTransaction | "malformed",
+): Promise<SettleCall | Invalid> {
+  const { payment } = call;
+  const { network } = chain;
+  const transaction = checkTransaction(approval, payment, network, recoverSigner);
+  if ("reason" in transaction) return transaction;
+  const { next, head, tip, isShort } = await askStanding(chain, call);
+  if (!isShort) return { ...call, payment: withoutApproval(payment) };
+  const { nonce, maxFeePerGas, maxPriorityFeePerGas } = transaction;
+  if (nonce !== next) return transactionRefusals.otherNonce(nonce, next);
+  // The base fee grows by an eighth from block to block at most.
+  const leastFee = (head.baseFeePerGas * 9n) / 8n;
+  if (maxFeePerGas < leastFee) return transactionRefusals.feeTooLow(maxFeePerGas, leastFee);
+  const least = leastTip(tip, network);
+  if (maxPriorityFeePerGas < least) return transactionRefusals.tipTooLow(maxPriorityFeePerGas, least);
+  return { ...call, payment: withoutApproval(payment, "approvalTransaction") };
+}
+
+/**
+ * Asks what decides about a transaction of the payer's, in one request and in this order: one that is mined in between is then
+ * seen by its approval, and not taken for one whose nonce has passed.
+ */
+async function askStanding({ reader }: Chain, call: SettleCall) {
+  const allowance = callViews([allowanceOf(call.payment)], viewGas);
+  const calls = [
+    transactionCountCall(call.payment.payer),
+    headCall,
+    tipCall,
+    { ...allowance, about: call.id },
+  ];
+  const [count, block, tip, views] = await reader.ask(calls, { optional: [tipCall] });
+  const [view] = reader.expect("what Permit2 may take", views, (result) => readViews(result, 1)).results;
+  return {
+    next: reader.expect("the number of the payer's transactions", count, readSafeInteger),
+    head: reader.expect("the newest block", block, readHead),
+    tip,
+    isShort: view?.word !== undefined && BigInt(view.word) < amountOf(call),
+  };
+}
+
+/** Whether Permit2 may not take enough yet. What is no token is refused by the simulation, which says why. */
+async function isAllowanceShort(chain: Chain, call: SettleCall): Promise<boolean> {
+  const [allowance] = await askViews(chain.reader, [allowanceOf(call.payment)], viewGas, call.id);
+  return allowance?.word !== undefined && BigInt(allowance.word) < amountOf(call);
+}
+
+/** The transaction of the payer's that has to be mined before a prepared payment can settle. */
+export function transactionBefore(
+  { payment }: SettleCall,
+  network: Chain["network"],
+): PayerTransaction | undefined {
+  const approval = approvalTransactionOf(payment);
+  if (approval === undefined) return undefined;
+  const transaction = checkTransaction(approval, payment, network, recoverSigner);
+  return "reason" in transaction ? undefined : { from: payment.payer, ...transaction };
+}

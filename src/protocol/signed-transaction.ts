@@ -1,0 +1,158 @@
+import { type Address, type Hex, isBytes, keccak256 } from "./hex.ts";
+
+/*
+ * Transactions of type 2 (EIP-1559) in RLP, written and read by hand: a transaction of fifty payments has 15 KB, which viem
+ * takes apart and puts together again several times for one signature, and pages with the fixtures need not load it.
+ */
+
+/** A transaction of type 2 without an access list before it is signed. Fees are in wei per gas. */
+export type TransactionFields = {
+  chainId: number;
+  /** The account's own count of transactions. */
+  nonce: number;
+  maxPriorityFeePerGas: bigint;
+  maxFeePerGas: bigint;
+  gas: bigint;
+  to: Address;
+  data: Hex;
+};
+
+/** A signature as a transaction carries it, in digits without 0x. */
+export type TransactionSignature = { r: string; s: string; yParity: 0 | 1 };
+
+/** The bytes that are signed; with a signature, those that are broadcast. It carries no coins unless a value in wei is given. */
+export function encodeTransaction(
+  transaction: TransactionFields & { value?: bigint },
+  signature?: TransactionSignature,
+): Hex {
+  const { chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gas, to, value = 0n, data } = transaction;
+  const numbers = [chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gas].map(encodeNumber).join("");
+  const noAccessList = encodeList("");
+  const body = `${numbers}${encodeBytes(to.slice(2))}${encodeNumber(value)}${encodeBytes(data.slice(2))}${noAccessList}`;
+  if (signature === undefined) return `0x02${encodeList(body)}`;
+  const { r, s, yParity } = signature;
+  return `0x02${encodeList(`${body}${encodeNumber(yParity)}${encodeWord(r)}${encodeWord(s)}`)}`;
+}
+
+/** A transaction of another account, as it was signed. */
+export type ForeignTransaction = TransactionFields & {
+  /** In wei. */
+  value: bigint;
+  raw: Hex;
+  hash: Hex;
+  /** What was signed. */
+  digest: Hex;
+  /** r, s and v of 27 or 28, whatever they are worth. */
+  signature: Hex;
+};
+
+/** So long a transaction is read at most, in bytes: a call of two words has some 180. */
+const mostBytes = 1_024;
+
+/**
+ * Reads a signed transaction of type 2 that calls a contract, has an empty access list, and is spelled as nodes take it: another
+ * spelling of the same would have another hash. Undefined of anything else.
+ */
+export function readSignedTransaction(raw: unknown): ForeignTransaction | undefined {
+  if (!isBytes(raw) || raw.length > 2 + 2 * mostBytes || !raw.startsWith("0x02")) return undefined;
+  const list = readItem(raw.toLowerCase(), 4, raw.length);
+  if (list === undefined || !list.isList || list.end !== raw.length) return undefined;
+  const items: Item[] = [];
+  for (let at = list.start; at < list.end; ) {
+    const item = readItem(raw.toLowerCase(), at, list.end);
+    if (item === undefined) return undefined;
+    items.push(item);
+    at = item.end;
+  }
+  const [accessList] = items.splice(8, 1);
+  if (items.length !== 11 || accessList?.isList !== true || accessList.digits !== "") return undefined;
+  if (items.some(({ isList }) => isList)) return undefined;
+  const [chainId, nonce, tip, fee, gas, , value, , parity, r, s] = items.map(({ digits }) =>
+    readNumber(digits),
+  );
+  const to = items[5]?.digits;
+  const data = items[7]?.digits;
+  const numbers = [chainId, nonce, tip, fee, gas, value, parity, r, s];
+  if (numbers.includes(undefined) || to?.length !== 40 || data === undefined) return undefined;
+  const [chain = 0n, count = 0n, maxPriorityFeePerGas = 0n, maxFeePerGas = 0n] = [chainId, nonce, tip, fee];
+  if (chain > mostSafe || count > mostSafe || (parity !== 0n && parity !== 1n)) return undefined;
+  const signed = raw.slice(list.start, accessList.end).toLowerCase();
+  const word = (number: bigint | undefined) => (number ?? 0n).toString(16).padStart(64, "0");
+  return {
+    ...{ chainId: Number(chain), nonce: Number(count), maxPriorityFeePerGas, maxFeePerGas },
+    ...{ gas: gas ?? 0n, to: `0x${to}`, value: value ?? 0n, data: `0x${data}` },
+    raw: `0x${raw.slice(2).toLowerCase()}`,
+    hash: keccak256(`0x${raw.slice(2)}`),
+    digest: keccak256(`0x02${encodeList(signed)}`),
+    signature: `0x${word(r)}${word(s)}${parity === 0n ? "1b" : "1c"}`,
+  };
+}
+
+const mostSafe = BigInt(Number.MAX_SAFE_INTEGER);
+
+const shortBytes = 0x80;
+const longBytes = 0xb7;
+const shortList = 0xc0;
+const longList = 0xf7;
+/** The most bytes whose number fits in the first byte. */
+const mostShort = 55;
+
+/** An item of RLP: where it ends, where its content starts, and its content. */
+type Item = { isList: boolean; start: number; end: number; digits: string };
+
+/** The item at a character, in its one spelling; undefined where there is none that ends by `limit`. */
+function readItem(text: string, at: number, limit: number): Item | undefined {
+  if (at + 2 > limit) return undefined;
+  const first = Number.parseInt(text.slice(at, at + 2), 16);
+  if (first < shortBytes) return { isList: false, start: at, end: at + 2, digits: text.slice(at, at + 2) };
+  const isList = first >= shortList;
+  const short = isList ? shortList : shortBytes;
+  const isLong = first - short > mostShort;
+  const sizeDigits = isLong ? 2 * (first - short - mostShort) : 0;
+  const start = at + 2 + sizeDigits;
+  if (start > limit) return undefined;
+  const size = isLong ? Number.parseInt(text.slice(at + 2, start), 16) : first - short;
+  const end = start + 2 * size;
+  if (end > limit) return undefined;
+  const digits = text.slice(start, end);
+  const spelled = isList ? encodeHead(digits, shortList, longList) : encodeBytes(digits);
+  return text.startsWith(spelled, at) ? { isList, start, end, digits } : undefined;
+}
+
+/** A number without leading zeros, of 32 bytes at most. */
+function readNumber(digits: string): bigint | undefined {
+  if (digits === "") return 0n;
+  return digits.length > 64 || digits.startsWith("00") ? undefined : BigInt(`0x${digits}`);
+}
+
+function encodeBytes(digits: string): string {
+  const isOneSmallByte = digits.length === 2 && Number.parseInt(digits, 16) < shortBytes;
+  return isOneSmallByte ? digits : `${encodeHead(digits, shortBytes, longBytes)}${digits}`;
+}
+
+function encodeList(digits: string): string {
+  return `${encodeHead(digits, shortList, longList)}${digits}`;
+}
+
+function encodeHead(digits: string, short: number, long: number): string {
+  const length = digits.length / 2;
+  if (length <= mostShort) return hexByte(short + length);
+  const size = evenHex(length);
+  return `${hexByte(long + size.length / 2)}${size}`;
+}
+
+function encodeNumber(value: number | bigint): string {
+  return encodeBytes(value === 0 || value === 0n ? "" : evenHex(value));
+}
+
+/** A number of up to 32 bytes, which are given: leading zeros are not written. */
+function encodeWord(digits: string): string {
+  return encodeNumber(BigInt(`0x${digits}`));
+}
+
+function evenHex(value: number | bigint): string {
+  const digits = value.toString(16);
+  return digits.length % 2 === 0 ? digits : `0${digits}`;
+}
+
+const hexByte = (value: number) => value.toString(16).padStart(2, "0");

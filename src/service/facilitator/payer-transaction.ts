@@ -1,0 +1,133 @@
+import type { Chain, Simulation } from "../../chain/chain.ts";
+import type { PayerTransaction, SettleCall, Settling } from "../../methods/on-chain/settling.ts";
+import { transactionRefusals } from "../../methods/permit2/approval-transaction.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import { UndeterminedError } from "../../util/errors.ts";
+import { poll } from "../../util/waiting.ts";
+import type { Waiting } from "./context.ts";
+import type { Sponsor } from "./sponsor.ts";
+
+/*
+ * A payment whose payer has to send a transaction of his own before it can settle, and has sent it along signed: an approval
+ * of Permit2. It is sent as it is, before anything is claimed, and once it is mined the payment is one like any other. So
+ * nothing of it has to survive this process: whoever settles the payment again finds it mined, or sends the same bytes again.
+ */
+
+/** Why a payment would not settle, by its simulation; undefined where nothing is known against it. */
+export async function explainFailure(
+  settling: Settling,
+  chain: Chain,
+  call: SettleCall,
+  { revert, before }: Pick<Simulation, "revert" | "before">,
+): Promise<Invalid | undefined> {
+  if (before !== undefined) return settling.explainBefore?.(chain, call, before);
+  return revert && settling.explain(chain, call, revert);
+}
+
+/** What the payer lacks to pay for his transaction, in wei; 0 where he has enough. `needed` is what it may cost. */
+async function gasMoneyOf(
+  chain: Chain,
+  { from, gas, maxFeePerGas, data }: PayerTransaction,
+): Promise<{ has: bigint; needed: bigint; missing: bigint }> {
+  const bytes = data.length / 2 - 1;
+  const { balances, settleCost: dataFee } = await chain.gasMoney([from], { gas: 0n, bytes });
+  const [has = 0n] = balances;
+  const needed = gas * maxFeePerGas + dataFee;
+  // The data fee may grow until the gift is there.
+  return { has, needed, missing: has < needed ? needed + dataFee / 2n - has : 0n };
+}
+
+/** What it takes to have the payer's transaction paid for. Nothing is given to a payer with code, which could keep it. */
+export type GasMoneyOptions = {
+  chain: Chain;
+  sponsor: Sponsor | undefined;
+  asset: Address;
+  payerCode: Hex | null | undefined;
+};
+
+/** Why the payer's transaction would not be paid for; undefined where the payer has enough, or would be given it. */
+export async function checkGasMoney(
+  transaction: PayerTransaction,
+  { chain, sponsor, asset, payerCode }: GasMoneyOptions,
+): Promise<Invalid | undefined> {
+  const { has, needed, missing } = await gasMoneyOf(chain, transaction);
+  if (missing === 0n) return undefined;
+  const isGiven =
+    payerCode === null && (await sponsor?.wouldGive({ asset, payer: transaction.from }, missing));
+  return isGiven ? undefined : transactionRefusals.gasMoneyMissing(transaction.from, has, needed);
+}
+
+/**
+ * Gives the payer what the transaction lacks.
+ *
+ * @returns whether it can be sent now; undefined while the gift is not mined
+ */
+async function giveGasMoney(
+  transaction: PayerTransaction,
+  { chain, sponsor, asset }: Omit<GasMoneyOptions, "payerCode">,
+): Promise<true | Invalid | undefined> {
+  const { from } = transaction;
+  const first = await gasMoneyOf(chain, transaction);
+  if (first.missing === 0n) return true;
+  if (await sponsor?.give({ asset, payer: from }, first.missing)) return undefined;
+  // It may have been mined meanwhile.
+  const { has, needed, missing } = await gasMoneyOf(chain, transaction);
+  return missing === 0n ? true : transactionRefusals.gasMoneyMissing(from, has, needed);
+}
+
+/** How often it is looked whether the transaction is mined, and how often its bytes are sent again, in block times. */
+const looksPerBlock = 4;
+const mostBetweenLooksMs = 500;
+
+/**
+ * Prepares a payment, and has the payer's transaction mined that it needs, if any.
+ *
+ * @param check whether the payment is worth it; asked once, before anything is sent
+ * @returns the payment as it can be settled now, or why it cannot be
+ * @throws UndeterminedError when the transaction is not mined in time. The payment was not sent then.
+ */
+export async function prepareToSettle(
+  settling: Settling,
+  { chain, sponsor }: Pick<GasMoneyOptions, "chain" | "sponsor">,
+  asked: SettleCall,
+  {
+    check,
+    now,
+    deadline,
+    signal,
+  }: Waiting & { check(call: SettleCall, before: PayerTransaction): Promise<Invalid | undefined> },
+): Promise<SettleCall | Invalid> {
+  const { blockTimeMs } = chain.network;
+  let isChecked = false;
+  let sentAt: number | undefined;
+
+  async function tryToPrepare(): Promise<SettleCall | Invalid | undefined> {
+    const call = (await settling.prepare?.(chain, asked)) ?? asked;
+    if ("reason" in call) return call;
+    const before = settling.before?.(call, chain.network);
+    if (before === undefined) return call;
+    const refusal = isChecked ? undefined : await check(call, before);
+    if (refusal !== undefined) return refusal;
+    isChecked = true;
+    if (sentAt === undefined) {
+      const paid = await giveGasMoney(before, { chain, sponsor, asset: call.payment.asset });
+      if (paid !== true) return paid;
+    }
+    if (sentAt === undefined || now() - sentAt >= blockTimeMs) {
+      await chain.broadcast([before.raw], { everywhere: sentAt !== undefined, hashes: [before.hash] });
+      sentAt = now();
+    }
+    return undefined;
+  }
+
+  const prepared = await poll(tryToPrepare, {
+    every: Math.min(blockTimeMs / looksPerBlock, mostBetweenLooksMs),
+    until: () => now() >= deadline,
+    signal,
+  });
+  if (prepared !== undefined) return prepared;
+  throw new UndeterminedError(
+    "The approval that came with the payment was sent, and is not mined yet; the payment itself was not sent. Send the same payment again",
+  );
+}

@@ -1,0 +1,112 @@
+import type { Chain } from "../../chain/chain.ts";
+import { estimateFees, feeCap, isReplacementDue, raiseFees } from "../../chain/fees.ts";
+import type { CoinSigner } from "../../chain/signing/signer.ts";
+import type { Gift, Gifts, Receiver } from "../../ledger/gifts.ts";
+import type { ServiceLog } from "../../observe/log/logger.ts";
+import type { Address } from "../../protocol/hex.ts";
+
+/** The most that is given, in wei: at once, and on one day (UTC). */
+export type GiftLimits = { each: bigint; daily: bigint };
+
+/**
+ * Gives payers the gas money that their approval lacks: once for each payer and token, signed and kept before it is sent. What
+ * was kept is sent again as often as it takes, so that no death of a process gives anything twice, or loses what was promised.
+ */
+export type Sponsor = {
+  /** Whether so much would be given now, or is on its way already. Sends nothing. */
+  wouldGive(receiver: Omit<Receiver, "chainId">, wei: bigint): Promise<boolean>;
+  /** Gives it, or sends again what was given and is not mined. False where nothing is given, or it was before, and is spent. */
+  give(receiver: Omit<Receiver, "chainId">, wei: bigint): Promise<boolean>;
+};
+
+/** A transfer of coins to an account without code. */
+const transferGas = 21_000n;
+
+export function createSponsor({
+  chain,
+  signer,
+  gifts,
+  limits,
+  now,
+  log,
+}: {
+  chain: Chain;
+  signer: CoinSigner;
+  gifts: Gifts;
+  limits: GiftLimits;
+  now: () => number;
+  log: ServiceLog;
+}): Sponsor {
+  const { network } = chain;
+  const { chainId } = network;
+  const sender = { chainId, address: signer.address };
+
+  async function currentFees() {
+    const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
+    return estimateFees(head, network, tip);
+  }
+
+  function sign(to: Address, value: bigint, nonce: number, fees: Awaited<ReturnType<typeof currentFees>>) {
+    return signer.signTransfer({ ...{ chainId, nonce, to, value, gas: transferGas, data: "0x" }, ...fees });
+  }
+
+  /** The same gift, paying more where it has waited long for a block: the bytes that are sent are kept first. */
+  async function renew(gift: Gift): Promise<Gift> {
+    if (!isReplacementDue(network, now() - gift.givenAt)) return gift;
+    const fees = raiseFees(gift, await currentFees(), feeCap(network, "settle"));
+    if (fees === undefined) return gift;
+    const renewed = await sign(gift.payer, gift.value, gift.txNonce, fees);
+    await gifts.replace(gift, renewed);
+    return { ...gift, ...renewed };
+  }
+
+  /** Sends what may not be mined, in the order of the txNonces: each waits for the one before. */
+  async function sendOpen(mined: number): Promise<void> {
+    const open = await Promise.all((await gifts.open(sender, mined)).map(renew));
+    const raw = open.map((gift) => gift.raw);
+    await chain.broadcast(raw, { everywhere: true, hashes: open.map(({ hash }) => hash) });
+  }
+
+  async function isWithinLimits(wei: bigint): Promise<boolean> {
+    if (wei > limits.each || (await chain.nativeBalance(signer.address)) < wei) return false;
+    return (await gifts.givenOn(sender, now())) + wei <= limits.daily;
+  }
+
+  return {
+    async wouldGive(receiver, wei) {
+      const known = await gifts.find({ chainId, ...receiver });
+      if (known === null) return isWithinLimits(wei);
+      return known.txNonce >= (await chain.transactionCount(known.sponsor));
+    },
+
+    async give(receiver, wei) {
+      const mined = await chain.transactionCount(signer.address);
+      const known = await gifts.find({ chainId, ...receiver });
+      if (known !== null && known.txNonce < mined) return false;
+      if (known === null) {
+        if (!(await isWithinLimits(wei))) return false;
+        const fees = await currentFees();
+        const cost = wei + transferGas * fees.maxFeePerGas;
+        if ((await chain.nativeBalance(signer.address)) < cost) {
+          log.error(
+            { network: network.name, sponsor: signer.address },
+            "the sponsor has no coins left to give",
+          );
+          return false;
+        }
+        const given = await gifts.give(
+          { chainId, ...receiver, sponsor: signer.address, value: wei },
+          { mined, dailyLimit: limits.daily },
+          (txNonce) => sign(receiver.payer, wei, txNonce, fees),
+        );
+        if (given === "limit_reached") return false;
+        if (given !== "given_before") {
+          const { payer, hash } = given;
+          log.info({ network: network.name, payer, hash, wei: `${wei}` }, "gave gas money for an approval");
+        }
+      }
+      await sendOpen(mined);
+      return true;
+    },
+  };
+}

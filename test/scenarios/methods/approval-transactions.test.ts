@@ -1,0 +1,264 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
+import type { Hex } from "../../../src/protocol/hex.ts";
+import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { localGifts } from "../../../src/published/harness-addresses.ts";
+import { testPayers } from "../../../src/published/test-payers.ts";
+import type { JsonResponse } from "../../../src/util/http-client.ts";
+import type { Running } from "../../support/composition.ts";
+import { boundaries, giftBoundaries } from "../../support/crash/boundaries.ts";
+import { composeRecovery, type RecoveryScene, takingOf, value } from "../../support/recovery-scene.ts";
+import type { Body } from "../../support/service.ts";
+import { killServiceProcesses, startServiceProcess } from "../../support/service-process.ts";
+
+/*
+ * Payments by Permit2 of payers who have not approved it, and send a transaction along that does.
+ */
+
+let scene: RecoveryScene;
+beforeAll(async () => {
+  scene = await composeRecovery();
+});
+afterAll(async () => {
+  killServiceProcesses();
+  await scene.close();
+});
+beforeEach(() => scene.openDirectory());
+afterEach(() => scene.clear());
+
+type Answer = { success: boolean; errorReason?: string; errorMessage?: string; transaction: Hex };
+const answerOf = ({ body }: JsonResponse) => body as Answer;
+const settle = async (running: Running, body: Body) => answerOf(await scene.post(running, "settle", body));
+const verify = async (running: Running, body: Body) => (await scene.post(running, "verify", body)).body;
+const paid = () => scene.balanceOf(scene.recipient());
+const hash = expect.stringMatching(/^0x[0-9a-f]{64}$/);
+const success = { success: true, transaction: hash };
+const { address: payer } = testPayers.sponsored;
+const sign = (approvalTransaction = {}, terms = {}) =>
+  scene.signPermit("sponsored", { approvalTransaction, ...terms });
+const transactionsOf = async () =>
+  Number(await createLocalRpc(scene.chain.rpcUrl).request("eth_getTransactionCount", payer, "latest"));
+
+describe.each([
+  ["exact, through the contract", {}],
+  ["upto, of which a part is taken", { max: 2n * value }],
+])("a payment of scheme %s", (_, terms) => {
+  test("is verified without anything being sent, and settled after the approval", async () => {
+    const running = await scene.startService();
+    const body = await sign({}, terms);
+    const before = await transactionsOf();
+    const asked = "max" in terms ? takingOf(body, terms.max) : body;
+    expect(await verify(running, asked)).toMatchObject({ isValid: true });
+    expect(await transactionsOf()).toBe(before);
+    const [operator, mine] = [await scene.operatorTransactions(), await paid()];
+    expect(await settle(running, body)).toMatchObject(success);
+    expect(await transactionsOf()).toBe(before + 1);
+    expect((await scene.operatorTransactions()) - operator).toBe(1);
+    expect((await paid()) - mine).toBe(value);
+    expect(await settle(running, body)).toMatchObject({ errorReason: "invalid_transaction_state" });
+    await scene.chain.approvePermit2(payer, 0n);
+  });
+});
+
+test("an approval that is not needed is not sent", async () => {
+  const running = await scene.startService();
+  await scene.chain.approvePermit2(payer, 2n * value);
+  const before = await transactionsOf();
+  expect(await settle(running, await sign())).toMatchObject(success);
+  expect(await transactionsOf()).toBe(before);
+  await scene.chain.approvePermit2(payer, 0n);
+});
+
+test("an approval of everything serves later payments too, and one that is sent twice is sent once", async () => {
+  const running = await scene.startService();
+  const before = await transactionsOf();
+  const all = { amount: 2n ** 256n - 1n };
+  const [one, two] = [await sign(all), await sign(all)];
+  const answers = await Promise.all([one, two].map((body) => settle(running, body)));
+  expect(answers).toMatchObject([success, success]);
+  expect(await settle(running, await scene.signPermit("sponsored"))).toMatchObject(success);
+  expect(await transactionsOf()).toBe(before + 1);
+  await scene.chain.approvePermit2(payer, 0n);
+});
+
+test("nothing is sent for a payment that would be refused", async () => {
+  const running = await scene.startService();
+  const before = await transactionsOf();
+  const refused: readonly [Body, string][] = [
+    [await sign({}, { amount: 10n ** 18n }), "permit2_insufficient_balance"],
+    [await sign({}, { deadline: 1n }), "permit2_deadline_expired"],
+    [await sign({ nonce: before + 1 }), "erc20_approval_broadcast_failed"],
+    [await sign({ maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }), "erc20_approval_broadcast_failed"],
+    [await sign({ gas: 30_000n }), "erc20_approval_broadcast_failed"],
+    [await sign({ amount: 1n }), "erc20_approval_tx_invalid_calldata"],
+  ];
+  for (const [body, reason] of refused) {
+    expect(await verify(running, body)).toMatchObject({ isValid: false, invalidReason: reason });
+    expect(await settle(running, body)).toMatchObject({ success: false, errorReason: reason });
+  }
+  expect(await transactionsOf()).toBe(before);
+});
+
+test("where it is not switched on, the payer is told to approve", async () => {
+  const running = await scene.startService({ network: { gasSponsoring: [] } });
+  const before = await transactionsOf();
+  expect(await settle(running, await sign())).toMatchObject({ errorReason: "permit2_allowance_required" });
+  expect(await transactionsOf()).toBe(before);
+});
+
+test("a node that cannot simulate two transactions leaves it to the state", async () => {
+  const running = await scene.startService({
+    wrap: {
+      chain: (chain) => ({
+        ...chain,
+        async simulate(transaction, { before, ...options }) {
+          if (before === undefined) return chain.simulate(transaction, options);
+          const nothing = { to: scene.stranger(), data: "0x", gas: 50_000n } as const;
+          return { ...(await chain.simulate(nothing, options)), before: "unknown" };
+        },
+      }),
+    },
+  });
+  expect(await verify(running, await sign())).toMatchObject({ isValid: true });
+  const poor = await sign({}, { amount: 10n ** 18n });
+  expect(await settle(running, poor)).toMatchObject({ errorReason: "permit2_insufficient_balance" });
+  const before = await paid();
+  expect(await settle(running, await sign())).toMatchObject(success);
+  expect((await paid()) - before).toBe(value);
+});
+
+test("an approval that is not mined in time leaves the payment unsent, and the same payment settles later", async () => {
+  const running = await scene.startService({ settleWaitMs: 800 });
+  const body = await sign();
+  const release = await scene.holdMining();
+  const before = await scene.operatorTransactions();
+  const { status } = await scene.post(running, "settle", body);
+  expect(status).toBe(503);
+  await release();
+  await sleep(300);
+  expect(await scene.operatorTransactions()).toBe(before);
+  expect(await settle(running, body)).toMatchObject(success);
+});
+
+test("another transaction of the payer that takes its place is told, and nothing is paid", async () => {
+  const running = await scene.startService();
+  const body = await sign();
+  await scene.chain.node.request("anvil_impersonateAccount", payer);
+  await scene.mine({ from: payer, to: scene.stranger(), data: "0x" });
+  expect(await settle(running, body)).toMatchObject({
+    ...{ success: false, errorReason: "erc20_approval_broadcast_failed" },
+    errorMessage: expect.stringMatching(/has the nonce \d+, and the payer's next one is \d+/),
+  });
+});
+
+test.each(boundaries.slice(0, 6))("a process that dies: %s", async (dieAt) => {
+  const before = await scene.recipientBalance();
+  const transactions = await transactionsOf();
+  const body = await sign();
+  const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt });
+  await first.settleAndDie(body);
+  const second = await startServiceProcess(scene, scene.databaseUrl(), {});
+  const answer = await second.settleUntilDecided(body);
+  expect(answer.body).toMatchObject(success);
+  expect((await scene.recipientBalance()) - before).toBe(value);
+  expect(await transactionsOf()).toBe(transactions + 1);
+  await second.stop();
+});
+
+describe("a payer without gas money", () => {
+  const { address } = testPayers.unapproved;
+  const node = () => createLocalRpc(scene.chain.rpcUrl);
+  const countOf = async (account: Hex) =>
+    Number(await node().request("eth_getTransactionCount", account, "latest"));
+  const gifts = () => countOf(harnessAccounts.sponsor.address);
+  const coins = async () => BigInt(String(await node().request("eth_getBalance", address, "latest")));
+  const signPoor = (terms = {}) => scene.signPermit("unapproved", { approvalTransaction: terms });
+  const missing = { errorReason: "permit2_allowance_required", situation: "approval_gas_missing" };
+  beforeEach(() => scene.chain.setBalance(address, 0n));
+
+  test("is given what the approval lacks, and verify gives nothing", async () => {
+    const running = await scene.startService();
+    const body = await signPoor();
+    const [before, mine] = [await gifts(), await paid()];
+    expect(await verify(running, body)).toMatchObject({ isValid: true });
+    expect(await gifts()).toBe(before);
+    expect(await settle(running, body)).toMatchObject(success);
+    expect(await gifts()).toBe(before + 1);
+    expect((await paid()) - mine).toBe(value);
+    expect(await coins()).toBeLessThan(localGifts.each);
+  });
+
+  test("gets one gift for a token, however it was spent", async () => {
+    const running = await scene.startService();
+    expect(await settle(running, await signPoor())).toMatchObject(success);
+    await scene.chain.setBalance(address, 0n);
+    const before = await gifts();
+    const again = await signPoor();
+    expect(await verify(running, again)).toMatchObject({ isValid: false, situation: missing.situation });
+    expect(await settle(running, again)).toMatchObject(missing);
+    expect(await gifts()).toBe(before);
+    await scene.chain.setBalance(address, 10n ** 18n);
+    expect(await settle(running, again)).toMatchObject(success);
+  });
+
+  test("gets one gift for two payments at once, and both settle", async () => {
+    const running = await scene.startService();
+    const before = await gifts();
+    const all = { amount: 2n ** 256n - 1n };
+    const bodies = [await signPoor(all), await signPoor(all)];
+    const answers = await Promise.all(bodies.map((body) => settle(running, body)));
+    expect(answers).toMatchObject([success, success]);
+    expect(await gifts()).toBe(before + 1);
+    await scene.chain.approvePermit2(address, 0n);
+  });
+
+  test.each([
+    ["at once", {}, { maxFeePerGas: 10n ** 12n }],
+    ["on one day", { gifts: { each: 10n ** 16n, daily: 10n } }, {}],
+    ["where nobody gives anything", { gifts: undefined }, {}],
+  ])("is given no more than the limit %s", async (_, network, terms) => {
+    const running = await scene.startService({ network });
+    const before = await gifts();
+    const body = await signPoor(terms);
+    expect(await verify(running, body)).toMatchObject({ isValid: false, situation: missing.situation });
+    expect(await settle(running, body)).toMatchObject(missing);
+    expect(await gifts()).toBe(before);
+  });
+
+  test("gets nothing for a payment that would be refused", async () => {
+    const running = await scene.startService();
+    const before = await gifts();
+    const body = await scene.signPermit("unapproved", { approvalTransaction: {}, amount: 10n ** 18n });
+    expect(await settle(running, body)).toMatchObject({ errorReason: "permit2_insufficient_balance" });
+    expect(await gifts()).toBe(before);
+  });
+
+  test("whose gift is not mined in time is not given another one", async () => {
+    const running = await scene.startService({ settleWaitMs: 800 });
+    const body = await signPoor();
+    const before = await gifts();
+    const release = await scene.holdMining();
+    expect((await scene.post(running, "settle", body)).status).toBe(503);
+    expect((await scene.post(running, "settle", body)).status).toBe(503);
+    await release();
+    while ((await gifts()) === before) await sleep(50);
+    expect(await settle(running, body)).toMatchObject(success);
+    expect(await gifts()).toBe(before + 1);
+  });
+
+  test.each([...giftBoundaries, ...boundaries.slice(0, 5)])("of a process that dies: %s", async (dieAt) => {
+    const before = await scene.recipientBalance();
+    const [given, sent] = [await gifts(), await countOf(address)];
+    const body = await signPoor();
+    const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt });
+    await first.settleAndDie(body);
+    const second = await startServiceProcess(scene, scene.databaseUrl(), {});
+    const answer = await second.settleUntilDecided(body);
+    expect(answer.body).toMatchObject(success);
+    expect((await scene.recipientBalance()) - before).toBe(value);
+    expect(await gifts()).toBe(given + 1);
+    expect(await countOf(address)).toBe(sent + 1);
+    await second.stop();
+  });
+});
