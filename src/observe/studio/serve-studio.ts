@@ -166,6 +166,26 @@ export function describeStudioApi(): { paths: object; schemas: object } {
           },
         },
       },
+      "/shop": {
+        get: {
+          operationId: "getShop",
+          summary: "When a shop last asked which payments are taken, which shops do when they start",
+          responses: {
+            "200": {
+              description: "In unix milliseconds; null where none has asked",
+              content: {
+                "application/json": {
+                  schema: {
+                    type: "object",
+                    required: ["connectedAt"],
+                    properties: { connectedAt: { type: ["number", "null"] } },
+                  },
+                },
+              },
+            },
+          },
+        },
+      },
       "/events": {
         get: {
           operationId: "followPayments",

@@ -74,7 +74,7 @@ describe("paying", { timeout: 60_000 }, () => {
     expect(Math.abs(Number(signed?.validAfter) - now - 3_600)).toBeLessThan(30);
 
     await button("Edit…").click();
-    expect(await form.getByLabel("Valid after").inputValue()).toMatch(/^now \+ (3599|360\d) s$/);
+    expect(await form.getByLabel("Valid after").inputValue()).toMatch(/^now \+ (359\d|360\d) s$/);
     await form.getByLabel("Valid after").fill("now − 60 s");
     await form.getByRole("button", { name: "Pay", exact: true }).click();
     await expect.poll(() => rows().first().textContent(), soon).toMatch(/Settled/);
@@ -92,11 +92,11 @@ describe("paying", { timeout: 60_000 }, () => {
     await studio.harness.chains.base?.advanceTime(3_600);
     await payAs("funded");
     await rows().first().click();
-    await page.getByText(/^(600|599|601) s \(10 min\) after the chain's time at the request/).waitFor();
+    await page.getByText(/^(59\d|60\d) s \(10 min\) after the chain's time at the request/).waitFor();
     await button("Repeat settle").click();
     await said("Sent the same settle again.");
     await button("Edit…").click();
-    expect(await page.getByLabel("Valid before").inputValue()).toMatch(/^now \+ (600|599|601) s$/);
+    expect(await page.getByLabel("Valid before").inputValue()).toMatch(/^now \+ (59\d|60\d) s$/);
   });
 });
 
@@ -125,7 +125,7 @@ describe("a payment once more", { timeout: 60_000 }, () => {
     // Open of itself where the times are not the usual ones.
     await page.locator("dialog details").evaluate((times) => times.setAttribute("open", ""));
     expect(await page.getByLabel("Valid after").inputValue()).toBe("0");
-    expect(await page.getByLabel("Valid before").inputValue()).toMatch(/^now \+ (600|599|601) s$/);
+    expect(await page.getByLabel("Valid before").inputValue()).toMatch(/^now \+ (59\d|60\d) s$/);
     await page.getByLabel("Valid before").fill("now − 5 s");
     await page.getByRole("button", { name: "Pay", exact: true }).click();
     await page.waitForSelector("text=3 of 3");
@@ -194,6 +194,9 @@ describe("a payment once more", { timeout: 60_000 }, () => {
     await postPayment(studio.harness.description, "verify", request);
     await expect.poll(() => rows().first().locator(".badge").textContent(), soon).toBe("Undecided");
     await rows().first().click();
+    await button("End the faults and send it again").waitFor();
+    // It may still settle: a new one would pay twice.
+    expect(await button("Pay again").count()).toBe(0);
     await button("End the faults and send it again").click();
     await expect.poll(() => rows().first().locator(".badge").textContent(), soon).toBe("Verified");
     expect(await studio.harness.faults.list()).toEqual([]);

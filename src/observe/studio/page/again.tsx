@@ -3,6 +3,7 @@ import { Button, Menu } from "./controls.tsx";
 import { operationOf, resend } from "./fix.ts";
 import { ask, command, copyText, harness, isLocal } from "./local-service.ts";
 import { edit, freshTermsOf, pay } from "./pay-from-page.ts";
+import { statusOf } from "./payment-status.ts";
 import { payKindOf, scenarioOf, vitestOf } from "./snippets.ts";
 import { toast } from "./toasts.tsx";
 
@@ -13,9 +14,12 @@ export function Again({ payment, isMended }: { payment: PaymentDetail; isMended:
   const canAct = isLocal.value && signed !== null;
   const fresh = freshTermsOf(payment);
   const operation = operationOf(payment);
+  const status = statusOf(payment);
+  // One that may still settle is sent again, and not paid a second time.
+  const isDecided = status !== "undecided" && status !== "open";
   return (
     <div class="again buttons">
-      {canAct && fresh !== undefined && (
+      {canAct && isDecided && fresh !== undefined && (
         <Button
           class={isMended ? "" : "primary"}
           title="A new payment with the same terms, signed anew"

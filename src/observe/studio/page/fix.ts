@@ -2,6 +2,7 @@ import { countedAsEther, formatAmount } from "../../../protocol/token-units.ts";
 import type { PaymentDetail } from "../payment-view.ts";
 import { act, activeFaults, ask, chains, clearFaults, isLocal, tokenOf } from "./local-service.ts";
 import { freshTermsOf, pay } from "./pay-from-page.ts";
+import { statusOf } from "./payment-status.ts";
 
 /** What mends a refused payment on a local chain, as one button. */
 export type Fix = { label: string; run(): Promise<unknown> };
@@ -42,8 +43,9 @@ export function fixOf(payment: PaymentDetail): Fix | undefined {
       },
     };
   }
-  const isUndecided = (payment.settle ?? payment.verify)?.outcome === "undetermined";
-  if ((isUndecided || mistakes.includes("answer-lost")) && activeFaults.value.length > 0) {
+  if (statusOf(payment) === "undecided" || mistakes.includes("answer-lost")) {
+    // Never a new one: this one may still be settled.
+    if (activeFaults.value.length === 0) return { label: "Send it again", run: () => resend(payment) };
     return {
       label: "End the faults and send it again",
       async run() {

@@ -1,6 +1,7 @@
 import { computed, signal } from "@preact/signals";
 import { builtInNetworks } from "../../../protocol/networks.ts";
 import { type TokenUnits, unitsOf } from "../../../protocol/token-units.ts";
+import { type TestPayer, testPayers } from "../../../published/test-payers.ts";
 import type { FaultForm } from "../fault-form.ts";
 import { toast } from "./toasts.tsx";
 
@@ -41,6 +42,12 @@ export const networkNames = computed(() => Object.keys(harness.value?.networks ?
 export const isLocal = computed(() =>
   Object.values(harness.value?.networks ?? {}).some(({ rpcUrl }) => rpcUrl !== undefined),
 );
+
+/** What a test payer stands for, in one sentence; empty of one that this page does not know. */
+export function standsFor(payer: string): string {
+  const known: Readonly<Record<string, TestPayer>> = testPayers;
+  return Object.hasOwn(known, payer) ? (known[payer]?.standsFor ?? "") : "";
+}
 
 /** A chain, from `GET /harness/chains`. */
 export type ChainView = {

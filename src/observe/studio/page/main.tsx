@@ -36,11 +36,17 @@ function App() {
           <main class={selectedId.value === null ? "" : "split"}>
             <PaymentList />
             {selectedId.value !== null && (
-              <aside>
+              <aside key={selectedId.value}>
                 <DetailPane />
               </aside>
             )}
           </main>
+          {total.value > 0 && (
+            <footer class="keys">
+              <kbd>j</kbd> <kbd>k</kbd> next, previous · <kbd>Esc</kbd> close · <kbd>/</kbd> search ·{" "}
+              <kbd>p</kbd> pause
+            </footer>
+          )}
         </>
       ) : (
         <main class="views">

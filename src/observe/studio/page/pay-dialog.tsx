@@ -4,22 +4,11 @@ import { type TimeField, timeFields } from "../../../methods/exact-eip3009/payme
 import { parseAmount } from "../../../protocol/token-units.ts";
 import { Button, Dialog, Select } from "./controls.tsx";
 import { describeTime, parseTime, timeForms, usualTime, writeTime } from "./format.ts";
-import { chainTimeOf, harness, loadChains, networkNames, tokenOf } from "./local-service.ts";
+import { chainTimeOf, harness, loadChains, networkNames, standsFor, tokenOf } from "./local-service.ts";
 import { now } from "./page-clock.ts";
 import { draft, isPayOpen, pay } from "./pay-from-page.ts";
 import { payKinds, payTermsOf } from "./snippets.ts";
 import { toast } from "./toasts.tsx";
-
-/** What is known of the published payers, for whom a name alone says little. */
-const payerNotes: Readonly<Record<string, string>> = {
-  funded: "has money: its payments settle",
-  empty: "has no money: refused",
-  blacklisted: "is blacklisted by the token: refused",
-  unapproved: "has not approved Permit2",
-  smartWallet: "is a contract wallet (ERC-1271)",
-  undeployedWallet: "is a contract wallet that is not deployed yet",
-  delegated: "is an account with code (EIP-7702)",
-};
 
 export function PayDialog() {
   return isPayOpen.value && harness.value !== null ? <PayForm /> : null;
@@ -63,7 +52,7 @@ function PayForm() {
             onChange={(name) => edit({ payer: name })}
           />
         </label>
-        <p class="hint">{payerNotes[payer] ?? ""}</p>
+        <p class="hint">{standsFor(payer)}</p>
         <div class="two">
           <label>
             {symbol}

@@ -45,15 +45,15 @@ export function noteOf(payment: Answered): string {
     case "pending":
       return `sent, not mined yet${often}`;
     default: {
-      const short = reasonOf(reason ?? outcome);
+      const short = shortReason(reason ?? outcome);
       return settledAt === null ? `${short}${often}` : `then ${name}: ${short}${often}`;
     }
   }
 }
 
 /** A reason without the words that most have in common. */
-function reasonOf(reason: string): string {
-  return reason.replace(/^invalid_(exact_evm_payload_)?(authorization_)?/, "");
+export function shortReason(reason: string): string {
+  return reason.replace(/^invalid_(exact_evm_payload_)?/, "");
 }
 
 /** The time of the last answer, with what it said in full. */

@@ -4,6 +4,7 @@ import type { PaymentDetail } from "../payment-view.ts";
 import { Button, CodeLine, withCode } from "./controls.tsx";
 import { type Fix, isOfBalance } from "./fix.ts";
 import { atThisPlace, command, harness, isLocal, loadChains } from "./local-service.ts";
+import { statusOf } from "./payment-status.ts";
 
 /** What is wrong with a payment, each with what mends it. */
 export function ProblemCards({ payment, fix }: { payment: PaymentDetail; fix: Fix | undefined }) {
@@ -35,7 +36,10 @@ function ProblemCard({ payment, explanation, fix }: CardProps) {
   const [headline = "", rest = ""] = title.split(/(?<=\.)\s(.*)/s);
   const lines = [...commandsIn(advice, payment), ...linesFor(mistake)];
   return (
-    <section class="explanation" aria-label="Why it was refused">
+    <section
+      class={`explanation ${statusOf(payment) === "refused" ? "" : "soft-tone"}`}
+      aria-label="What is wrong"
+    >
       <h3>{headline}</h3>
       {rest !== "" && <p>{rest}</p>}
       {(at !== "" || got !== null || expected !== null) && (
@@ -96,6 +100,8 @@ function commandsIn(advice: string, payment: PaymentDetail): [name: string, text
   const terms = signed === null ? { network: null, payer: null } : { network, payer };
   const codes = advice.split("`").filter((part, index) => index % 2 === 1 && commandStart.test(part));
   return codes.flatMap((code): [string, string][] => {
+    // What stands for something else, as BODY does, is not to be pasted.
+    if (/\b[A-Z]{3,}\b/.test(code)) return [];
     const words = code.replace(/^x402-kit /, "");
     const actsOnChains = words === "fund" || words === "approve";
     if (actsOnChains && (!isLocal.value || terms.payer === null)) return [];

@@ -1,5 +1,6 @@
 import type { PaymentDetail } from "../payment-view.ts";
 import { formatMs, shorten } from "./format.ts";
+import { shortReason } from "./payment-status.ts";
 import { type Phase, phasesOf } from "./waterfall-rows.ts";
 
 /** Who takes part in a payment, from left to right. */
@@ -20,8 +21,10 @@ const [client, shop, facilitator, chain] = [0, 1, 2, 3];
 /** Requests of one payment that are drawn, the newest. */
 const mostPhases = 4;
 
+type Drawn = Pick<PaymentDetail, "timeline" | "signed" | "settledAt">;
+
 /** How a payment went between client, shop, facilitator and chain, in order. */
-export function sequenceOf(payment: PaymentDetail): SequenceStep[] {
+export function sequenceOf(payment: Drawn): SequenceStep[] {
   const phases = phasesOf(payment.timeline)
     .filter(({ name }) => name !== "later")
     .slice(-mostPhases);
@@ -38,8 +41,13 @@ function unseen(from: number, to: number, label: string): SequenceStep {
   return { from, to, label, tone: "plain", isSeen: false };
 }
 
-function answerOfShop({ settledAt }: PaymentDetail, { name, ok }: Phase): string {
+function isUndecided(outcome: string | undefined): boolean {
+  return outcome === "pending" || outcome === "undetermined" || outcome === "abandoned";
+}
+
+function answerOfShop({ settledAt }: Drawn, { name, ok, outcome }: Phase): string {
   if (settledAt !== null) return "200 and what was paid for";
+  if (isUndecided(outcome)) return "nothing that is paid for, yet";
   if (!ok) return "402 Payment Required";
   return name === "verify" ? "its answer, once it has settled" : "its answer";
 }
@@ -56,9 +64,12 @@ function stepsOf({ name, rows, outcome, ok, reason, start, end }: Phase): Sequen
     const label = failed === 0 ? what : `${what} · ${failed} failed`;
     steps.push({ from: facilitator, to: chain, label, ...seen, tone: failed === 0 ? "plain" : "bad" });
   }
+  const sent = new Set<string>();
   for (const { kind, title, ok, transaction = "" } of rows) {
     if (kind === "transaction" && title === "broadcast") {
-      steps.push({ from: facilitator, to: chain, label: `transaction ${shorten(transaction)}`, ...seen });
+      const label = `transaction ${shorten(transaction)}${sent.has(transaction) ? " again" : ""}`;
+      sent.add(transaction);
+      steps.push({ from: facilitator, to: chain, label, ...seen });
     }
     if (kind === "block") {
       steps.push({ from: chain, to: facilitator, label: title, ...seen, tone: ok ? "good" : "bad" });
@@ -67,10 +78,9 @@ function stepsOf({ name, rows, outcome, ok, reason, start, end }: Phase): Sequen
   const answer = rows.find(({ kind }) => kind === "answer");
   if (answer !== undefined) {
     const status = answer.facts.find(([fact]) => fact === "status")?.[1];
-    const said = [outcome === "invalid" ? undefined : (outcome ?? status), reason];
-    const label = said.filter((part) => part !== undefined).join(": ");
-    const isOpen = outcome === "pending" || outcome === "undetermined" || outcome === "abandoned";
-    const tone = ok ? "good" : isOpen ? "wait" : "bad";
+    const said = [outcome === "invalid" ? undefined : (outcome ?? status), reason && shortReason(reason)];
+    const label = [...new Set(said)].filter((part) => part !== undefined).join(": ");
+    const tone = ok ? "good" : isUndecided(outcome) ? "wait" : "bad";
     steps.push({ from: facilitator, to: shop, label: `${label} · ${formatMs(end - start)}`, ...seen, tone });
   }
   return steps;

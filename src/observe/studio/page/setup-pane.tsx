@@ -1,7 +1,7 @@
 import { unitsOf } from "../../../protocol/token-units.ts";
 import { CopyButton, withCode } from "./controls.tsx";
 import { ShopSign } from "./guide-pane.tsx";
-import { harness } from "./local-service.ts";
+import { harness, standsFor } from "./local-service.ts";
 import { ShopConfig } from "./shop-config.tsx";
 
 /** What a shop may name as payTo. */
@@ -52,7 +52,10 @@ export function SetupPane() {
         <p class="soft">Their keys are published: never send anything of value to these accounts.</p>
         {Object.entries(payers).map(([payer, { address, privateKey }]) => (
           <div class="payer-keys" key={payer}>
-            <b>{payer}</b> <Copy name="address" text={address} /> <Copy name="key" text={privateKey} />
+            <div>
+              <b>{payer}</b> <span class="soft">{standsFor(payer)}</span>
+            </div>
+            <Copy name="address" text={address} /> <Copy name="key" text={privateKey} />
           </div>
         ))}
       </section>

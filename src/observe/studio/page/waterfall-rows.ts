@@ -78,12 +78,11 @@ function phaseOf({ name, entries }: Draft): Phase {
   const inOrder = entries.toSorted((a, b) => a.at - b.at);
   const answer = inOrder.findLast(({ kind }) => kind === "answer");
   const rows = rowsOf(inOrder);
-  const starts = [...rows.map(({ start }) => start), ...(answer ? [startOf(answer)] : [])];
   const reason = answer?.details.reason;
   return {
     name,
-    start: Math.min(...starts),
-    end: Math.max(...rows.map(({ end }) => end)),
+    start: Math.min(...inOrder.map(startOf)),
+    end: Math.max(...inOrder.map(({ at }) => at)),
     outcome: answer?.title.split(": ")[1],
     ok: answer?.ok ?? rows.every(({ ok }) => ok),
     reason: reason === undefined ? undefined : String(reason),
