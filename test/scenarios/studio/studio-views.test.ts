@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { pay } from "../../../src/harness/control/pay.ts";
 import { startTestHarness } from "../../support/service.ts";
 import { soon, useStudio, useStudioPage } from "../../support/studio.ts";
 
@@ -95,6 +96,22 @@ describe("the guide", { timeout: 60_000 }, () => {
     await said("Not settled: insufficient_funds.");
     await page.waitForSelector("article");
     expect(await rows().count()).toBe(1);
+  });
+
+  test("it stands below the first payments, such as those that `up` makes, until a shop connects", async () => {
+    const { page } = shown;
+    // Another page: of this studio a shop has connected already.
+    await using fresh = await startTestHarness({ networks: ["base"], studio: true });
+    const { facilitator } = fresh.description;
+    await pay(fresh.description, { network: "base" });
+    await page.goto(`${new URL(facilitator.url).origin}/studio`);
+    await rows().first().waitFor();
+    await page.getByText("Waiting for a shop to connect").waitFor();
+    await fetch(`${facilitator.url}/supported`);
+    await said("A shop has connected.");
+    await expect.poll(() => page.locator(".guide").count(), soon).toBe(0);
+    // Before its service ends.
+    await page.goto("about:blank");
   });
 
   test("the configuration of an express shop runs as it is pasted, and is paid", async () => {

@@ -11,6 +11,7 @@ import {
   shopConnectedAt,
 } from "./local-service.ts";
 import { isPayOpen, pay } from "./pay-from-page.ts";
+import { total } from "./payment-stream.ts";
 import { ShopConfig } from "./shop-config.tsx";
 
 const lookEveryMs = 1_500;
@@ -31,14 +32,14 @@ export function ShopSign() {
   );
 }
 
-/** What stands in the place of the list until the first payment: how to get one. */
+/** What stands in the place of the list until the first payment, and then below: how to get one. */
 export function GuidePane() {
   const view = harness.value;
   if (view === null) return null;
   const network = networkNames.value[0] ?? "base";
   return (
     <div class="guide">
-      <h2>No payments yet</h2>
+      <h2>{total.value === 0 ? "No payments yet" : "Your first ones"}</h2>
       <p class="lead">
         Every verify and settle that reaches <code>{view.facilitator.url}</code> shows up here, with why it
         was refused and how to mend it.

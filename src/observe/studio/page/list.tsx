@@ -5,6 +5,7 @@ import { Ago, Amount, Badge, Button } from "./controls.tsx";
 import { formatBoth, formatMs } from "./format.ts";
 import { GuidePane } from "./guide-pane.tsx";
 import { Icon } from "./icons.tsx";
+import { isLocal, shopConnectedAt } from "./local-service.ts";
 import { select, selectedId } from "./page-route.ts";
 import { noteOf, statusOf, titleOfNote, whoOf } from "./payment-status.ts";
 import { clearFilters, filters, isFiltered, isRead, rows, total } from "./payment-stream.ts";
@@ -84,11 +85,21 @@ export function PaymentList() {
         </table>
       )}
       {list.length === 0 && isRead.value && <NoRows />}
+      {isBeginning() && <GuidePane />}
     </div>
   );
 }
 
 const headHeight = 34;
+
+/** As many as `up` makes itself, and some that were tried from here. */
+const fewPayments = 8;
+
+/** Whether the guide stands below the first payments: until a shop has connected, where nothing else is looked at. */
+function isBeginning(): boolean {
+  const few = total.value > 0 && total.value <= fewPayments && shopConnectedAt.value === null;
+  return few && isLocal.value && !isFiltered.value && selectedId.value === null;
+}
 
 /** Why no payment is listed, and what to do. */
 function NoRows() {

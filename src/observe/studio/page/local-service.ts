@@ -93,6 +93,8 @@ export const faultForm = signal<FaultForm | null>(null);
 
 /** When a shop last asked which payments are taken, in unix milliseconds. */
 export const shopConnectedAt = signal<number | null>(null);
+/** What had connected before the page was opened is no news. */
+let isShopRead = false;
 
 export async function loadHarness(): Promise<void> {
   harness.value = (await get<HarnessView>("/harness")) ?? harness.value;
@@ -111,7 +113,11 @@ export async function loadFaultForm(): Promise<void> {
 
 export async function loadShop(): Promise<void> {
   const read = await get<{ connectedAt: number | null }>("/shop");
-  if (read !== undefined) shopConnectedAt.value = read.connectedAt;
+  if (read === undefined) return;
+  if (shopConnectedAt.value === null && read.connectedAt !== null && isShopRead)
+    toast("A shop has connected.");
+  isShopRead = true;
+  shopConnectedAt.value = read.connectedAt;
 }
 
 /** Undefined where the service does not answer, or not with what was asked for. */
