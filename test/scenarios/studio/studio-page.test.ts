@@ -125,9 +125,9 @@ describe("payments", { timeout: 60_000 }, () => {
       .poll(() => happened.locator(".phase > summary b").allTextContents(), soon)
       .toEqual(expect.arrayContaining(["Verify", "Settle"]));
     const settle = happened.locator(".phase", { hasText: "Settle" });
-    const told = async () => (await settle.locator("li.bar-row .title").allTextContents()).join("\n");
+    const titles = async () => (await settle.locator("li.bar-row .title").allTextContents()).join("\n");
     for (const row of ["eth_call", "claimed", "signed", "broadcast", "mined in block", "settled"]) {
-      await expect.poll(told, soon).toContain(row);
+      await expect.poll(titles, soon).toContain(row);
     }
     const checks = settle.getByText(/^\d+ checks passed$/);
     expect(await page.getByText("signature holds").first().isVisible()).toBe(false);
@@ -233,40 +233,60 @@ describe("payments", { timeout: 60_000 }, () => {
 });
 
 describe("at every size", { timeout: 60_000 }, () => {
-  test.each(["light", "dark"] as const)(
-    "in %s every text stands out, nothing is out of sight, and no word is broken",
-    async (colorScheme) => {
-      await payAs("empty");
-      await payAs("funded", { amount: 1_234_567_890n });
-      await fetch(`${studio.origin}/v2/verify`, { method: "POST" });
-      await studio.harness.faults.add({ network: "base", kind: "delay", ms: 5 });
-      await payAs("blacklisted");
-      for (const width of [390, 900, 1_024, 1_440, 1_920]) {
-        const page = await shown.browser.newPage({ colorScheme, viewport: { width, height: 700 } });
-        try {
-          for (const index of [0, 1, 2, 3]) {
-            await page.goto(`${studio.origin}/studio`);
-            await page.locator("tr.row").nth(3).waitFor();
-            expect([width, await findBrokenWords(page, ".scroller")]).toEqual([width, []]);
-            await page.locator("tr.row").nth(index).click();
-            await page.waitForSelector("article");
-            expect([width, await findFaintTexts(page)]).toEqual([width, []]);
-            expect([width, await findBrokenWords(page, "article")]).toEqual([width, []]);
-            const hidden = await page.locator("aside").evaluate((one) => one.scrollWidth - one.clientWidth);
-            expect([width, hidden]).toEqual([width, 0]);
-            expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
-          }
-          for (const view of views) {
-            await page.getByRole("link", { name: view }).click();
-            await page.waitForSelector(view === "Payments" ? "tr.row" : ".card");
-            expect([width, await findFaintTexts(page)]).toEqual([width, []]);
-            expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
-            expect(await page.locator("main").evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
-          }
-          expect((await page.locator("header.top").boundingBox())?.height).toBeLessThan(60);
-        } finally {
-          await page.close();
+  /** Payments of every length, one of them under a fault, and a request without a route. */
+  async function payAll(): Promise<void> {
+    await payAs("empty");
+    await payAs("funded", { amount: 1_234_567_890n });
+    await fetch(`${studio.origin}/v2/verify`, { method: "POST" });
+    await studio.harness.faults.add({ network: "base", kind: "delay", ms: 5 });
+    await payAs("blacklisted");
+  }
+
+  test.each(["light", "dark"] as const)("in %s every text stands out", async (colorScheme) => {
+    await payAll();
+    const page = await shown.browser.newPage({ colorScheme });
+    try {
+      await page.goto(`${studio.origin}/studio`);
+      for (const index of [0, 1, 2, 3]) {
+        await page.locator("tr.row").nth(index).click();
+        await page.waitForSelector("article");
+        expect(await findFaintTexts(page)).toEqual([]);
+      }
+      for (const view of ["Chains", "Faults", "Setup"] as const) {
+        await page.getByRole("link", { name: view }).click();
+        await page.waitForSelector(".card");
+        expect(await findFaintTexts(page)).toEqual([]);
+      }
+    } finally {
+      await page.close();
+    }
+  });
+
+  test.each([390, 900, 1_024, 1_440, 1_920])(
+    "at %i px nothing is out of sight, and no word is broken",
+    async (width) => {
+      await payAll();
+      const page = await shown.browser.newPage({ viewport: { width, height: 700 } });
+      const hiddenIn = (selector: string) =>
+        page.locator(selector).evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
+      try {
+        await page.goto(`${studio.origin}/studio`);
+        await page.locator("tr.row").nth(3).waitFor();
+        expect(await findBrokenWords(page, ".scroller")).toEqual([]);
+        for (const payment of await list()) {
+          await page.goto(`${studio.origin}/studio/payments/${payment.id}`);
+          await page.waitForSelector("article");
+          expect(await findBrokenWords(page, ".scroller, article")).toEqual([]);
+          expect([await hiddenIn("html"), await hiddenIn("aside")]).toEqual([0, 0]);
         }
+        for (const view of views) {
+          await page.getByRole("link", { name: view }).click();
+          await page.waitForSelector(view === "Payments" ? "tr.row" : ".card");
+          expect([view, await hiddenIn("html"), await hiddenIn("main")]).toEqual([view, 0, 0]);
+        }
+        expect((await page.locator("header.top").boundingBox())?.height).toBeLessThan(60);
+      } finally {
+        await page.close();
       }
     },
   );
@@ -300,11 +320,11 @@ describe("at every size", { timeout: 60_000 }, () => {
     const { page } = shown;
     await payAs("empty");
     await rows().first().waitFor();
-    const focused = page.locator(":focus-visible");
     const tabTo = async (name: string) => {
-      for (let pressed = 0; pressed < 40; pressed++) {
+      // Behind the last control it begins anew.
+      for (let pressed = 0; pressed < 80; pressed++) {
         await page.keyboard.press("Tab");
-        if ((await focused.textContent()) === name) return;
+        if ((await page.evaluate("document.activeElement.textContent")) === name) return;
       }
       throw new Error(`Tab does not reach ${name}`);
     };

@@ -4,7 +4,7 @@ import { operationOf, resend } from "./fix.ts";
 import { ask, command, copyText, harness, isLocal } from "./local-service.ts";
 import { edit, freshTermsOf, pay } from "./pay-from-page.ts";
 import { statusOf } from "./payment-status.ts";
-import { payKindOf, scenarioOf, vitestOf } from "./snippets.ts";
+import { scenarioOf, vitestOf } from "./snippets.ts";
 import { toast } from "./toasts.tsx";
 
 /** What can be done with a payment once more. */
@@ -96,11 +96,4 @@ async function capture(id: string): Promise<void> {
   URL.revokeObjectURL(link.href);
   const cut = answer.signature === "cut" ? "Without the signature, since this is no test payer. " : "";
   toast(`${cut}Judge it again, on any machine: ${command} replay bug.x402.json`);
-}
-
-/** How a payment is paid, in words. */
-export function wayOf(payment: PaymentDetail): string | null {
-  if (payment.method === null) return null;
-  const way = { eip3009: "exact · EIP-3009", permit2: "exact · Permit2", upto: "upto · Permit2" };
-  return `${way[payKindOf(payment)]} · x402 v${payment.x402Version ?? 1}`;
 }

@@ -67,10 +67,10 @@ function pairsOf(payment: PaymentDetail, required: Record<string, string>): Pair
     </>
   );
   const asTime = (value: string) => {
-    const { told, exact } = describeSigned(value, requested);
+    const { distance, exact } = describeSigned(value, requested);
     return (
       <>
-        {told}{" "}
+        {distance}{" "}
         {exact.split(" · ").map((part) => (
           <span class="exact" key={part}>
             {part}

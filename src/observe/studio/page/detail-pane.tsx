@@ -1,5 +1,5 @@
 import type { PaymentDetail, ReceivedView } from "../payment-view.ts";
-import { Again, wayOf } from "./again.tsx";
+import { Again } from "./again.tsx";
 import { Comparison } from "./comparison.tsx";
 import { Ago, Amount, Badge, Button, Facts, Folded, Hash } from "./controls.tsx";
 import { fixOf } from "./fix.ts";
@@ -11,6 +11,7 @@ import { noteOf, statusOf, whoOf } from "./payment-status.ts";
 import { detail, isUnknown } from "./payment-stream.ts";
 import { ProblemCards } from "./problem-card.tsx";
 import { Sequence } from "./sequence.tsx";
+import { wayOf } from "./snippets.ts";
 import { DecodedTransaction, Transaction } from "./transaction-details.tsx";
 import { Waterfall } from "./waterfall.tsx";
 

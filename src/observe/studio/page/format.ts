@@ -39,13 +39,13 @@ export function formatMs(ms: number | null): string {
 }
 
 /** A signed time of a person: how far it is from the time of a request, and what it is in unix seconds and as a date. */
-export function describeSigned(seconds: string, requested: ClockTime): { told: string; exact: string } {
+export function describeSigned(seconds: string, requested: ClockTime): { distance: string; exact: string } {
   const value = Number(seconds);
-  if (value === 0) return { told: "always", exact: "0" };
-  if (!Number.isSafeInteger(value) || value > lastShown) return { told: seconds, exact: "" };
+  if (value === 0) return { distance: "always", exact: "0" };
+  if (!Number.isSafeInteger(value) || value > lastShown) return { distance: seconds, exact: "" };
   const ahead = value - requested.seconds;
-  const told = `${formatSpan(Math.abs(ahead))} ${ahead < 0 ? "before" : "after"} ${whoseTime[requested.clock]}`;
-  return { told, exact: `${seconds} · ${formatDate(value)}` };
+  const distance = `${formatSpan(Math.abs(ahead))} ${ahead < 0 ? "before" : "after"} ${whoseTime[requested.clock]}`;
+  return { distance, exact: `${seconds} · ${formatDate(value)}` };
 }
 
 const whoseTime: Readonly<Record<ClockTime["clock"], string>> = {

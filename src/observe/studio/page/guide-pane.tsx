@@ -39,7 +39,7 @@ export function GuidePane() {
   const network = networkNames.value[0] ?? "base";
   return (
     <div class="guide">
-      <h2>{total.value === 0 ? "No payments yet" : "Your first ones"}</h2>
+      <h2>{total.value === 0 ? "No payments yet" : "Next: your own payments"}</h2>
       <p class="lead">
         Every verify and settle that reaches <code>{view.facilitator.url}</code> shows up here, with why it
         was refused and how to mend it.

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 
-/** The time that distances such as “12 s ago” are told from, in unix milliseconds. It stands while nobody looks. */
+/** The time that distances such as “12 s ago” are counted from, in unix milliseconds. It stands while nobody looks. */
 export const now = signal(Date.now());
 
 export function startClock(): void {

@@ -47,10 +47,10 @@ describe("the rows of a waterfall", () => {
   });
 
   test("the checks that passed are one row, calls say how often each was made, and a block how long it was waited for", () => {
-    const told = phases.map(({ rows }) =>
+    const shown = phases.map(({ rows }) =>
       rows.map(({ kind, title, start, end }) => [kind, title, start - at, end - at]),
     );
-    expect(told).toEqual([
+    expect(shown).toEqual([
       [
         ["check", "2 checks passed", 1, 22],
         ["rpc", "eth_call ×2, eth_getBalance", 1, 21],
@@ -95,11 +95,11 @@ describe("the steps of a sequence", () => {
   const payment = (timeline: TimelineEntry[], settledAt: number | null = null) => ({
     ...{ timeline, settledAt, signed: {} },
   });
-  const told = (one: ReturnType<typeof payment>) =>
+  const labelsOf = (one: ReturnType<typeof payment>) =>
     sequenceOf(one).map(({ from, to, label }) => `${from}${to} ${label}`);
 
   test("a payment that settles goes to the chain and back to the client", () => {
-    expect(told(payment([...verify, ...settle], at + 70))).toEqual([
+    expect(labelsOf(payment([...verify, ...settle], at + 70))).toEqual([
       "01 request with the signed payment",
       "12 POST /verify",
       "23 1 RPC request · 20 ms",
@@ -117,7 +117,7 @@ describe("the steps of a sequence", () => {
       ...{ requestId: "a", tookMs: 5, ok: false },
       details: { status: 200, reason: "insufficient_funds" },
     });
-    expect(told(payment([...verify.slice(0, 1), refused]))).toEqual([
+    expect(labelsOf(payment([...verify.slice(0, 1), refused]))).toEqual([
       "01 request with the signed payment",
       "12 POST /verify",
       "21 insufficient_funds · 5.0 ms",
@@ -127,11 +127,11 @@ describe("the steps of a sequence", () => {
       ...{ requestId: "a", tookMs: 5, ok: false },
       details: { status: 503, reason: "undetermined" },
     });
-    expect(told(payment([...verify.slice(0, 1), undetermined])).slice(2)).toEqual([
+    expect(labelsOf(payment([...verify.slice(0, 1), undetermined])).slice(2)).toEqual([
       "21 undetermined · 5.0 ms",
       "10 nothing that is paid for, yet",
     ]);
-    expect(told(payment(verify.slice(0, 1)))).toEqual([
+    expect(labelsOf(payment(verify.slice(0, 1)))).toEqual([
       "01 request with the signed payment",
       "12 POST /verify",
     ]);

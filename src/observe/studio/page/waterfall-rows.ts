@@ -153,11 +153,11 @@ function countedMethods(methods: string): string {
 }
 
 /** What the title says already, or all rows of one request have. */
-const untold: ReadonlySet<string> = new Set(["requestId", "methods", "message", "blockHash"]);
+const shownElsewhere: ReadonlySet<string> = new Set(["requestId", "methods", "message", "blockHash"]);
 
 function factsOf({ kind, details }: TimelineEntry): WaterfallRow["facts"] {
   return Object.entries(details).flatMap(([name, value]): [string, string][] => {
-    if (untold.has(name) || (kind === "rpc" && name === "endpoint" && value === "1")) return [];
+    if (shownElsewhere.has(name) || (kind === "rpc" && name === "endpoint" && value === "1")) return [];
     if (/^max.*PerGas$/.test(name)) return [[inWords(name.replace(/PerGas$/, "")), formatGwei(value) ?? ""]];
     return [[inWords(name), String(value)]];
   });
