@@ -24,13 +24,14 @@ try {
   await pay(description, { network: "base" });
   await harness.faults.clear();
   await post(harness, "verify", await signedRequest(harness, { validBefore: -5 }));
+  await pay(description, { network: "base", payer: "empty", amount: 1_450_000n });
 
   mkdirSync(folder, { recursive: true });
-  const page = await browser.newPage({ colorScheme: "light", viewport: { width: 1_280, height: 800 } });
+  const page = await browser.newPage({ colorScheme: "light", viewport: { width: 1_440, height: 900 } });
   await page.goto(`${origin}/studio`);
   await page.waitForSelector("tr.row");
   await page.locator("tr.row").first().click();
-  await page.waitForSelector("article");
+  await page.getByRole("button", { name: "Fund 1.45 USDC and pay again" }).waitFor();
   const path = new URL("studio-light.png", folder).pathname;
   await page.screenshot({ path });
   const { size } = statSync(path);

@@ -1,16 +1,5 @@
-import { formatUnits, type TokenUnits } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
-
-/** Where an advice is read, and of which payment. */
-export type AdviceContext = {
-  /** The option with which commands reach the service there: ` --url http://…`; empty at the usual address. */
-  at: string;
-  network: string | null;
-  payer: string | null;
-  /** In the token's smallest unit. */
-  amount: string | null;
-  token: TokenUnits | null;
-};
+import { type AdviceContext, optionsOf } from "./command-options.ts";
 
 /**
  * An advice whose commands, between backticks, can be pasted: called as this command was, with the options that this payment
@@ -21,19 +10,4 @@ export function withWholeCommands(advice: string, context: AdviceContext): strin
     const words = first === "up --" ? `up --${rest}` : rest;
     return `\`${self} ${words}${optionsOf(words, context)}\``;
   });
-}
-
-function optionsOf(words: string, { at, network, payer, amount, token }: AdviceContext): string {
-  if (words === "reset" || words.startsWith("why ")) return at;
-  if (words === "approve" && network !== null && payer !== null) {
-    return ` --network ${network} --account ${payer}${at}`;
-  }
-  if (words !== "fund" || network === null || payer === null || amount === null) return "";
-  const price = token === null ? amount : withPoint(formatUnits(amount, token.decimals));
-  return ` --network ${network} --to ${payer} --amount ${price}${at}`;
-}
-
-/** With a point, an amount is in whole tokens. */
-function withPoint(amount: string): string {
-  return amount.includes(".") ? amount : `${amount}.0`;
 }

@@ -86,6 +86,10 @@ export const paymentSummarySchema = z.object({
     .meta({ description: "When it was settled, also where a later settle of the same payment was refused" }),
   transaction: text,
   delivered: z.boolean().nullable().meta({ description: "Whether its success was written to the caller" }),
+  faults: z
+    .array(z.string())
+    .default([])
+    .meta({ description: "The kinds of the harness's faults that have hit it, each once" }),
 });
 
 export type PaymentSummary = z.infer<typeof paymentSummarySchema>;

@@ -31,6 +31,32 @@ test("the page has the command as it is called where the service was started", a
   }
 });
 
+test("each view of the page has a URL, and what is none is not found", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "x402-page-"));
+  try {
+    await copyFile(new URL("./page/index.html", import.meta.url), join(folder, "index.html"));
+    await using app = Fastify();
+    pageRoutes(app, pathToFileURL(`${folder}/`));
+    const statusOf = async (url: string) => (await app.inject({ url })).statusCode;
+    for (const view of [
+      "",
+      "/",
+      "/chains",
+      "/faults",
+      "/setup",
+      "/payments/0x12",
+      "/payments/..%2fharness",
+    ]) {
+      expect([view, await statusOf(`/studio${view}`)]).toEqual([view, 200]);
+    }
+    for (const path of ["/elsewhere", "/chains/base", "/payments.js"]) {
+      expect([path, await statusOf(`/studio${path}`)]).toEqual([path, 404]);
+    }
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
 test("serves the page's own files, and no other file of this machine", async () => {
   const folder = await mkdtemp(join(tmpdir(), "x402-page-"));
   try {

@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { extname } from "node:path";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
@@ -30,6 +31,7 @@ export function serveStudio(
     paymentRoutes(scope, { timeline, context, chain });
     if (resend !== undefined) againRoutes(scope, { timeline, context, resend });
     pageRoutes(scope, builtPage);
+    shopRoute(scope);
     scope.get("/errors", async (_, reply) => {
       const { errorsPage, errorsPagePolicy } = await import("./errors-page.ts");
       return reply
@@ -65,6 +67,9 @@ const mediaTypes: Readonly<Record<string, string>> = {
 /** Files of the page's own folder and those in it: no part of the way is empty or begins with a dot. */
 const pageFile = /^([\w-][\w.-]*\/)*[\w-][\w.-]*$/;
 
+/** The views of the page, each of which has a URL; the page reads which it is. */
+const viewOfPage = /^(payments(\/.*)?|chains|faults|setup)$/s;
+
 /** As `index.html` has it for how the command is called. */
 const usualCommand = '<meta name="command" content="npx x402-facilitator-kit"';
 
@@ -78,7 +83,7 @@ export function pageRoutes(app: FastifyInstance, folder: URL, command = self): v
   for (const path of ["/studio", "/studio/*"]) {
     app.get<{ Params: { "*"?: string } }>(path, async (request, reply) => {
       const name = request.params["*"] ?? "";
-      const file = name === "" ? "index.html" : name;
+      const file = name === "" || viewOfPage.test(name) ? "index.html" : name;
       const type = mediaTypes[extname(file)];
       const isPage = file === "index.html";
       const isFile = type !== undefined && pageFile.test(file);
@@ -96,6 +101,21 @@ export function pageRoutes(app: FastifyInstance, folder: URL, command = self): v
         .send(isPage ? content.toString().replace(usualCommand, here) : content);
     });
   }
+}
+
+/**
+ * `GET /shop`: when a shop, or another client, last asked which payments are taken here, in unix milliseconds, which shops do
+ * when they start; null before the first.
+ */
+function shopRoute(app: FastifyInstance): void {
+  let connectedAt: number | null = null;
+  app.server.on("request", ({ method, url = "" }: IncomingMessage, response: ServerResponse) => {
+    if (method !== "GET" || !/^(\/v1)?\/supported\/?(\?|$)/.test(url)) return;
+    response.once("finish", () => {
+      if (response.statusCode === 200) connectedAt = Date.now();
+    });
+  });
+  app.get("/shop", async (_, reply) => reply.header("cache-control", "no-store").send({ connectedAt }));
 }
 
 /** What the studio adds to the OpenAPI document of the service it stands beside. */
@@ -143,6 +163,26 @@ export function describeStudioApi(): { paths: object; schemas: object } {
             ...json("PaymentTransaction", "The newest transaction that carried it"),
             "404": { description: "No readable payment of this id was seen" },
             "409": { description: "No transaction has carried it" },
+          },
+        },
+      },
+      "/shop": {
+        get: {
+          operationId: "getShop",
+          summary: "When a shop last asked which payments are taken, which shops do when they start",
+          responses: {
+            "200": {
+              description: "In unix milliseconds; null where none has asked",
+              content: {
+                "application/json": {
+                  schema: {
+                    type: "object",
+                    required: ["connectedAt"],
+                    properties: { connectedAt: { type: ["number", "null"] } },
+                  },
+                },
+              },
+            },
           },
         },
       },

@@ -26,6 +26,7 @@ export function summaryOf(record: PaymentRecord, names: KnownNames = {}): Paymen
     settledAt: null,
     transaction: null,
     delivered: null,
+    faults: [],
   };
   for (const entry of record.entries) takeIn(summary, entry, record.asked);
   return summary;
@@ -61,6 +62,9 @@ function takeIn(summary: PaymentSummary, entry: Entry, asked: PaymentRecord["ask
       return;
     case "transaction":
       summary.transaction ??= entry.transaction;
+      return;
+    case "fault":
+      if (!summary.faults.includes(entry.fault)) summary.faults.push(entry.fault);
   }
 }
 

@@ -218,7 +218,7 @@ function hit(calls: readonly { params: readonly unknown[]; isHit: boolean }[]): 
 }
 
 test("a fault stands in the payments whose calls it hit, where it hit, and of no other under way", () => {
-  const { linesOf } = start();
+  const { linesOf, timeline } = start();
   const [one, other, third] = [payment(1), payment(2), payment(3)];
   for (const each of [one, other, third]) verify(each, { end: false });
   const simulation = ({ payment: { nonce } }: PaymentRequest, isHit: boolean) => ({
@@ -235,6 +235,8 @@ test("a fault stands in the payments whose calls it hit, where it hit, and of no
   // The newest block counts for all that ask for it together.
   hit([head(true), simulation(one, false), simulation(other, false)]);
   expect([one, other, third].map(kindsOf)).toEqual([["fault", "fault"], ["fault"], []]);
+  // In a list each kind stands once.
+  expect(summariesOf(timeline.records()).map(({ faults }) => faults)).toEqual([["error"], ["error"], []]);
   // Another's balance, and what is asked for no payment.
   hit([balance]);
   expect([one, other, third].map(kindsOf)).toEqual([["fault", "fault"], ["fault"], []]);

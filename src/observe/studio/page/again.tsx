@@ -1,102 +1,76 @@
-import { forTimes, type TimeField } from "../../../methods/exact-eip3009/payment-times.ts";
-import { formatUnits } from "../../../protocol/token-units.ts";
 import type { PaymentDetail } from "../payment-view.ts";
-import { Button } from "./controls.tsx";
-import { usualTime, writeFromNow } from "./format.ts";
-import { payKindOf, payTermsOf, requestTimeOf, scenarioOf, signedTimes, vitestOf } from "./snippets.ts";
-import {
-  act,
-  ask,
-  command,
-  copyText,
-  draft,
-  harness,
-  isLocal,
-  notice,
-  pay,
-  place,
-  tokenOf,
-} from "./state.ts";
+import { Button, Menu } from "./controls.tsx";
+import { operationOf, resend } from "./fix.ts";
+import { ask, command, copyText, harness, isLocal } from "./local-service.ts";
+import { edit, freshTermsOf, pay } from "./pay-from-page.ts";
+import { statusOf } from "./payment-status.ts";
+import { scenarioOf, vitestOf } from "./snippets.ts";
+import { toast } from "./toasts.tsx";
 
 /** What can be done with a payment once more. */
-export function Again({ payment }: { payment: PaymentDetail }) {
-  const { id, signed, payerName: payer, network, amount, token } = payment;
-  // Of a request that held no payment there is nothing to send.
-  if (signed === null) return null;
+export function Again({ payment, isMended }: { payment: PaymentDetail; isMended: boolean }) {
+  const { signed, network, amount } = payment;
   // The mock has neither chains nor the routes that act on them.
-  const canAct = isLocal.value;
-  const operation = payment.settle === null ? "verify" : "settle";
-  const x402Version = payment.x402Version ?? 1;
-  const scenario = scenarioOf(payment);
-  const kind = payKindOf(payment);
-  const { payToPolicy, networks = {} } = harness.value ?? {};
-  const contract = networks[network ?? ""]?.facilitatorContract;
-  // Where payments go to the contract alone, another one is a mistake that is not made again.
-  const payTo = payToPolicy === undefined ? undefined : payment.required?.payTo;
-  const again = () => act(`/payments/${id}/again`, { operation }, `Sent the same ${operation} again.`);
-  const copyCurl = async () => {
-    const answer = await ask(`/payments/${id}/curl`, { operation });
-    if (typeof answer?.curl === "string") await copyText(answer.curl, "the command");
-  };
-  const isKnown = payer !== null && network !== null && amount !== null;
+  const canAct = isLocal.value && signed !== null;
+  const fresh = freshTermsOf(payment);
+  const operation = operationOf(payment);
+  const status = statusOf(payment);
+  // One that may still settle is sent again, and not paid a second time.
+  const isDecided = status !== "undecided" && status !== "open";
   return (
-    <section class="again" aria-label="Do it again">
-      <h3>Do it again</h3>
-      <div class="buttons">
-        {canAct && <Button onClick={again}>Same {operation}</Button>}
-        {canAct && isKnown && (
-          <Button onClick={() => pay({ network, payer, payTo, ...payTermsOf(kind, amount, x402Version) })}>
-            Fresh
-          </Button>
-        )}
-        {canAct && network !== null && amount !== null && (
-          <Button
-            onClick={() => {
-              const { seconds } = requestTimeOf(payment);
-              draft.value = {
-                network,
-                payer: payer ?? "funded",
-                amount: formatUnits(amount, (token ?? tokenOf(network)).decimals),
-                kind,
-                x402Version: String(x402Version),
-                times: forTimes((field) => timeOf(timeIn(payment, field), seconds) ?? usualTime(field)),
-              };
-              place.value = "payments";
-              notice.value = "The form holds this payment now: change what you like, then Pay.";
-              document.getElementById("amount")?.focus();
-            }}
-          >
-            Edit…
-          </Button>
-        )}
-        {canAct && <Button onClick={copyCurl}>Copy as curl</Button>}
-        {canAct && <Button onClick={() => capture(id)}>Capture to a file</Button>}
-        {isKnown && isRepeatable(payment) && (
-          <Button onClick={() => copyText(vitestOf(payment, contract), "the test")}>Copy as test</Button>
-        )}
-        {scenario !== undefined && (
-          <Button onClick={() => copyText(scenario, "the scenario's name")}>Copy scenario</Button>
-        )}
-      </div>
-    </section>
+    <div class="again buttons">
+      {canAct && isDecided && fresh !== undefined && (
+        <Button
+          class={isMended ? "" : "primary"}
+          title="A new payment with the same terms, signed anew"
+          onClick={() => pay(fresh)}
+        >
+          Pay again
+        </Button>
+      )}
+      {canAct && (
+        <Button title="The very same request, with the same signature" onClick={() => resend(payment)}>
+          Repeat {operation}
+        </Button>
+      )}
+      {canAct && network !== null && amount !== null && (
+        <Button title="A new payment with other terms" onClick={() => edit(payment)}>
+          Edit…
+        </Button>
+      )}
+      <Menu title="Copy" items={copiesOf(payment)} />
+    </div>
   );
 }
 
-function timeIn(payment: PaymentDetail, { name }: TimeField): string | undefined {
-  return signedTimes(payment).find(({ field }) => field === name)?.value;
-}
-
-const aYear = 31_536_000;
-
-/**
- * A signed time as the form has it: as far from the chain's time as it was at the request, in unix seconds; 0, and what
- * is far off, as it is.
- */
-function timeOf(signed: string | undefined, requestedAt: number): string | undefined {
-  const seconds = Number(signed);
-  if (signed === undefined || !Number.isSafeInteger(seconds)) return undefined;
-  const ahead = seconds - requestedAt;
-  return Math.abs(ahead) > aYear ? signed : writeFromNow(ahead);
+/** What can be had of a payment for elsewhere. */
+function copiesOf(payment: PaymentDetail): { name: string; run(): unknown }[] {
+  const { id, signed, payerName, network, amount, transaction } = payment;
+  const copy = async (what: string, text: string) => {
+    if (await copyText(text, what)) toast(`Copied ${what}.`);
+  };
+  const copyCurl = async () => {
+    const answer = await ask(`/payments/${id}/curl`, { operation: operationOf(payment) });
+    if (typeof answer?.curl === "string") await copy("the command", answer.curl);
+  };
+  const canAct = isLocal.value && signed !== null;
+  const scenario = signed === null ? undefined : scenarioOf(payment);
+  const contract = harness.value?.networks[network ?? ""]?.facilitatorContract;
+  const isKnown = signed !== null && payerName !== null && network !== null && amount !== null;
+  const isTest = isKnown && isRepeatable(payment);
+  return [
+    ...(canAct ? [{ name: "Copy as curl", run: copyCurl }] : []),
+    ...(isTest ? [{ name: "Copy as test", run: () => copy("the test", vitestOf(payment, contract)) }] : []),
+    ...(scenario === undefined
+      ? []
+      : [{ name: "Copy scenario", run: () => copy("the scenario's name", scenario) }]),
+    { name: "Copy link", run: () => copy("the link", location.href) },
+    { name: "Copy id", run: () => copy("the id", id) },
+    ...(transaction === null
+      ? []
+      : [{ name: "Copy transaction", run: () => copy("the transaction's hash", transaction) }]),
+    ...(canAct ? [{ name: "Capture to a file", run: () => capture(id) }] : []),
+  ];
 }
 
 /** Payers that sign with a key of their own, and so rightly in every test. */
@@ -121,5 +95,5 @@ async function capture(id: string): Promise<void> {
   link.click();
   URL.revokeObjectURL(link.href);
   const cut = answer.signature === "cut" ? "Without the signature, since this is no test payer. " : "";
-  notice.value = `${cut}Judge it again, on any machine: ${command} replay bug.x402.json`;
+  toast(`${cut}Judge it again, on any machine: ${command} replay bug.x402.json`);
 }

@@ -1,18 +1,10 @@
 import { useSignal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { formatUnits, parseAmount } from "../../../protocol/token-units.ts";
-import { Select } from "./controls.tsx";
-import {
-  act,
-  type ChainView,
-  chains,
-  coinOf,
-  funding,
-  harness,
-  loadChains,
-  noticeAmount,
-  tokenOf,
-} from "./state.ts";
+import { useEffect } from "preact/hooks";
+import { formatAmount, parseAmount } from "../../../protocol/token-units.ts";
+import { Button, Select } from "./controls.tsx";
+import { act, type ChainView, chains, coinOf, harness, loadChains, tokenOf } from "./local-service.ts";
+import { sayAmount } from "./pay-dialog.tsx";
+import { ResetButton } from "./reset-dialog.tsx";
 
 const refreshEveryMs = 2_000;
 
@@ -25,6 +17,11 @@ export function ChainsPane() {
   }, []);
   return (
     <div class="pane">
+      <header class="pane-head">
+        <h2>Chains</h2>
+        <p class="soft">The local chains: block, time and balances, and what moves them.</p>
+        <ResetButton />
+      </header>
       {chains.value.map((chain) => (
         <Chain key={chain.network} chain={chain} />
       ))}
@@ -33,15 +30,8 @@ export function ChainsPane() {
 }
 
 function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney } }: { chain: ChainView }) {
-  const asked = funding.value?.network === network ? funding.value : null;
-  const payer = useSignal(asked?.payer ?? "empty");
-  const amount = useSignal(asked?.amount ?? "1");
-  const fundButton = useRef<HTMLButtonElement>(null);
-  useLayoutEffect(() => {
-    if (asked === null) return;
-    fundButton.current?.focus();
-    funding.value = null;
-  }, []);
+  const payer = useSignal("empty");
+  const amount = useSignal("1");
   const { symbol, decimals } = tokenOf(network);
   const payers = harness.value?.payers ?? {};
   const change = async (path: string, body: object, done: string) => {
@@ -50,8 +40,8 @@ function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney
   };
   const fund = async () => {
     const units = parseAmount(amount.value, decimals);
-    if (units === undefined) return noticeAmount(decimals);
-    const added = `${formatUnits(units, decimals)} ${symbol}`;
+    if (units === undefined) return sayAmount(decimals);
+    const added = formatAmount(units, { symbol, decimals });
     const to = payers[payer.value]?.address;
     await change("fund", { to, amount: units }, `${payer.value} has ${added} more.`);
   };
@@ -64,16 +54,20 @@ function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney
   const gasMoney = (Number(BigInt(operatorGasMoney) / 10n ** 12n) / 1e6).toFixed(2);
   return (
     <section class="card" aria-label={network}>
-      <h2>{network}</h2>
+      <h3>
+        {network} <span class="chip">block {blockNumber.toLocaleString("en-US")}</span>
+      </h3>
       <p class="soft">
-        block {blockNumber} · {date} UTC · operator {gasMoney} {coinOf(network)} for gas
+        {date} UTC · operator {gasMoney} {coinOf(network)} for gas
       </p>
       <div class="buttons">
         {changes.map(([name, path, body, done]) => (
-          <button type="button" key={name} onClick={() => change(path, body, done)}>
+          <Button key={name} onClick={() => change(path, body, done)}>
             {name}
-          </button>
+          </Button>
         ))}
+      </div>
+      <div class="buttons">
         <Select
           label={`Payer to fund on ${network}`}
           value={payer.value}
@@ -88,9 +82,7 @@ function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney
           value={amount.value}
           onInput={(event) => (amount.value = event.currentTarget.value)}
         />
-        <button type="button" ref={fundButton} onClick={fund}>
-          Fund {symbol}
-        </button>
+        <Button onClick={fund}>Fund {symbol}</Button>
       </div>
       <table class="balances">
         <caption>Balances in {symbol}</caption>
@@ -98,7 +90,7 @@ function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney
           {Object.entries(balances).map(([name, units]) => (
             <tr key={name}>
               <th scope="row">{name}</th>
-              <td class="number">{formatUnits(units, decimals)}</td>
+              <td class="number">{formatAmount(units, { symbol: "", decimals }).trim()}</td>
             </tr>
           ))}
         </tbody>

@@ -1,5 +1,12 @@
+import { useSignal } from "@preact/signals";
 import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
-import { copyText } from "./state.ts";
+import { useEffect, useRef } from "preact/hooks";
+import { formatUnits, type TokenUnits } from "../../../protocol/token-units.ts";
+import { formatAgo, formatTime, shorten } from "./format.ts";
+import { Icon } from "./icons.tsx";
+import { copyText } from "./local-service.ts";
+import { now } from "./page-clock.ts";
+import { type Status, statusWords } from "./payment-status.ts";
 
 type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { onClick(): unknown };
 
@@ -42,28 +49,123 @@ export function Select({ value, onChange, options, none, label, ...rest }: Selec
   );
 }
 
-/** Puts a text into the clipboard. */
-export function CopyButton({ name, text }: { name: string; text: string }) {
+/** What a payment came to: the same sign, colour and word wherever it is shown. */
+export function Badge({ status }: { status: Status }) {
   return (
-    <Button class="copy" aria-label={`Copy ${name}`} onClick={() => copyText(text, name)}>
-      copy
+    <span class={`badge ${status}`}>
+      <Icon name={status} />
+      {statusWords[status]}
+    </span>
+  );
+}
+
+/** A time by how long ago it was, with the time of day at hand. */
+export function Ago({ at }: { at: number }) {
+  return (
+    <time dateTime={new Date(at).toISOString()} title={formatTime(at)}>
+      {formatAgo(at, now.value)}
+    </time>
+  );
+}
+
+/** An amount in whole tokens; in a column, the points of all stand below each other. */
+export function Amount({ amount, token }: { amount: string; token: TokenUnits | null }) {
+  const [whole = "", fraction] = formatUnits(amount, token?.decimals ?? 0).split(".");
+  return (
+    <span class="amount">
+      <span class="whole">{whole.replace(/\B(?=(\d{3})+$)/g, ",")}</span>
+      <span class="fraction">{fraction === undefined ? "" : `.${fraction}`}</span>{" "}
+      <span class="symbol">{token?.symbol ?? "units"}</span>
+    </span>
+  );
+}
+
+const copiedForMs = 1_600;
+
+type CopyProps = { name: string; text: string | (() => Promise<string | undefined>) };
+
+/** Copies a text, and says so where it was clicked. */
+function useCopy({ name, text }: CopyProps): [isCopied: boolean, copy: () => Promise<void>] {
+  const copied = useSignal(false);
+  const copy = async () => {
+    const found = typeof text === "string" ? text : await text();
+    if (found === undefined || !(await copyText(found, name))) return;
+    copied.value = true;
+    setTimeout(() => (copied.value = false), copiedForMs);
+  };
+  return [copied.value, copy];
+}
+
+/** Puts a text into the clipboard. */
+export function CopyButton(props: CopyProps) {
+  const [isCopied, copy] = useCopy(props);
+  return (
+    <Button
+      class={`copy ${isCopied ? "done" : ""}`}
+      aria-label={isCopied ? `Copied ${props.name}` : `Copy ${props.name}`}
+      title={`Copy ${props.name}`}
+      onClick={copy}
+    >
+      <Icon name={isCopied ? "settled" : "copy"} />
     </Button>
   );
 }
 
-/** Names with what is known of them; what is not known is left out, and what begins with 0x can be copied. */
+/** The same with words. */
+export function CopyTextButton({ children, ...props }: CopyProps & { children: ComponentChildren }) {
+  const [isCopied, copy] = useCopy(props);
+  return (
+    <Button class="with-icon" onClick={copy}>
+      <Icon name={isCopied ? "settled" : "copy"} />
+      {isCopied ? "Copied" : children}
+    </Button>
+  );
+}
+
+/** A hash or an address: shortened in the middle, whole at hand and to copy. */
+export function Hash({ name, hex }: { name: string; hex: string }) {
+  return (
+    <span class="hash">
+      <code title={hex}>{shorten(hex)}</code>
+      <CopyButton name={name} text={hex} />
+    </span>
+  );
+}
+
+/** A command, or another line for elsewhere, to copy. */
+export function CodeLine({ name, text }: { name: string; text: string }) {
+  return (
+    <span class="code-line">
+      <code>{text}</code>
+      <CopyButton name={name} text={text} />
+    </span>
+  );
+}
+
+/** Text of several lines to copy. */
+export function CodeBlock({ name, text }: { name: string; text: string }) {
+  return (
+    <div class="code-block">
+      <CopyTextButton name={name} text={text}>
+        Copy
+      </CopyTextButton>
+      <pre>{text}</pre>
+    </div>
+  );
+}
+
+/** Names with what is known of them; what is not known is left out, and hashes and addresses are shortened. */
 export function Facts({ facts, ...rest }: { facts: Record<string, unknown>; class?: string }) {
   return (
     <dl {...rest}>
       {Object.entries(facts).map(([name, value]) => {
         if (value === null || value === undefined) return null;
         const text = String(value);
+        const isHex = /^0x[0-9a-f]{40,64}$/i.test(text);
         return (
           <div key={name}>
             <dt>{name}</dt>
-            <dd>
-              {text} {text.startsWith("0x") && <CopyButton name={name} text={text.split(" ")[0] ?? ""} />}
-            </dd>
+            <dd>{isHex ? <Hash name={name} hex={text} /> : text}</dd>
           </div>
         );
       })}
@@ -71,12 +173,110 @@ export function Facts({ facts, ...rest }: { facts: Record<string, unknown>; clas
   );
 }
 
+/** A text in which names may go on in a second line where they have an underscore; shortened hashes stay whole. */
+export function breakable(text: string): ComponentChildren {
+  return text.split(/(0x\w+…\w+|_)/).map((part, index) => {
+    if (index % 2 === 0) return part;
+    if (part !== "_") return <span class="whole-word">{part}</span>;
+    return ["_", <wbr key={index} />];
+  });
+}
+
+/** Text with what stands between backticks as code. */
+export function withCode(text: string): ComponentChildren {
+  return text.split("`").map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part));
+}
+
 /** What is unfolded when it is asked for. */
 export function Folded({ title, children }: { title: string; children: ComponentChildren }) {
   return (
-    <details>
+    <details class="folded">
       <summary>{title}</summary>
       {children}
     </details>
+  );
+}
+
+/** A button that opens a list of things to do. */
+export function Menu({
+  title,
+  items,
+}: {
+  title: string;
+  items: readonly { name: string; run(): unknown }[];
+}) {
+  const isOpen = useSignal(false);
+  const root = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const onPointer = ({ target }: Event) => {
+      if (target instanceof Node && root.current?.contains(target) !== true) isOpen.value = false;
+    };
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key !== "Escape" || !isOpen.value) return;
+      // It closes the menu, and not what is behind it.
+      event.stopPropagation();
+      isOpen.value = false;
+      root.current?.querySelector("button")?.focus();
+    };
+    addEventListener("pointerdown", onPointer);
+    addEventListener("keydown", onKey, true);
+    return () => {
+      removeEventListener("pointerdown", onPointer);
+      removeEventListener("keydown", onKey, true);
+    };
+  }, []);
+  return (
+    <div class="menu" ref={root}>
+      <Button
+        class="with-icon"
+        aria-haspopup="menu"
+        aria-expanded={isOpen.value}
+        onClick={() => (isOpen.value = !isOpen.value)}
+      >
+        {title} <Icon name="down" />
+      </Button>
+      {isOpen.value && (
+        <div role="menu">
+          {items.map(({ name, run }) => (
+            <Button
+              role="menuitem"
+              key={name}
+              onClick={() => {
+                isOpen.value = false;
+                return run();
+              }}
+            >
+              {name}
+            </Button>
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}
+
+type DialogProps = { title: string; onClose(): void; children: ComponentChildren; class?: string };
+
+/** A dialog over the page, which Escape and a click beside it close. */
+export function Dialog({ title, onClose, children, ...rest }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: a dialog closes by Escape of itself.
+    <dialog
+      {...rest}
+      ref={dialog}
+      aria-label={title}
+      onClose={onClose}
+      onClick={({ target }) => target === dialog.current && onClose()}
+    >
+      <div class="dialog-head">
+        <h2>{title}</h2>
+        <Button class="plain" aria-label="Close" onClick={onClose}>
+          <Icon name="close" />
+        </Button>
+      </div>
+      {children}
+    </dialog>
   );
 }

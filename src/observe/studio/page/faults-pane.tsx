@@ -2,12 +2,18 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useId } from "preact/hooks";
 import type { FaultDescription, FaultField } from "../fault-form.ts";
 import { Button, Select } from "./controls.tsx";
-import { act, type FaultView, faultForm, faults, harness, loadFaultForm, loadFaults } from "./state.ts";
+import { countOf, detailsOf, type FaultPreset, facilitator, isOfPreset, presetsOf } from "./fault-presets.ts";
+import {
+  act,
+  clearFaults,
+  faultForm,
+  faults,
+  loadFaultForm,
+  loadFaults,
+  networkNames,
+} from "./local-service.ts";
 
 const refreshEveryMs = 1_000;
-
-/** What stands in the place of a network for faults between a shop and the facilitator. */
-const facilitator = "facilitator";
 
 /** Trouble between a shop and the facilitator, between that and a node, and on the chain, as switches with counters. */
 export function FaultsPane() {
@@ -18,7 +24,7 @@ export function FaultsPane() {
     const timer = setInterval(loadFaults, refreshEveryMs);
     return () => clearInterval(timer);
   }, []);
-  const names = Object.keys(harness.value?.networks ?? {});
+  const names = networkNames.value;
   const network = chosen.value || names[0] || "";
   const rowsOf = (place: string, where: string) =>
     (faultForm.value?.kinds ?? [])
@@ -28,43 +34,68 @@ export function FaultsPane() {
       ));
   return (
     <div class="pane">
+      <header class="pane-head">
+        <h2>Faults</h2>
+        <p class="soft">Trouble on purpose, to see what a shop and this facilitator make of it.</p>
+        <label>
+          Network <Select value={network} options={names} onChange={(name) => (chosen.value = name)} />
+        </label>
+      </header>
+      <section class="presets" aria-label="Presets">
+        {presetsOf(network).map((preset) => (
+          <Preset key={preset.name} preset={preset} />
+        ))}
+      </section>
       <SetNow />
       <section class="card wide" aria-label="Faults of the facilitator">
-        <h2>Between a shop and the facilitator</h2>
+        <h3>Between a shop and the facilitator</h3>
         {rowsOf(facilitator, "facilitator")}
       </section>
       <section class="card wide" aria-label="Faults of chains">
-        <h2>
-          <label>
-            Between the facilitator and the node of{" "}
-            <Select value={network} options={names} onChange={(name) => (chosen.value = name)} />
-          </label>
-        </h2>
+        <h3>Between the facilitator and the node of {network}</h3>
         {rowsOf(network, "node")}
-        <h2>On the chain {network}</h2>
+        <h3>On the chain {network}</h3>
         {rowsOf(network, "chain")}
       </section>
     </div>
   );
 }
 
+/** A switch for one of the usual troubles. */
+function Preset({ preset }: { preset: FaultPreset }) {
+  const { name, means, fault } = preset;
+  const set = faults.value.find((one) => isOfPreset(one, preset));
+  const toggle = async () => {
+    if (set === undefined) await act("/harness/faults/add", fault, `${name}: set.`);
+    else await act("/harness/faults/remove", { id: set.id }, `${name}: ended.`);
+    await loadFaults();
+  };
+  return (
+    <Button class="preset" role="switch" aria-checked={set !== undefined} aria-label={name} onClick={toggle}>
+      <b>{name}</b>
+      <span class="soft">{means}</span>
+      <span class="state">{set === undefined ? "off" : countOf(set)}</span>
+    </Button>
+  );
+}
+
 /** Every fault that lasts, those of the command line and of tests among them. */
 function SetNow() {
-  const end = async (path: string, body: object, done: string) => {
-    await act(`/harness/faults/${path}`, body, done);
+  const end = async (id: string, name: string) => {
+    await act("/harness/faults/remove", { id }, `${name} has ended.`);
     await loadFaults();
   };
   const list = faults.value;
   return (
     <section class="card wide" aria-label="Faults that are set">
-      <h2>Set now</h2>
+      <h3>Set now</h3>
       {list.length === 0 && <p class="soft">No fault is set.</p>}
       {list.map((fault) => {
         const { id, network, kind } = fault;
         const name = `${kind} (${network})`;
         return (
           <div class="set" key={id}>
-            <Button aria-label={`Remove ${name}`} onClick={() => end("remove", { id }, `${name} has ended.`)}>
+            <Button aria-label={`Remove ${name}`} onClick={() => end(id, name)}>
               Remove
             </Button>
             <b>{kind}</b>
@@ -75,24 +106,9 @@ function SetNow() {
           </div>
         );
       })}
-      {list.length > 0 && (
-        <Button onClick={() => end("clear", {}, "No fault is set any more.")}>Clear all faults</Button>
-      )}
+      {list.length > 0 && <Button onClick={clearFaults}>Clear all faults</Button>}
     </section>
   );
-}
-
-/** What is shown of every fault. */
-const common = ["id", "network", "kind", "fired", "usedUp"];
-
-function detailsOf(fault: FaultView): string {
-  const details = Object.entries(fault).filter(([name]) => !common.includes(name));
-  return details.map(([name, value]) => `${name} ${String(value)}`).join(", ");
-}
-
-/** How often a fault has hit, and whether that was all. */
-function countOf({ fired, usedUp }: FaultView): string {
-  return `${usedUp ? "used up, " : ""}hit ${fired} ${fired === 1 ? "time" : "times"}`;
 }
 
 /** A kind of fault at a place, which is a network or the facilitator: its fields, and what sets and ends it. */
@@ -137,7 +153,7 @@ function FaultRow({ place, description }: { place: string; description: FaultDes
   return (
     <form class="fault-row" aria-label={what} onSubmit={onSubmit}>
       {lasts ? (
-        <button type="submit" role="switch" aria-checked={set !== undefined} aria-label={what}>
+        <button type="submit" class="switch" role="switch" aria-checked={set !== undefined} aria-label={what}>
           {set === undefined ? "off" : "on"}
         </button>
       ) : (

@@ -8,9 +8,25 @@ export function formatTime(at: number): string {
   return `${date.toLocaleTimeString("en-GB")}.${String(date.getMilliseconds()).padStart(3, "0")}`;
 }
 
+/** A hash or an address, shortened in the middle; other texts as they are. */
 export function shorten(hex: string | null): string {
   if (hex === null) return "";
-  return hex.length > 16 ? `${hex.slice(0, 8)}…${hex.slice(-4)}` : hex;
+  return /^0x/i.test(hex) && hex.length > 16 ? `${hex.slice(0, 6)}…${hex.slice(-4)}` : hex;
+}
+
+/** How long ago something was, for a list; what is older than a day by its date. Both in unix milliseconds. */
+export function formatAgo(at: number, now: number): string {
+  const seconds = Math.floor((now - at) / 1_000);
+  if (seconds < 2) return "now";
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ago`;
+  return new Date(at).toISOString().slice(0, 10);
+}
+
+/** Words of a name in camel case: `networkIsEnabled` as “network is enabled”. */
+export function inWords(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
 export function formatMs(ms: number | null): string {
@@ -22,14 +38,14 @@ export function formatMs(ms: number | null): string {
       : `${(ms / 1000).toFixed(1)} s`;
 }
 
-/** Unix seconds for a person, and how far they are from the time of a request. */
-export function formatSeconds(seconds: string, requested: ClockTime): string {
+/** A signed time of a person: how far it is from the time of a request, and what it is in unix seconds and as a date. */
+export function describeSigned(seconds: string, requested: ClockTime): { distance: string; exact: string } {
   const value = Number(seconds);
-  if (value === 0) return "0 (always)";
-  if (!Number.isSafeInteger(value) || value > 8_640_000_000_000) return seconds;
+  if (value === 0) return { distance: "always", exact: "0" };
+  if (!Number.isSafeInteger(value) || value > lastShown) return { distance: seconds, exact: "" };
   const ahead = value - requested.seconds;
-  const distance = `${Math.abs(ahead)} s ${ahead < 0 ? "before" : "after"} ${whoseTime[requested.clock]}`;
-  return `${seconds} (${formatDate(value)}, ${distance})`;
+  const distance = `${formatSpan(Math.abs(ahead))} ${ahead < 0 ? "before" : "after"} ${whoseTime[requested.clock]}`;
+  return { distance, exact: `${seconds} · ${formatDate(value)}` };
 }
 
 const whoseTime: Readonly<Record<ClockTime["clock"], string>> = {

@@ -1,40 +1,39 @@
 import { useSignal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { formatAmount } from "../../../protocol/token-units.ts";
-import type { OperationView, PaymentSummary } from "../payment-view.ts";
-import { Button } from "./controls.tsx";
-import { formatBoth, formatMs, formatTime, shorten } from "./format.ts";
-import {
-  atThisPlace,
-  clearFilters,
-  command,
-  harness,
-  isFiltered,
-  isLocal,
-  kindOf,
-  rows,
-  select,
-  selectedId,
-  total,
-} from "./state.ts";
+import type { PaymentSummary } from "../payment-view.ts";
+import { Ago, Amount, Badge, Button } from "./controls.tsx";
+import { formatBoth, formatMs } from "./format.ts";
+import { GuidePane } from "./guide-pane.tsx";
+import { Icon } from "./icons.tsx";
+import { isLocal, shopConnectedAt } from "./local-service.ts";
+import { select, selectedId } from "./page-route.ts";
+import { noteOf, statusOf, titleOfNote, whoOf } from "./payment-status.ts";
+import { clearFilters, filters, isFiltered, isRead, rows, total } from "./payment-stream.ts";
 
-const rowHeight = 32;
+/** Of a row of one line, and of one of two, which is where there is little room. */
+const rowHeights = { wide: 40, narrow: 60 };
 /** Rows beyond the visible ones, so that fast scrolling shows no gaps. */
 const beyond = 12;
+/** From this width on, of the list itself, rows have one line. */
+const wideFrom = 720;
+
+const headings = ["Status", "Amount", "Payer", "Network", "Reason", "Took", "Time"];
 
 /** The payments. Only the rows in view are in the page, so that thousands cost nothing. */
 export function PaymentList() {
   const scroller = useRef<HTMLDivElement>(null);
   const top = useSignal(0);
   const height = useSignal(600);
+  const isWide = useSignal(innerWidth >= wideFrom && selectedId.value === null);
   const list = rows.value;
+  const rowHeight = isWide.value ? rowHeights.wide : rowHeights.narrow;
 
   useEffect(() => {
     const element = scroller.current;
     if (element === null) return;
     const observer = new ResizeObserver(() => {
       height.value = element.clientHeight;
+      isWide.value = element.clientWidth >= wideFrom;
     });
     observer.observe(element);
     return () => observer.disconnect();
@@ -47,9 +46,9 @@ export function PaymentList() {
     if (element === null || index === -1) return;
     const at = index * rowHeight;
     if (at < element.scrollTop) element.scrollTop = at;
-    if (at + rowHeight > element.scrollTop + element.clientHeight)
-      element.scrollTop = at + rowHeight - element.clientHeight;
-  }, [selectedId.value]);
+    if (at + rowHeight > element.scrollTop + element.clientHeight - headHeight)
+      element.scrollTop = at + rowHeight - element.clientHeight + headHeight;
+  }, [selectedId.value, rowHeight]);
 
   const first = Math.max(0, Math.floor(top.value / rowHeight) - beyond);
   const last = Math.min(list.length, Math.ceil((top.value + height.value) / rowHeight) + beyond);
@@ -61,27 +60,45 @@ export function PaymentList() {
         top.value = event.currentTarget.scrollTop;
       }}
     >
-      <table aria-rowcount={list.length + 1} aria-label="Payments">
-        <thead>
-          <tr>
-            {["Time", "Payer", "Network", "Amount", "Verify", "Settle", "Took"].map((heading) => (
-              <th key={heading} scope="col">
-                {heading}
-              </th>
+      {list.length > 0 && (
+        <table
+          class={isWide.value ? "payments" : "payments narrow"}
+          aria-rowcount={list.length + 1}
+          aria-label="Payments"
+        >
+          <thead>
+            <tr>
+              {headings.map((heading) => (
+                <th key={heading} scope="col">
+                  {heading}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            <tr class="gap" style={{ height: `${first * rowHeight}px` }} />
+            {list.slice(first, last).map((payment, index) => (
+              <Row key={payment.id} payment={payment} index={first + index} height={rowHeight} />
             ))}
-          </tr>
-        </thead>
-        <tbody>
-          <tr style={{ height: `${first * rowHeight}px` }} />
-          {list.slice(first, last).map((payment, index) => (
-            <Row key={payment.id} payment={payment} index={first + index} />
-          ))}
-          <tr style={{ height: `${(list.length - last) * rowHeight}px` }} />
-        </tbody>
-      </table>
-      {list.length === 0 && <NoRows />}
+            <tr class="gap" style={{ height: `${(list.length - last) * rowHeight}px` }} />
+          </tbody>
+        </table>
+      )}
+      {list.length === 0 && isRead.value && <NoRows />}
+      {isBeginning() && <GuidePane />}
     </div>
   );
+}
+
+const headHeight = 34;
+
+/** As many as `up` makes itself, and some that were tried from here. */
+const fewPayments = 8;
+
+/** Whether the guide stands below the first payments: until a shop has connected, where nothing else is looked at. */
+function isBeginning(): boolean {
+  const few = total.value > 0 && total.value <= fewPayments && shopConnectedAt.value === null;
+  return few && isLocal.value && !isFiltered.value && selectedId.value === null;
 }
 
 /** Why no payment is listed, and what to do. */
@@ -96,74 +113,58 @@ function NoRows() {
     );
   }
   if (total.value > 0) return <p class="empty">The list is paused; {hidden} came since.</p>;
-  return isLocal.value ? (
-    <p class="empty">
-      No payments yet. Make one: <code>{`${command} pay${atThisPlace}`}</code>, or “Pay” below.
-    </p>
-  ) : (
-    <p class="empty">
-      No payments yet. What is sent to <code>{harness.value?.facilitator.url}</code> is shown here.
-    </p>
-  );
+  if (isFiltered.value) {
+    return (
+      <p class="empty">
+        No payments yet{filters.value.q === "" ? "" : `, and none of “${filters.value.q}”`}.{" "}
+        <Button onClick={clearFilters}>Clear the filters</Button>
+      </p>
+    );
+  }
+  return <GuidePane />;
 }
 
-function Row({ payment, index }: { payment: PaymentSummary; index: number }) {
-  const { id, firstSeenAt, payer, payerName, network, amount, token, verify, settle, unrouted } = payment;
-  const { status } = settle ?? verify ?? { status: null };
-  // A request without a good key is refused before anything of it is read.
-  const unread = status === 401 ? "not read" : "unreadable";
-  const asked = unrouted === null ? unread : `${unrouted.method} ${unrouted.path}`;
+type RowProps = { payment: PaymentSummary; index: number; height: number };
+
+function Row({ payment, index, height }: RowProps) {
+  const { id, firstSeenAt, payer, network, amount, token, verify, settle, faults } = payment;
+  const status = statusOf(payment);
+  const note = noteOf(payment);
+  const tookMs = (verify?.tookMs ?? 0) + (settle?.tookMs ?? 0);
   return (
     <tr
-      class={`row ${kindOf(payment)}`}
-      style={{ height: `${rowHeight}px` }}
+      class={`row ${status}`}
+      style={{ height: `${height}px` }}
       aria-rowindex={index + 2}
       aria-selected={id === selectedId.value}
       onClick={() => select(id)}
     >
-      <td class="time">{formatTime(firstSeenAt)}</td>
-      <td title={payer ?? asked}>
+      <td class="status">
+        <Badge status={status} />
+      </td>
+      <td class="price" title={amount === null ? "" : formatBoth(amount, token)}>
+        {amount !== null && <Amount amount={amount} token={token} />}
+      </td>
+      <td class="payer" title={payer ?? ""}>
         <button type="button" class="open" aria-current={id === selectedId.value}>
-          {payerName ?? (shorten(payer) || asked)}
+          {whoOf(payment)}
         </button>
       </td>
-      <td>{network ?? ""}</td>
-      <td class="number" title={amount === null ? "" : formatBoth(amount, token)}>
-        {amount === null ? "" : formatAmount(amount, token)}
-      </td>
-      {unrouted === null ? (
-        <>
-          <Outcome operation={verify} />
-          <Outcome operation={settle} isSettled={payment.settledAt !== null} />
-        </>
-      ) : (
-        <td colSpan={2}>
-          <span class="outcome refused" title={unrouted.message}>
-            {unrouted.status}
+      <td class="network">{network ?? ""}</td>
+      <td class="note" title={titleOfNote(payment)}>
+        {faults.length > 0 && (
+          <span class="hit" title={`Hit by ${faults.join(", ")}`}>
+            <Icon name="fault" />
+            <span class="unseen">hit by the fault </span>
+            {faults.join(", ")}
           </span>
-        </td>
-      )}
-      <td class="number">{formatMs((verify?.tookMs ?? 0) + (settle?.tookMs ?? 0))}</td>
+        )}
+        <span class="said">{note}</span>
+      </td>
+      <td class="took">{tookMs === 0 ? "" : formatMs(tookMs)}</td>
+      <td class="when">
+        <Ago at={firstSeenAt} />
+      </td>
     </tr>
   );
-}
-
-/** The newest outcome of an operation, after that of a payment that was settled before. */
-function Outcome({ operation, isSettled }: { operation: OperationView | null; isSettled?: boolean }) {
-  if (operation === null) return <td class="none">–</td>;
-  const { outcome, reason, message, count, at } = operation;
-  const shown = (reason ?? outcome).replace(/^invalid_(exact_evm_payload_)?(authorization_)?/, "");
-  const more = [at === null ? (reason ?? outcome) : `${formatTime(at)} ${reason ?? outcome}`, message ?? []];
-  return (
-    <td title={more.flat().join(": ")}>
-      {isSettled === true && outcome !== "settled" && <span class="outcome settled">settled, then </span>}
-      <span class={`outcome ${outcome}`}>{breakable(shown)}</span>
-      {count > 1 && <span class="count"> ×{count}</span>}
-    </td>
-  );
-}
-
-/** A name that may go on in a second line where it has an underscore. */
-function breakable(name: string): ComponentChildren {
-  return name.split("_").flatMap((part, index) => (index === 0 ? [part] : ["_", <wbr key={index} />, part]));
 }

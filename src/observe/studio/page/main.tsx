@@ -1,134 +1,125 @@
+import { effect } from "@preact/signals";
 import { render } from "preact";
-import { Actions } from "./actions.tsx";
 import { ChainsPane } from "./chains-pane.tsx";
-import { Button, Select } from "./controls.tsx";
+import { Button } from "./controls.tsx";
 import { DetailPane } from "./detail-pane.tsx";
+import { FaultBanner } from "./fault-banner.tsx";
 import { FaultsPane } from "./faults-pane.tsx";
-import { shorten } from "./format.ts";
 import { PaymentList } from "./list.tsx";
-import { SetupPane } from "./setup-pane.tsx";
+import { activeFaults, followFaults, isLocal, loadFaults, loadHarness } from "./local-service.ts";
+import { startClock } from "./page-clock.ts";
+import { followHistory, hrefOf, select, selectedId, show, type View, view } from "./page-route.ts";
+import { PayDialog } from "./pay-dialog.tsx";
+import { isPayOpen } from "./pay-from-page.ts";
 import {
   connected,
-  filterNetwork,
-  filterOutcome,
-  filterPayer,
-  filterText,
-  harness,
-  isLocal,
+  followFilters,
+  followSelection,
   listen,
-  loadDetail,
-  loadHarness,
   move,
-  notice,
   paused,
-  payers,
-  place,
-  rows,
-  select,
-  selectedId,
+  refusals,
   total,
-} from "./state.ts";
-
-/** More are found by the search; a menu of thousands is of no use. */
-const mostPayers = 200;
+} from "./payment-stream.ts";
+import { SetupPane } from "./setup-pane.tsx";
+import { Toasts } from "./toasts.tsx";
+import { Toolbar } from "./toolbar.tsx";
 
 function App() {
-  const ofChains = isLocal.value ? (["chains", "faults"] as const) : [];
-  const places = ["payments", ...ofChains, "setup"] as const;
-  const go = (name: (typeof places)[number]) => {
-    place.value = name;
-    // What it says is of the view that is left.
-    notice.value = "";
-  };
   return (
     <>
-      <header class="top">
-        <h1>x402 studio</h1>
-        <nav aria-label="Views">
-          {places.map((name) => (
-            <Button
-              key={name}
-              aria-current={place.value === name ? "page" : undefined}
-              onClick={() => go(name)}
-            >
-              {name}
-            </Button>
-          ))}
-        </nav>
-        <span class={connected.value ? "live" : "lost"} role="status">
-          {connected.value ? "live" : "connection lost, trying again"}
-        </span>
-        {place.value === "payments" && <Filters />}
-      </header>
-      {place.value === "payments" ? (
-        <main class={selectedId.value === null ? "" : "split"}>
-          <PaymentList />
-          {selectedId.value !== null && (
-            <aside>
-              <DetailPane />
-            </aside>
+      <TopBar />
+      <FaultBanner />
+      {view.value === "payments" ? (
+        <>
+          {total.value > 0 && <Toolbar />}
+          <main class={selectedId.value === null ? "" : "split"}>
+            <PaymentList />
+            {selectedId.value !== null && (
+              <aside key={selectedId.value}>
+                <DetailPane />
+              </aside>
+            )}
+          </main>
+          {total.value > 0 && (
+            <footer class="keys">
+              <kbd>j</kbd> <kbd>k</kbd> next, previous · <kbd>Esc</kbd> close · <kbd>/</kbd> search ·{" "}
+              <kbd>p</kbd> pause
+            </footer>
           )}
-        </main>
+        </>
       ) : (
         <main class="views">
-          {place.value === "chains" && <ChainsPane />}
-          {place.value === "faults" && <FaultsPane />}
-          {place.value === "setup" && <SetupPane />}
+          {view.value === "chains" && <ChainsPane />}
+          {view.value === "faults" && <FaultsPane />}
+          {view.value === "setup" && <SetupPane />}
         </main>
       )}
-      <footer>
-        {(place.value === "payments" || place.value === "chains") && <Actions />}
-        <output>{notice.value}</output>
-        {place.value === "payments" && <span class="keys">j k choose · Esc close · p pause · / search</span>}
-      </footer>
+      <PayDialog />
+      <Toasts />
     </>
   );
 }
 
-/** What is shown of the payments. */
-function Filters() {
-  const networks = Object.keys(harness.value?.networks ?? {});
-  const known = payers.value
-    .slice(0, mostPayers)
-    .map(([address, name]) => [address, name ?? shorten(address)] as const);
+const names: Readonly<Record<View, string>> = {
+  payments: "Payments",
+  chains: "Chains",
+  faults: "Faults",
+  setup: "Setup",
+};
+
+function TopBar() {
+  const ofChains = isLocal.value ? (["chains", "faults"] as const) : [];
+  const places = ["payments", ...ofChains, "setup"] as const;
   return (
-    <div class="filters">
-      <input
-        type="search"
-        placeholder="Payer, reason, transaction…  ( / )"
-        aria-label="Search payments"
-        id="search"
-        value={filterText.value}
-        onInput={(event) => (filterText.value = event.currentTarget.value)}
-      />
-      <Select label="Network" none="all networks" options={networks} {...filterBy(filterNetwork)} />
-      <Select label="Payer" none="all payers" options={known} {...filterBy(filterPayer)} />
-      <Select label="Outcome" none="all outcomes" options={outcomes} {...filterBy(filterOutcome)} />
-      <Button aria-pressed={paused.value} onClick={() => (paused.value = !paused.value)}>
-        {paused.value ? "Go on" : "Pause"}
-      </Button>
-      <span class="counts">
-        {rows.value.length} of {total.value}
+    <header class="top">
+      <h1>
+        <span class="mark-402">402</span> <span class="name">x402 studio</span>
+      </h1>
+      <nav aria-label="Views">
+        {places.map((name) => (
+          <a
+            key={name}
+            href={hrefOf(name)}
+            aria-current={view.value === name ? "page" : undefined}
+            onClick={(event) => {
+              if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+              event.preventDefault();
+              show(name);
+            }}
+          >
+            {names[name]}
+            {name === "faults" && activeFaults.value.length > 0 && (
+              <span class="alarm" title="Active faults">
+                {activeFaults.value.length}
+              </span>
+            )}
+          </a>
+        ))}
+      </nav>
+      <span class={connected.value ? "live" : "lost"} role="status">
+        {connected.value ? "live" : "connection lost, trying again"}
       </span>
-    </div>
+      {isLocal.value && (
+        <Button class="primary" onClick={() => (isPayOpen.value = true)}>
+          Pay…
+        </Button>
+      )}
+    </header>
   );
-}
-
-const outcomes = ["settled", "valid", "refused", "undecided", "open"];
-
-function filterBy(filter: typeof filterNetwork) {
-  return { value: filter.value, onChange: (value: string) => (filter.value = value) };
 }
 
 addEventListener("keydown", (event) => {
   const { target, key } = event;
+  // A dialog closes by itself.
+  if (document.querySelector("dialog[open]") !== null) return;
   if (key === "Escape") {
     if (target instanceof HTMLElement) target.blur();
-    select(null);
+    if (selectedId.value !== null) select(null);
     return;
   }
   if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return;
-  if (place.value !== "payments") return;
+  if (view.value !== "payments") return;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (key === "j" || key === "ArrowDown") move(1);
   else if (key === "k" || key === "ArrowUp") move(-1);
@@ -138,8 +129,21 @@ addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-const root = document.getElementById("app");
-if (root !== null) render(<App />, root);
+effect(() => {
+  const count = refusals.value;
+  document.title = count === 0 ? "x402 studio" : `(${count} refused) x402 studio`;
+});
+
+followHistory(followFilters());
+followSelection();
+startClock();
 listen();
-void loadHarness();
-void loadDetail();
+void loadHarness().then(async () => {
+  if (isLocal.value) await loadFaults();
+});
+followFaults();
+const root = document.getElementById("app");
+if (root !== null) {
+  root.replaceChildren();
+  render(<App />, root);
+}

@@ -73,6 +73,13 @@ export function payKindOf({ method }: Pick<PaymentDetail, "method">): PayKind {
   return method === "upto-permit2" ? "upto" : "eip3009";
 }
 
+/** How a payment is paid, in words. */
+export function wayOf(payment: PaymentDetail): string | null {
+  if (payment.method === null) return null;
+  const way = { eip3009: "exact · EIP-3009", permit2: "exact · Permit2", upto: "upto · Permit2" };
+  return `${way[payKindOf(payment)]} · x402 v${payment.x402Version ?? 1}`;
+}
+
 /** What `POST /harness/pay` is asked for a payment of that kind, of an amount in the smallest unit. */
 export function payTermsOf(kind: PayKind, amount: string, x402Version: number): Record<string, unknown> {
   switch (kind) {

@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { PaymentDetail, TimelineEntry, TransactionView } from "../payment-view.ts";
 import { Facts, Folded } from "./controls.tsx";
 import { formatBoth, formatGwei } from "./format.ts";
-import { coinOf } from "./state.ts";
+import { coinOf } from "./local-service.ts";
 
 /** What the service knows of the newest transaction that carried a payment. */
 export function Transaction({ entries }: { entries: readonly TimelineEntry[] }) {
@@ -39,7 +39,7 @@ export function DecodedTransaction({ payment: { id, asset, token, network } }: {
   }
   const view = shown.value;
   return (
-    <details onToggle={(event) => event.currentTarget.open && load()}>
+    <details class="folded" onToggle={(event) => event.currentTarget.open && load()}>
       <summary>Transaction, decoded</summary>
       {typeof view === "string" ? (
         <p>{view}</p>

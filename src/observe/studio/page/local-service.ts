@@ -1,0 +1,189 @@
+import { computed, signal } from "@preact/signals";
+import { builtInNetworks } from "../../../protocol/networks.ts";
+import { type TokenUnits, unitsOf } from "../../../protocol/token-units.ts";
+import { type TestPayer, testPayers } from "../../../published/test-payers.ts";
+import type { FaultForm } from "../fault-form.ts";
+import { toast } from "./toasts.tsx";
+
+/** How the command is called where this service was started; the service writes it into the page. */
+export const command =
+  document.querySelector<HTMLMetaElement>('meta[name="command"]')?.content ?? "npx x402-facilitator-kit";
+
+/** Where a command finds this service, if that is not where it looks anyway. */
+export const atThisPlace = location.origin === "http://127.0.0.1:4402" ? "" : ` --url ${location.origin}`;
+
+/** What the chains are; from `GET /harness`. */
+export type HarnessView = {
+  facilitator: { url: string };
+  organization: { id: string; apiKey: string; recipient: string };
+  /** Only where payments may go elsewhere than to the facilitator contract. */
+  payToPolicy?: "contract" | "recipients" | "any";
+  payers: Record<string, { address: string; privateKey: string }>;
+  networks: Record<
+    string,
+    {
+      chainId: number;
+      caip2: string;
+      /** The mock has no chains. */
+      rpcUrl?: string;
+      facilitatorContract: string;
+      payTo: string;
+      /** Only of a network that is not built in. */
+      nativeCoin?: string;
+      asset: { address: string; name: string; version: string; decimals: number; symbol?: string };
+    }
+  >;
+};
+export const harness = signal<HarnessView | null>(null);
+
+export const networkNames = computed(() => Object.keys(harness.value?.networks ?? {}));
+
+/** Whether there are chains to ask; the mock has none. */
+export const isLocal = computed(() =>
+  Object.values(harness.value?.networks ?? {}).some(({ rpcUrl }) => rpcUrl !== undefined),
+);
+
+/** What a test payer stands for, in one sentence; empty of one that this page does not know. */
+export function standsFor(payer: string): string {
+  const known: Readonly<Record<string, TestPayer>> = testPayers;
+  return Object.hasOwn(known, payer) ? (known[payer]?.standsFor ?? "") : "";
+}
+
+/** A chain, from `GET /harness/chains`. */
+export type ChainView = {
+  network: string;
+  blockNumber: number;
+  time: number;
+  balances: Record<string, string>;
+  operatorGasMoney: string;
+};
+export const chains = signal<readonly ChainView[]>([]);
+/** When they were asked, in unix milliseconds. */
+let chainsReadAt = 0;
+
+/** A chain's time now, in unix seconds: they go on as the clock does. Undefined where it is not known. */
+export function chainTimeOf(network: string): number | undefined {
+  const chain = chains.value.find((one) => one.network === network);
+  return chain && chain.time + Math.round((Date.now() - chainsReadAt) / 1_000);
+}
+
+/** What gas is paid in. */
+export function coinOf(network: string | null): string {
+  const known = network === null ? undefined : harness.value?.networks[network]?.nativeCoin;
+  return known ?? builtInNetworks.named(network ?? "")?.nativeCoin ?? "of the chain's own coin";
+}
+
+/** The units of a network's token. */
+export function tokenOf(network: string): TokenUnits {
+  const asset = harness.value?.networks[network]?.asset;
+  return unitsOf(asset ?? { name: "USDC", decimals: 6 });
+}
+
+/** A fault that is set, how often it has hit, whether it can hit once more, and what was given for it. */
+export type FaultView = { id: string; network: string; kind: string; fired: number; usedUp?: true } & Record<
+  string,
+  string | number | boolean | undefined
+>;
+export const faults = signal<readonly FaultView[]>([]);
+
+/** Those that can hit once more. */
+export const activeFaults = computed(() => faults.value.filter(({ usedUp }) => !usedUp));
+
+export const faultForm = signal<FaultForm | null>(null);
+
+/** When a shop last asked which payments are taken, in unix milliseconds. */
+export const shopConnectedAt = signal<number | null>(null);
+/** What had connected before the page was opened is no news. */
+let isShopRead = false;
+
+export async function loadHarness(): Promise<void> {
+  harness.value = (await get<HarnessView>("/harness")) ?? harness.value;
+}
+
+export async function loadChains(): Promise<void> {
+  const read = await get<ChainView[]>("/harness/chains");
+  if (read === undefined) return;
+  chainsReadAt = Date.now();
+  chains.value = read;
+}
+
+export async function loadFaultForm(): Promise<void> {
+  faultForm.value ??= (await get<FaultForm>("/harness/faults/kinds")) ?? null;
+}
+
+export async function loadShop(): Promise<void> {
+  const read = await get<{ connectedAt: number | null }>("/shop");
+  if (read === undefined) return;
+  if (shopConnectedAt.value === null && read.connectedAt !== null && isShopRead)
+    toast("A shop has connected.");
+  isShopRead = true;
+  shopConnectedAt.value = read.connectedAt;
+}
+
+/** Undefined where the service does not answer, or not with what was asked for. */
+export async function get<T>(path: string): Promise<T | undefined> {
+  const response = await fetch(path).catch(() => undefined);
+  return response?.ok === true ? ((await response.json()) as T) : undefined;
+}
+
+export async function loadFaults(): Promise<void> {
+  const answer = await post("/harness/faults/list", {}).catch(() => undefined);
+  const list: unknown = Object((await answer?.json().catch(() => undefined)) as unknown).faults;
+  if (Array.isArray(list)) faults.value = list as FaultView[];
+}
+
+const lookEveryMs = 1_500;
+
+/** Keeps the faults up to date while somebody looks, since tests and commands set them too. */
+export function followFaults(): void {
+  setInterval(() => {
+    if (isLocal.value && document.visibilityState === "visible") void loadFaults();
+  }, lookEveryMs);
+}
+
+function post(path: string, body: unknown): Promise<Response> {
+  return fetch(path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+}
+
+/** Posts to a route of this service, and gives the answer; says what went wrong. */
+export async function ask(path: string, body: unknown): Promise<Record<string, unknown> | undefined> {
+  const response = await post(path, body).catch(() => undefined);
+  if (response === undefined) {
+    toast("The service does not answer.", { isError: true });
+    return undefined;
+  }
+  const answer = (await response.json().catch(() => ({}))) as Record<string, unknown>;
+  if (response.ok) return answer;
+  const hints = Array.isArray(answer.hints) ? answer.hints : [];
+  const said = [answer.error ?? `That failed with status ${response.status}.`, ...hints].join(" ");
+  toast(said, { isError: true });
+  return undefined;
+}
+
+/** Posts to a control route, and says what came of it; whether it was done. */
+export async function act(path: string, body: unknown, done: string): Promise<boolean> {
+  if ((await ask(path, body)) === undefined) return false;
+  toast(done);
+  return true;
+}
+
+/** Ends every fault, and says so. */
+export async function clearFaults(): Promise<void> {
+  await act("/harness/faults/clear", {}, "No fault is set any more.");
+  await loadFaults();
+}
+
+/** Whether the text is in the clipboard now; says where it could not be put there. */
+export async function copyText(text: string, what: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    toast(`The browser does not let the page copy ${what}.`, { isError: true });
+    return false;
+  }
+}

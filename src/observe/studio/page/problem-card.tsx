@@ -1,0 +1,119 @@
+import { useEffect } from "preact/hooks";
+import { optionsOf } from "../../explain/command-options.ts";
+import type { PaymentDetail } from "../payment-view.ts";
+import { Button, CodeLine, withCode } from "./controls.tsx";
+import { type Fix, isOfBalance } from "./fix.ts";
+import { atThisPlace, command, harness, isLocal, loadChains } from "./local-service.ts";
+import { statusOf } from "./payment-status.ts";
+
+/** What is wrong with a payment, each with what mends it. */
+export function ProblemCards({ payment, fix }: { payment: PaymentDetail; fix: Fix | undefined }) {
+  const needsBalance = isLocal.value && isOfBalance(payment);
+  useEffect(() => {
+    if (needsBalance) void loadChains();
+  }, [payment.id, payment.version, needsBalance]);
+  return (
+    <>
+      {payment.explanations.map((explanation, index) => (
+        <ProblemCard
+          key={`${explanation.mistake}${explanation.at}`}
+          {...{ payment, explanation }}
+          fix={index === 0 ? fix : undefined}
+        />
+      ))}
+    </>
+  );
+}
+
+type CardProps = {
+  payment: PaymentDetail;
+  explanation: PaymentDetail["explanations"][number];
+  fix: Fix | undefined;
+};
+
+function ProblemCard({ payment, explanation, fix }: CardProps) {
+  const { mistake, title, at, got, expected, why, fix: advice, more } = explanation;
+  const [headline = "", rest = ""] = title.split(/(?<=\.)\s(.*)/s);
+  const lines = [...commandsIn(advice, payment), ...linesFor(mistake)];
+  return (
+    <section
+      class={`explanation ${statusOf(payment) === "refused" ? "" : "soft-tone"}`}
+      aria-label="What is wrong"
+    >
+      <h3>{headline}</h3>
+      {rest !== "" && <p>{rest}</p>}
+      {(at !== "" || got !== null || expected !== null) && (
+        <dl class="difference">
+          {at !== "" && (
+            <div>
+              <dt>where</dt>
+              <dd>
+                <code>{at}</code>
+              </dd>
+            </div>
+          )}
+          {got !== null && (
+            <div class="got">
+              <dt>got</dt>
+              <dd>{got}</dd>
+            </div>
+          )}
+          {expected !== null && (
+            <div class="expected">
+              <dt>expected</dt>
+              <dd>{expected}</dd>
+            </div>
+          )}
+        </dl>
+      )}
+      {why !== "" && <p class="why">{withCode(why)}</p>}
+      {advice !== "" && (
+        <p>
+          <strong>What to do:</strong> {withCode(advice)}
+        </p>
+      )}
+      {fix !== undefined && (
+        <p class="buttons">
+          <Button class="primary" onClick={fix.run}>
+            {fix.label}
+          </Button>
+        </p>
+      )}
+      {lines.map(([name, text]) => (
+        <CodeLine key={text} name={name} text={text} />
+      ))}
+      {more !== "" && (
+        <p class="more">
+          <a href={more.replace("docs/errors.md", "/errors")}>More on this</a>
+        </p>
+      )}
+    </section>
+  );
+}
+
+const commandStart = /^(x402-kit |up --)/;
+
+/** The commands of an advice as they are typed here, for this payment. */
+function commandsIn(advice: string, payment: PaymentDetail): [name: string, text: string][] {
+  const { network, payer, amount, token, signed } = payment;
+  // What could not be read is nobody's to paste into a terminal.
+  const terms = signed === null ? { network: null, payer: null } : { network, payer };
+  const codes = advice.split("`").filter((part, index) => index % 2 === 1 && commandStart.test(part));
+  return codes.flatMap((code): [string, string][] => {
+    // What stands for something else, as BODY does, is not to be pasted.
+    if (/\b[A-Z]{3,}\b/.test(code)) return [];
+    const words = code.replace(/^x402-kit /, "");
+    const actsOnChains = words === "fund" || words === "approve";
+    if (actsOnChains && (!isLocal.value || terms.payer === null)) return [];
+    const options = optionsOf(words, { at: atThisPlace, ...terms, amount, token });
+    return [["the command", `${command} ${words}${options}`]];
+  });
+}
+
+/** What a shop that asks wrongly needs. */
+function linesFor(mistake: string): [name: string, text: string][] {
+  if (harness.value === null) return [];
+  const { facilitator, organization } = harness.value;
+  if (mistake === "unauthorized") return [["the header", `Authorization: ${organization.apiKey}`]];
+  return mistake === "not-found" ? [["the facilitator's URL", facilitator.url]] : [];
+}

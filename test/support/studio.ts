@@ -1,0 +1,105 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
+import { type PaymentSpec, pay } from "../../src/harness/control/pay.ts";
+import type { RunningHarness } from "../../src/harness/run/running-harness.ts";
+import type { PaymentDetail, PaymentSummary } from "../../src/observe/studio/payment-view.ts";
+import { startBrowser } from "./browser.ts";
+import { startTestHarness } from "./service.ts";
+
+/** A running `up` with its studio, which is reset before each test. */
+export type Studio = {
+  readonly harness: RunningHarness;
+  /** Without `/v1`. */
+  readonly origin: string;
+  payAs(payer: PaymentSpec["payer"], spec?: Partial<PaymentSpec>): ReturnType<typeof pay>;
+  get<T>(path: string): Promise<T>;
+  /** The newest first. */
+  list(): Promise<PaymentSummary[]>;
+  detailOf(id: string | undefined): Promise<PaymentDetail>;
+};
+
+/** Registers what starts, resets and ends a studio for the tests of a file. It is there once they run. */
+export function useStudio(): Studio {
+  let running: RunningHarness | undefined;
+  beforeAll(async () => {
+    running = await startTestHarness({ networks: ["base"], studio: true });
+  });
+  beforeEach(() => running?.reset());
+  afterAll(() => running?.close());
+
+  const studio: Studio = {
+    get harness() {
+      if (running === undefined) throw new Error("the studio has not started");
+      return running;
+    },
+    get origin() {
+      return new URL(studio.harness.description.facilitator.url).origin;
+    },
+    payAs: (payer, spec) =>
+      pay(studio.harness.description, { network: "base", ...(payer !== undefined && { payer }), ...spec }),
+    async get<T>(path: string): Promise<T> {
+      const response = await fetch(`${studio.origin}${path}`);
+      return (await response.json()) as T;
+    },
+    list: async () => (await studio.get<{ payments: PaymentSummary[] }>("/payments")).payments,
+    detailOf: async (id) => (await studio.get<{ payment: PaymentDetail }>(`/payments/${id ?? ""}`)).payment,
+  };
+  return studio;
+}
+
+/** For what the page shows a moment later. */
+export const soon = { timeout: 20_000 };
+
+/** A page of the studio in Chromium, a new one for each test, which fails where the page has an error. */
+export type StudioPage = {
+  readonly browser: Browser;
+  readonly page: Page;
+  /** The errors of the page; a test that expects one takes it out. */
+  readonly troubles: string[];
+  rows(): ReturnType<Page["locator"]>;
+  button(name: string | RegExp): ReturnType<Page["getByRole"]>;
+  /** Waits until the page has said this. */
+  said(text: string | RegExp): Promise<void>;
+  /** Follows a link of the navigation. */
+  open(view: "Payments" | "Chains" | "Faults" | "Setup"): Promise<void>;
+};
+
+export function useStudioPage(studio: Studio): StudioPage {
+  let browser: Browser | undefined;
+  let page: Page | undefined;
+  const troubles: string[] = [];
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  beforeEach(async () => {
+    page = await browser?.newPage();
+    page?.on("pageerror", (error) => troubles.push(String(error)));
+    page?.on("console", (message) => {
+      if (message.type() === "error") troubles.push(message.text());
+    });
+    await page?.goto(`${studio.origin}/studio`);
+    await page?.waitForSelector("text=live");
+  });
+  afterEach(async () => {
+    await page?.close();
+    expect(troubles.splice(0)).toEqual([]);
+  });
+  afterAll(() => browser?.close());
+
+  const opened: StudioPage = {
+    get browser() {
+      if (browser === undefined) throw new Error("the browser has not started");
+      return browser;
+    },
+    get page() {
+      if (page === undefined) throw new Error("no page is open");
+      return page;
+    },
+    troubles,
+    rows: () => opened.page.locator("tr.row"),
+    button: (name) => opened.page.getByRole("button", { name, exact: true }),
+    said: (text) => opened.page.locator("output").getByText(text).waitFor(soon),
+    open: (view) => opened.page.getByRole("link", { name: view }).click(),
+  };
+  return opened;
+}
