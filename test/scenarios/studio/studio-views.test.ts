@@ -1,9 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { pay } from "../../../src/harness/control/pay.ts";
+import { repository } from "../../support/cli.ts";
 import { startTestHarness } from "../../support/service.ts";
 import { soon, useStudio, useStudioPage } from "../../support/studio.ts";
 
@@ -114,12 +115,14 @@ describe("the guide", { timeout: 60_000 }, () => {
     await page.goto("about:blank");
   });
 
-  test("the configuration of an express shop runs as it is pasted, and is paid", async () => {
+  test("the configuration of an express shop runs as it is pasted, and asks to be paid", async () => {
     const { page } = shown;
     const shop = (await page.locator("pre").textContent()) ?? "";
     expect(shop).toContain("app.listen(3000);");
     // Where the packages are found that it is told to install.
-    const folder = await mkdtemp(join(import.meta.dirname, "pasted-shop-"));
+    const cache = join(repository, "node_modules/.cache");
+    await mkdir(cache, { recursive: true });
+    const folder = await mkdtemp(join(cache, "pasted-shop-"));
     const file = join(folder, "shop.mjs");
     // Another port than one of a person's shop.
     const listening = 'const at = app.listen(0, "127.0.0.1", () => console.log(at.address().port));';
