@@ -16,6 +16,7 @@ import {
   tokenSignature,
   unwrapErc6492,
 } from "../../protocol/signed-payment.ts";
+import { createBoundedMap } from "../../util/cache.ts";
 import { ForbiddenError, OperatorError } from "../../util/errors.ts";
 import { belowMinimum, type Caller, type Organization, type Scope } from "../organizations/organizations.ts";
 import type { Checked, FacilitatorContext, Lane, Lanes } from "./context.ts";
@@ -148,13 +149,11 @@ export async function verifySignature(
   payment: SettleablePayment,
   chain: Chain,
   ways: Pick<WaysToPay, "methodOf" | "settlingOf">,
+  operation: Operation,
 ): Promise<ProvenSignature | Invalid> {
   const { signed, words, digest } = payment;
   const { payer, signature } = signed;
-  const signer = recoverSigner(digest, signature);
-  if (signer !== undefined && sameAddress(signer, payer)) {
-    return { signature: normaliseSignature(signature) };
-  }
+  if (hasSigned(payment, operation)) return { signature: normaliseSignature(signature) };
 
   const inner = tokenSignature(signature);
   const proof = await chain.askWallet(payer, digest, inner, payment.id);
@@ -165,6 +164,28 @@ export async function verifySignature(
   const domain = { asset, chainId: network.chainId };
   const mistake = await ways.methodOf(signed.method).describeWrongSignature(signed, domain, recoverSigner);
   return refusals.notSignedByPayer(payer, network.name, words.domain(asset), mistake);
+}
+
+/** Of the newest verified payments, by their digests: who has signed, and the signature. */
+const verified = createBoundedMap<Hex, { payer: Address; signature: Hex }>(4_096);
+
+/**
+ * Whether the payer signed the payment, by plain ECDSA. That can never change: what a verify has found out, the settle that
+ * follows it does not work out again, which would be a tenth of its CPU among many.
+ */
+function hasSigned(
+  { signed: { payer, signature }, digest }: SettleablePayment,
+  operation: Operation,
+): boolean {
+  if (operation === "settle") {
+    const found = verified.get(digest);
+    verified.delete(digest);
+    if (found?.signature === signature && found.payer === payer) return true;
+  }
+  const signer = recoverSigner(digest, signature);
+  const isPayer = signer !== undefined && sameAddress(signer, payer);
+  if (isPayer && operation === "verify") verified.set(digest, { payer, signature });
+  return isPayer;
 }
 
 /** Whether a wallet may be deployed with its payment (ERC-6492). The simulation does so, and with it asks for the signature. */

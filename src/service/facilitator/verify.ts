@@ -63,7 +63,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
     const refusedForCaller = checkForCaller(caller, payment, checked);
     if (refusedForCaller !== undefined) return refusedForCaller;
 
-    const proven = await verifySignature(payment, chain, ways);
+    const proven = await verifySignature(payment, chain, ways, "verify");
     if ("reason" in proven) return checked("signatureHolds", proven);
     checked("signatureHolds", undefined);
 
