@@ -66,7 +66,7 @@ function filesOf(framework: Framework): readonly File[] {
   return [...read(framework), ...read("common"), { path: ".env", text: `${localEnv()}\n` }];
 }
 
-/** How `npm start` of a Next app starts, for Node. */
+/** What starts a Next app, for Node. */
 const nextCommand = '["node_modules/next/dist/bin/next", "dev", "--hostname", "127.0.0.1"]';
 
 function adapt(path: string, text: string, framework: Framework): string {
@@ -78,7 +78,11 @@ function adapt(path: string, text: string, framework: Framework): string {
 
 const root = packageFile("");
 const isInstalled = root.split(sep).includes("node_modules");
-/** What npm installs this package by. */
+/** How npm installs this package, and by which name. */
+const npmInstall = isInstalled
+  ? "npm install"
+  : // A link to the checkout would bring a second vitest along.
+    "npm install --install-links";
 const kitSpecifier = isInstalled ? "x402-facilitator-kit" : `file:${root.replace(/[\\/]$/, "")}`;
 
 /** The variables of an `up` at its usual address. */
@@ -149,7 +153,7 @@ function whatToAdd({ path, text }: Written, framework: Framework): readonly stri
     "",
     "  npm pkg set type=module",
     `  npm install ${Object.keys(dependencies).join(" ")}`,
-    `  npm install --save-dev ${[kitSpecifier, ...others].join(" ")}`,
+    `  ${npmInstall} --save-dev ${[kitSpecifier, ...others].join(" ")}`,
   ];
 }
 
@@ -158,7 +162,7 @@ function nextCommands(folder: string, left: readonly Written[]): readonly string
   const isOwn = left.every(({ path }) => path !== "package.json");
   const enter = folder === "." ? "" : `cd ${/^[\w./-]+$/.test(folder) ? folder : JSON.stringify(folder)} && `;
   const test = isOwn ? "npm test" : "npx vitest run shop.test.js";
-  const install = isOwn ? [`${enter}npm install`, test] : [`${enter}${test}`];
+  const install = isOwn ? [`${enter}${npmInstall}`, test] : [`${enter}${test}`];
   return [
     "Next:",
     "",

@@ -1,4 +1,5 @@
 import { execFile, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -114,16 +115,19 @@ test("a captured payment is the test that the guide to payments has", async () =
 });
 
 /** Runs a program of a page, and compares what it prints with its comments. */
-async function runExample(name: string, code: string): Promise<void> {
+async function runExample(name: string, code: string, env: Record<string, string> = {}): Promise<void> {
   const promised = [...code.matchAll(/^console\.log\(.*\); \/\/ (.*)$/gm)].map(([, text]) => text);
-  const { stdout } = await run(process.execPath, [name], { cwd: project });
+  const { stdout } = await run(process.execPath, [name], {
+    cwd: project,
+    env: { ...childEnvironment(), ...env },
+  });
   expect(stdout.trimEnd().split("\n").filter(Boolean), name).toEqual(promised);
 }
 
 /** What vitest runs, or is configured with. */
 const ofVitest = /\.test\.ts$|^vitest\.config\.ts$|^global-setup\.ts$/;
 
-test.each(["harness", "ways-to-pay", "fixtures", "networks"])(
+test.each(["harness", "ways-to-pay", "fixtures", "networks", "operations", "extensions"])(
   "the programs of the guide to %s print what their comments say",
   async (guide) => {
     const page = `docs/guides/${guide}.md`;
@@ -145,7 +149,13 @@ test.each(["harness", "ways-to-pay", "fixtures", "networks"])(
     await write(examples);
     const programs = [...examples].filter(([name]) => !ofVitest.test(name));
     expect(programs.length).toBeGreaterThan(0);
-    for (const [name, code] of programs) await runExample(name, code);
+    // Of what reads the database of `serve`.
+    const env = {
+      DATABASE_URL: `sqlite:${join(project, "facilitator.db")}`,
+      API_KEY_PEPPER: randomBytes(32).toString("hex"),
+    };
+    if (guide === "operations") expect((await runHere(["migrate"], env)).code).toBe(0);
+    for (const [name, code] of programs) await runExample(name, code, env);
   },
   180_000,
 );
