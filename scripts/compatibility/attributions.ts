@@ -16,6 +16,11 @@ const attributions: Readonly<Record<string, Attribution>> = {
   "client unavailable-after-settle": sentOnce,
   "client facilitator-answer-lost": saysNothingYet,
   "client pending": saysNothingYet,
+  "client receipt-denies": saysNothingYet,
+  "client redirect-elsewhere": {
+    whose: "the package's",
+    why: "Redirects are followed with all headers but those of logins, and the payment's is none of them for `fetch` and axios. Who gets it can have the goods.",
+  },
   "shop buyer-gone": ofProtocol(
     "The package settles, then answers, and keeps no answer. A payment that comes again is a used one; the protocol has an extension for that (payment-identifier), which is not on by default.",
   ),

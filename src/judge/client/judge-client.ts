@@ -170,8 +170,7 @@ export async function runClientCase(
   const name = `${network.name}/${way}/${tested.name}`;
   const payer = payerOf(seed, name);
   const goods = goodsOf(seed, name);
-  await scene.fund(payer.address);
-  if (way !== "eip3009") await scene.approvePermit2(payer);
+  await scene.fund(payer, { everywhere: tested.offersOthers === true });
   const { resource, elsewhere } = shops.addressesOf(name);
   const places = { resource, elsewhere };
   const shop = createCaseShop({ tested, scene, versions, ...places, goods, payer, header, slowMs });

@@ -42,11 +42,14 @@ export type Scene = AsyncDisposable & {
   readonly offer: Offer;
   /** The same offer on another running network, which buyers may not pay on; undefined when only one network runs. */
   readonly otherNetwork: Offer | undefined;
-  /** Gives an account money, in every token of the scene. */
-  fund(account: Address): Promise<void>;
-  /** Has a payer let Permit2 take its tokens, on every chain of the scene. */
-  approvePermit2(payer: CasePayer): Promise<void>;
-  /** Every transfer from an account, on every chain of the scene. */
+  /**
+   * Gives a payer money of the token that is asked for, and lets Permit2 take it where that is the way to pay.
+   *
+   * @param options.everywhere also on the other network, and of the other token
+   * @param options.way how it will pay; as the offers of the scene ask by default
+   */
+  fund(payer: CasePayer, options?: { everywhere?: boolean; way?: WayName }): Promise<void>;
+  /** Every transfer from an account, on every chain of the scene, since it was funded. */
   transfersFrom(account: Address): Promise<readonly TokenTransfer[]>;
   /** Another token on the network, which buyers may not pay with. */
   otherAsset(): Promise<Asset>;
@@ -119,6 +122,8 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     };
   };
   const chains = Object.values(harness.networks);
+  /** The heads of the chains when payers were funded. */
+  const fundedAt = new Map<Address, readonly bigint[]>();
   let otherToken: Promise<Asset> | undefined;
 
   return {
@@ -128,22 +133,26 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     apiKey: harness.organization.apiKey,
     offer: offerOn(chain),
     otherNetwork: other === undefined ? undefined : offerOn(chainOf(harness, other)),
-    async fund(account) {
-      await Promise.all(chains.map((one) => one.fund(account, fundsInPrices * priceOf(one.asset))));
-      if (otherToken === undefined) return;
+    async fund(payer, { everywhere = false, way: ownWay = way } = {}) {
+      const isByPermit2 = ownWay !== "eip3009";
+      const { address } = payer;
+      fundedAt.set(address, await Promise.all(chains.map(({ client }) => client.getBlockNumber())));
+      await Promise.all(
+        (everywhere ? chains : [chain]).map(async (one) => {
+          await one.fund(address, fundsInPrices * priceOf(one.asset));
+          if (isByPermit2) await one.approvePermit2(address);
+        }),
+      );
+      if (otherToken === undefined || !everywhere) return;
       const token = await otherToken;
-      const args = [account, fundsInPrices * priceOf(token)] as const;
-      const data = encodeFunctionData({ abi, functionName: "mint", args });
-      await send(chain, { to: token.address, data }, payerOf(0, account));
+      const amount = fundsInPrices * priceOf(token);
+      const minted = encodeFunctionData({ abi, functionName: "mint", args: [address, amount] });
+      await send(chain, { to: token.address, data: minted }, payerOf(0, address));
+      if (!isByPermit2) return;
+      const approved = encodeFunctionData({ abi, functionName: "approve", args: [permit2Address, amount] });
+      await send(chain, { to: token.address, data: approved }, payer);
     },
-    async approvePermit2(payer) {
-      await Promise.all(chains.map((one) => one.approvePermit2(payer.address)));
-      if (otherToken === undefined) return;
-      const { address: to } = await otherToken;
-      const args = [permit2Address, fundsInPrices * priceOf(await otherToken)] as const;
-      await send(chain, { to, data: encodeFunctionData({ abi, functionName: "approve", args }) }, payer);
-    },
-    transfersFrom: (account) => readTransfers(chains, account),
+    transfersFrom: (account) => readTransfers(chains, account, fundedAt.get(account) ?? []),
     otherAsset() {
       otherToken ??= deployToken(chain);
       return otherToken;
@@ -230,13 +239,14 @@ const transferEvent = parseAbiItem("event Transfer(address indexed from, address
 async function readTransfers(
   chains: readonly HarnessNetwork[],
   from: Address,
+  since: readonly bigint[],
 ): Promise<readonly TokenTransfer[]> {
   const found = await Promise.all(
-    chains.map(async ({ name, client }) => {
+    chains.map(async ({ name, client }, index) => {
       const logs = await client.getLogs({
         event: transferEvent,
         args: { from },
-        fromBlock: 0n,
+        fromBlock: since[index] ?? 0n,
         strict: true,
       });
       return logs.map(({ address: token, args, transactionHash: transaction }) => ({

@@ -1,5 +1,4 @@
-import { encodeFunctionData } from "viem";
-import { mockPermit2Abi } from "../../contracts/mockPermit2.ts";
+import { encodeFunctionData, parseAbi } from "viem";
 import { authorizationOf } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { encodeCancellation, encodeSubmission } from "../../methods/exact-eip3009/on-chain/token-calls.ts";
 import { encodeProxySettle } from "../../methods/permit2/on-chain/permit2-calls.ts";
@@ -10,6 +9,8 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import type { WayName } from "./offers.ts";
+
+const permit2Abi = parseAbi(["function invalidateUnorderedNonces(uint256 word, uint256 mask)"]);
 
 /** A call of a contract; `sender` is the only account that may make it, where there is one. */
 export type ContractCall = { to: Address; data: Hex; sender?: Address | undefined };
@@ -37,7 +38,7 @@ export async function cancellationOf(
   }
   const { word, bit } = bitOf(payment);
   const data = encodeFunctionData({
-    abi: mockPermit2Abi,
+    abi: permit2Abi,
     functionName: "invalidateUnorderedNonces",
     args: [word, bit],
   });

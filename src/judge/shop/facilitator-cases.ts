@@ -5,6 +5,9 @@ import type { ShopBuyer } from "./shop-buyer.ts";
 
 export const servesOnce = "Serves once for what it has been paid once.";
 
+/** Longer than a shop needs until it asks its facilitator to settle. */
+const longestWaitMs = 5_000;
+
 /** What becomes of a shop whose facilitator fails, and of the payments that it had just settled. */
 export const facilitatorCases: readonly ShopCase[] = [
   {
@@ -109,12 +112,18 @@ export const facilitatorCases: readonly ShopCase[] = [
     good: "Serves the payment that it has settled and not delivered.",
     async run(buyer) {
       const payment = await buyer.sign();
+      const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       buyer.line.rule = async (request) => {
-        if (request.operation === "settle") await sleep(600);
-        return request.forward();
+        if (request.operation !== "settle") return request.forward();
+        asked.resolve();
+        await sleep(200);
+        return request.forward().finally(() => answered.resolve());
       };
-      await buyer.send(payment, { breakOffAfterMs: 400 });
-      await sleep(600);
+      const inTime = sleep(longestWaitMs);
+      await buyer.send(payment, { breakOff: Promise.race([asked.promise, inTime]) });
+      await Promise.race([answered.promise, inTime]);
+      // For the shop to see that the buyer is gone.
+      await sleep(200);
       buyer.line.rule = undefined;
       await sendUntilServed(buyer, payment);
     },

@@ -70,8 +70,7 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
   const startedAt = performance.now();
   const { way, network } = terms;
   const payer = payerOf(seed, `shop/${network.name}/${wayNameOf(way)}/${tested.name}`);
-  await scene.fund(payer.address);
-  if (wayNameOf(way) !== "eip3009") await scene.approvePermit2(payer);
+  await scene.fund(payer, { way: wayNameOf(way) });
   const line = options.line.of(payer.address);
   const { buyer, record } = createShopBuyer({ ...options, payer, line });
   let skipped: string | undefined;
@@ -80,8 +79,6 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
   } catch (error) {
     if (!(error instanceof Skipped)) throw error;
     skipped = error.message;
-  } finally {
-    line.rule = undefined;
   }
   const services = redelivers ? withoutRedeliveries(record.services) : record.services;
   const charges = services.map(({ charge }) => charge);

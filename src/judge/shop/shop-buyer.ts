@@ -36,7 +36,7 @@ export type ShopBuyer = {
   transactions(): Promise<readonly string[]>;
 };
 
-export type BuyerRequest = Pick<SendOptions, "method" | "breakOffAfterMs"> & {
+export type BuyerRequest = Pick<SendOptions, "method" | "breakOff"> & {
   /** By default the shop's resource. */
   url?: string | undefined;
   isService?: (answer: Answer) => boolean;
@@ -97,7 +97,7 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
       signed.set(payment.signature, payment);
       return headers;
     },
-    async send(header = {}, { url: at = url, method = "GET", breakOffAfterMs, isService = isGood } = {}) {
+    async send(header = {}, { url: at = url, method = "GET", breakOff, isService = isGood } = {}) {
       const startedSending = `+${((performance.now() - startedAt) / 1_000).toFixed(1)} s`;
       const payment = paymentIn(header, signed);
       if (payment !== undefined) {
@@ -109,7 +109,7 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
       const answer = await send(at, {
         ...{ method, timeoutMs },
         headers: { ...headers, ...header },
-        ...(breakOffAfterMs !== undefined && { breakOffAfterMs }),
+        ...(breakOff !== undefined && { breakOff }),
       });
       const { pathname, search } = new URL(at);
       const request = `${method} ${pathname}${search}`;
@@ -120,8 +120,7 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
           answer,
         });
       }
-      const shown =
-        answer?.status ?? (breakOffAfterMs === undefined ? "no answer" : "broken off by the buyer");
+      const shown = answer?.status ?? (breakOff === undefined ? "no answer" : "broken off by the buyer");
       exchanges.push(`${startedSending}  ${request} ${describeHeader(header, payment, sent)} → ${shown}`);
       return answer;
     },

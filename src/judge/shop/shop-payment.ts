@@ -182,15 +182,15 @@ export type SendOptions = {
   method?: string;
   headers?: Record<string, string>;
   timeoutMs: number;
-  /** Breaks the connection this long after the request was sent, without waiting for an answer. */
-  breakOffAfterMs?: number;
+  /** Breaks the connection then, without waiting for an answer. */
+  breakOff?: Promise<unknown>;
 };
 
 /** Sends a request on a new connection. Undefined when no answer came. */
 export async function send(url: string, options: SendOptions): Promise<Answer | undefined> {
-  const { method = "GET", headers = {}, timeoutMs, breakOffAfterMs } = options;
+  const { method = "GET", headers = {}, timeoutMs } = options;
   const breakOff = new AbortController();
-  if (breakOffAfterMs !== undefined) setTimeout(() => breakOff.abort(), breakOffAfterMs);
+  void options.breakOff?.then(() => breakOff.abort());
   try {
     const answer = await sendHttp(url, { method, headers, timeoutMs, agent: false, signal: breakOff.signal });
     return { status: answer.status, headers: new Headers(answer.headers), body: answer.text };

@@ -7,11 +7,11 @@ test("the action judges a client, writes its reports, and shows the table", asyn
   const { failed, read } = await runAction("action.yml", {
     judge: "client",
     command,
-    options: "--cases redirect --seed 3",
+    options: "--cases asks-again --seed 3",
   });
   expect(failed).toBe(false);
   expect(await read("summary.md")).toMatch(
-    /^```text\n[\s\S]*redirect +1 +1 +paid once and served\n[\s\S]*```\n$/,
+    /^```text\n[\s\S]*asks-again +1 +1 +paid once and served\n[\s\S]*```\n$/,
   );
   expect(await read("x402-judge/judge.xml")).toContain('tests="2" failures="0"');
   expect(await read("x402-judge/badge.svg")).toContain("2 of 2 good");

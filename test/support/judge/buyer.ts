@@ -9,7 +9,6 @@ import { createPayerSigner } from "../../../src/published/sign-as.ts";
  * Buyers for `judge client`, of protocol version 1. The first argument says how they behave:
  * - safe: sends one payment, and the same one again when its answer is lost or bad;
  * - signs-anew: signs another payment then, as careless clients do;
- * - obedient: pays the first offer, whatever it asks;
  * - gives-up: sends one payment, once;
  * - and those that do not work: never-asks, hangs.
  */
@@ -40,13 +39,10 @@ const headers = headerName === "" ? {} : { [headerName]: headerValue };
 
 const first = await fetch(X402_URL, { headers });
 const { accepts }: { accepts: Offer[] } = JSON.parse(await first.text());
-const offer =
-  manner === "obedient"
-    ? accepts[0]
-    : accepts.find(
-        ({ network, asset, maxAmountRequired }) =>
-          network === X402_NETWORK && asset === X402_ASSET && BigInt(maxAmountRequired) <= maxAmount,
-      );
+const offer = accepts.find(
+  ({ network, asset, maxAmountRequired }) =>
+    network === X402_NETWORK && asset === X402_ASSET && BigInt(maxAmountRequired) <= maxAmount,
+);
 if (offer === undefined) throw new Error("nothing that may be paid");
 
 let payment = await sign(offer);

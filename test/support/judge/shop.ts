@@ -1,14 +1,10 @@
 import { createServer, type ServerResponse } from "node:http";
-import { z } from "zod";
 
 /*
  * Shops for `judge shop`, of protocol version 1. The first argument says how they behave:
  * - good: serves once for each payment, and what it could not deliver when that payment is sent again;
  * - trusting: verifies and serves, and never settles;
- * - free: serves for any header at all;
- * - forgetful: serves again for a payment that it has served before;
  * - greedy: settles, and serves nothing;
- * - haggling: settles whatever the payment is of, and serves;
  * - curt: good, but without receipts, and with 500 for what it cannot read;
  * - and those that do not work: ends, mute, free-of-charge, and astray, which asks another facilitator.
  */
@@ -34,19 +30,16 @@ const requirements = {
   extra: { name: X402_ASSET_NAME, version: X402_ASSET_VERSION },
 };
 
-/** Settled but undelivered answers, and served ones, by payment. */
+/** Settled but undelivered answers, by payment. */
 const owed = new Map<string, string>();
-const served = new Map<string, string>();
 
 createServer(async (request, response) => {
   const { "x-payment": payment } = request.headers;
   if (manner === "mute") return;
   if (manner === "free-of-charge") return serve(response);
   if (typeof payment !== "string") return ask(response, "a payment is required");
-  const isKnown = served.has(payment) && manner === "forgetful";
   const key = `${request.url} ${payment}`;
   const receipt = owed.get(key);
-  if (manner === "free" || isKnown) return serve(response);
   if (manner === "astray") return ask(response, "not settled");
   if (receipt !== undefined) {
     owed.delete(key);
@@ -57,25 +50,17 @@ createServer(async (request, response) => {
     if (manner === "curt") return response.writeHead(500).end();
     return ask(response, "invalid_payload");
   }
-  const paymentRequirements =
-    manner === "haggling" ? { ...requirements, maxAmountRequired: amountOf(paymentPayload) } : requirements;
-  const body = { x402Version: 1, paymentPayload, paymentRequirements };
+  const body = { x402Version: 1, paymentPayload, paymentRequirements: requirements };
   if (manner === "trusting") {
     return (await call("verify", body))?.isValid === true ? serve(response) : ask(response, "invalid");
   }
   const settled = await call("settle", body);
   if (settled?.success !== true) return ask(response, "not settled");
   if (manner === "greedy") return ask(response, "thank you");
-  served.set(payment, "");
   const settledReceipt = Buffer.from(JSON.stringify(settled)).toString("base64");
   if (response.closed) owed.set(key, settledReceipt);
   else serve(response, manner === "curt" ? undefined : settledReceipt);
 }).listen(Number(PORT), "127.0.0.1");
-
-/** The amount of a payment. */
-function amountOf({ payload }: Record<string, unknown>): string {
-  return z.object({ authorization: z.object({ value: z.string() }) }).parse(payload).authorization.value;
-}
 
 function ask(response: ServerResponse, error: string): void {
   const body = JSON.stringify({ x402Version: 1, error, accepts: [requirements] });

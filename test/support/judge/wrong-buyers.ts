@@ -1,0 +1,344 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { decodeHeader } from "../../../src/judge/scene/offers.ts";
+import type { RunningCommand } from "../../../src/judge/scene/run-command.ts";
+import { payFor, readTerms, type Terms } from "../../../src/judge/shop/shop-payment.ts";
+import { timesFrom } from "../../../src/methods/exact-eip3009/payment-times.ts";
+import { type Hex, sameAddress } from "../../../src/protocol/hex.ts";
+import { builtInNetworks } from "../../../src/protocol/networks.ts";
+import { type HttpAnswer, HttpFailure, sendHttp } from "../../../src/util/http-client.ts";
+import { membersOf } from "../../../src/util/json.ts";
+
+/*
+ * Buyers for `judge client` that run in the process of the test: one that is careful, and others that are like it but for one
+ * fault each. Protocol version 2, every way to pay.
+ */
+
+/** What came of a request with a payment. */
+export type Attempt = {
+  status: number | "no answer" | "timeout" | "cut";
+  /** How many bytes of the body had come. */
+  bytes: number;
+  body: string;
+  error: string;
+  /** The receipt header; undefined without one, null where it cannot be read. */
+  receipt: Readonly<Record<string, unknown>> | undefined | null;
+  /** The terms of a 402. */
+  terms: readonly Terms[];
+  location: string | null;
+};
+
+/** What a buyer does next: send the payment again, sign another, follow a redirect, take the body, stop, or go on for ever. */
+type Step = "again" | "anew" | "follow" | "take" | "stop" | "forever";
+
+/** What a buyer may have learned before. */
+type Memory = { asked: Terms; payer: string; sawPending: boolean };
+
+export type Buyer = {
+  /** What it does wrong, as the guide says it. */
+  fault: string;
+  /** The case that finds it. */
+  foundBy: string;
+  /** The offer that it pays; by default what it may pay. */
+  choose?(offers: readonly Terms[], allowed: (terms: Terms) => boolean, maximum: bigint): Terms | undefined;
+  validSeconds?: number;
+  /** Whether all its runs for a URL make the same payment. */
+  isPredictable?: boolean;
+  /** How long it waits for an answer. */
+  patienceMs?: number;
+  /** What it does where that is not what a careful one does. */
+  step?(attempt: Attempt, memory: Memory): Step | undefined;
+  /** Whether it asks for ever where it is not asked for payment in a way that it can read. */
+  asksForever?: boolean;
+};
+
+const goods = (attempt: Attempt) => attempt.status === 200;
+const is402 = ({ status }: Attempt) => status === 402;
+const asksTheSame = ({ terms: [terms] }: Attempt, { asked }: Memory) =>
+  terms !== undefined && terms.amount === asked.amount && sameAddress(terms.payTo, asked.payTo);
+const discards = (when: (receipt: Attempt["receipt"], memory: Memory) => boolean) => ({
+  step: (attempt: Attempt, memory: Memory): Step | undefined =>
+    goods(attempt) && when(attempt.receipt, memory) ? "stop" : undefined,
+});
+const signsAnew = (when: (attempt: Attempt, memory: Memory) => boolean) => ({
+  step: (attempt: Attempt, memory: Memory): Step | undefined => (when(attempt, memory) ? "anew" : undefined),
+});
+
+export const wrongBuyers: readonly Buyer[] = [
+  {
+    fault: "signs again when no answer comes in time",
+    foundBy: "slow-answer",
+    patienceMs: 9_000,
+    ...signsAnew(({ status }) => status === "timeout"),
+  },
+  {
+    fault: "signs again while the receipt says settlement_pending",
+    foundBy: "pending",
+    ...signsAnew(({ receipt }) => receipt?.errorReason === "settlement_pending"),
+  },
+  {
+    fault: "asks for ever once it was told that its payment is pending",
+    foundBy: "pending-refused",
+    step: (attempt, { sawPending }) => (sawPending && !goods(attempt) ? "forever" : undefined),
+  },
+  {
+    fault: "signs again when the connection is reset before an answer",
+    foundBy: "shop-answer-lost",
+    ...signsAnew(({ status }) => status === "no answer"),
+  },
+  {
+    fault: "signs again when the connection is reset after the headers",
+    foundBy: "reset-before-body",
+    ...signsAnew(({ status, bytes }) => status === "cut" && bytes === 0),
+  },
+  {
+    fault: "takes half a body for a whole one",
+    foundBy: "reset-in-body",
+    step: ({ status, bytes }) => (status === "cut" && bytes > 0 ? "take" : undefined),
+  },
+  {
+    fault: "signs again after a 402 that says nothing of what became of its payment",
+    foundBy: "facilitator-answer-lost",
+    ...signsAnew((attempt) => attempt.error === "unexpected_settle_error" && attempt.receipt === undefined),
+  },
+  {
+    fault: "signs again when the receipt says success: false",
+    foundBy: "receipt-denies",
+    ...signsAnew(({ receipt }) => receipt?.success === false && receipt.errorReason !== "settlement_pending"),
+  },
+  {
+    fault: "signs again after a 503",
+    foundBy: "unavailable-after-settle",
+    ...signsAnew(({ status }) => status === 503),
+  },
+  {
+    fault: "signs again after a 502",
+    foundBy: "bad-gateway",
+    ...signsAnew(({ status }) => status === 502),
+  },
+  {
+    fault: "signs again when it is asked the same again",
+    foundBy: "asks-again",
+    ...signsAnew(
+      (attempt, memory) => is402(attempt) && attempt.error === "try again" && asksTheSame(attempt, memory),
+    ),
+  },
+  {
+    fault: "signs again for more, whatever its maximum is",
+    foundBy: "asks-more",
+    choose: ([first], allowed, maximum) =>
+      first !== undefined && (allowed(first) || first.amount === 2n * maximum) ? first : undefined,
+    ...signsAnew(({ terms: [terms] }, { asked }) => terms !== undefined && terms.amount > asked.amount),
+  },
+  {
+    fault: "signs again for another recipient",
+    foundBy: "other-terms",
+    ...signsAnew(
+      (attempt, memory) =>
+        is402(attempt) &&
+        attempt.terms.length > 0 &&
+        !sameAddress(attempt.terms[0]?.payTo ?? "0x", memory.asked.payTo),
+    ),
+  },
+  {
+    fault: "pays whatever is asked",
+    foundBy: "thousandfold",
+    choose: (offers, allowed, maximum) =>
+      offers.find(allowed) ?? offers.find(({ amount }) => amount > 100n * maximum),
+  },
+  {
+    fault: "pays on any network",
+    foundBy: "other-network-first",
+    choose: (offers, allowed) =>
+      offers.find((one) => offers.some((other) => other.network !== one.network)) ?? offers.find(allowed),
+  },
+  {
+    fault: "pays with any token",
+    foundBy: "other-asset-first",
+    choose: (offers, allowed) =>
+      offers.find((one) =>
+        offers.some(({ network, asset }) => network === one.network && asset.address !== one.asset.address),
+      ) ?? offers.find(allowed),
+  },
+  {
+    fault: "signs again where a redirect leads to",
+    foundBy: "redirect",
+    ...signsAnew(({ status, location }) => status === 307 && location !== null && !location.includes("://")),
+  },
+  {
+    fault: "follows a redirect to another origin with its payment",
+    foundBy: "redirect-elsewhere",
+    step: ({ location }) => (location === null ? undefined : "follow"),
+  },
+  { fault: "signs for 23 hours", foundBy: "settles-late", validSeconds: 23 * 3_600 },
+  { fault: "has a nonce that is not random", foundBy: "parallel", isPredictable: true },
+  {
+    fault: "sends a payment that was refused for ever",
+    foundBy: "used-authorization",
+    step: (attempt, { sawPending }) =>
+      is402(attempt) && !sawPending && /used|invalid_transaction_state|nonce/.test(attempt.error)
+        ? "forever"
+        : undefined,
+  },
+  { fault: "asks for ever where it cannot read the terms", foundBy: "malformed-402", asksForever: true },
+  {
+    fault: "throws away goods whose receipt it cannot read",
+    foundBy: "malformed-receipt",
+    ...discards((receipt) => receipt === null),
+  },
+  {
+    fault: "throws away goods whose receipt names another network",
+    foundBy: "receipt-of-other-network",
+    ...discards((receipt, { asked }) => receipt != null && receipt.network !== asked.network.caip2),
+  },
+  {
+    fault: "throws away goods whose receipt names another payer",
+    foundBy: "receipt-of-other-payer",
+    ...discards((receipt, { payer }) => receipt != null && String(receipt.payer).toLowerCase() !== payer),
+  },
+];
+
+/** One that does what every case calls good. */
+export const carefulBuyer: Buyer = { fault: "none", foundBy: "none" };
+
+/** How often a payment is sent that gets no good answer; and while it is pending. */
+const mostAttempts = 4;
+const mostPendingAttempts = 60;
+
+/** Runs a buyer as a command is run: with the variables of one, until it has ended or is ended. */
+export function startBuyer(buyer: Buyer, predictable: Map<string, Promise<Record<string, string>>>) {
+  return async (env: Readonly<Record<string, string>>): Promise<RunningCommand> => {
+    const ending = new AbortController();
+    let printed = "";
+    let hasEnded = false;
+    const ended = buy(buyer, env, predictable, ending.signal).then(
+      (body) => {
+        printed = body ?? "";
+        hasEnded = true;
+        return { code: body === undefined ? 1 : 0, signal: null };
+      },
+      () => ({ code: 1, signal: null }),
+    );
+    return {
+      stdout: () => printed,
+      stderr: () => "",
+      hasEnded: () => hasEnded,
+      ended,
+      outputEnded: ended,
+      async [Symbol.asyncDispose]() {
+        ending.abort();
+        await ended;
+      },
+    };
+  };
+}
+
+async function buy(
+  buyer: Buyer,
+  {
+    X402_URL = "",
+    X402_PRIVATE_KEY = "",
+    X402_CAIP2 = "",
+    X402_ASSET = "",
+    X402_MAX_AMOUNT = "",
+  }: Readonly<Record<string, string>>,
+  predictable: Map<string, Promise<Record<string, string>>>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const maximum = BigInt(X402_MAX_AMOUNT);
+  const allowed = ({ network, asset, amount }: Terms) =>
+    network.caip2 === X402_CAIP2 && sameAddress(asset.address, X402_ASSET) && amount <= maximum;
+  const choose = (offers: readonly Terms[]) =>
+    buyer.choose?.(offers, allowed, maximum) ?? offers.find(allowed);
+  const account = { privateKey: `0x${X402_PRIVATE_KEY.slice(2)}` as Hex, address: "0x" } as const;
+  const sign = async (terms: Terms) => {
+    const now = BigInt(Math.floor(Date.now() / 1_000));
+    const authorization = timesFrom(now, { until: buyer.validSeconds ?? terms.maxTimeoutSeconds });
+    return (await payFor(terms, account, now, { authorization })).headers;
+  };
+
+  let first = await attempt(X402_URL, {}, signal);
+  while (first.terms.length === 0 && buyer.asksForever === true && !signal.aborted) {
+    await sleep(100);
+    first = await attempt(X402_URL, {}, signal);
+  }
+  if (goods(first)) return first.body;
+  const asked = choose(first.terms);
+  if (asked === undefined) return undefined;
+  const shared = buyer.isPredictable === true ? (predictable.get(X402_URL) ?? sign(asked)) : sign(asked);
+  predictable.set(X402_URL, shared);
+  let headers = await shared;
+  const [written = ""] = Object.values(headers);
+  const memory = { asked, payer: payerIn(decodeHeader(written)), sawPending: false };
+
+  let url = X402_URL;
+  let [attempts, pendingAttempts] = [0, 0];
+  while (!signal.aborted) {
+    const answer = await attempt(url, headers, signal, buyer.patienceMs);
+    const isPending = answer.receipt?.errorReason === "settlement_pending";
+    memory.sawPending ||= isPending;
+    if (isPending) pendingAttempts++;
+    else attempts++;
+    const step = buyer.step?.(answer, memory) ?? carefulStep(answer, url);
+    if (step === "take") return answer.body;
+    if (step === "stop") return undefined;
+    if (step === "follow") {
+      url = new URL(answer.location ?? "", url).href;
+      continue;
+    }
+    if (step === "anew") {
+      const next = choose(answer.terms) ?? asked;
+      headers = await sign(answer.terms[0] ?? next);
+      if (answer.location !== null) url = new URL(answer.location, url).href;
+    } else if (step === "again" && (attempts >= mostAttempts || pendingAttempts >= mostPendingAttempts)) {
+      return undefined;
+    }
+    await sleep(100);
+  }
+  return undefined;
+}
+
+function carefulStep(attempt: Attempt, url: string): Step {
+  if (goods(attempt)) return "take";
+  if (attempt.location === null) return "again";
+  return new URL(attempt.location, url).origin === new URL(url).origin ? "follow" : "again";
+}
+
+function payerIn(payment: unknown): string {
+  const { authorization, permit2Authorization } = membersOf(membersOf(payment).payload);
+  return String(membersOf(authorization ?? permit2Authorization).from).toLowerCase();
+}
+
+async function attempt(
+  url: string,
+  headers: Record<string, string>,
+  signal: AbortSignal,
+  timeoutMs = 60_000,
+): Promise<Attempt> {
+  const nothing = { bytes: 0, body: "", error: "", receipt: undefined, terms: [], location: null };
+  let answer: HttpAnswer;
+  try {
+    answer = await sendHttp(url, { headers, agent: false, signal, timeoutMs });
+  } catch (error) {
+    if (!(error instanceof HttpFailure)) throw error;
+    if (error.partial === undefined) {
+      return { ...nothing, status: error.kind === "timeout" ? "timeout" : "no answer" };
+    }
+    const { text: body } = error.partial;
+    return { ...nothing, status: "cut", bytes: body.length, body };
+  }
+  const { status, text: body } = answer;
+  const read = new Headers(answer.headers);
+  const challenge = membersOf(decodeHeader(read.get("payment-required") ?? ""));
+  return {
+    ...{ status, bytes: body.length, body, error: String(challenge.error ?? "") },
+    receipt: receiptIn(read.get("payment-response")),
+    terms: readTerms({ status, headers: read, body }, builtInNetworks),
+    location: read.get("location"),
+  };
+}
+
+function receiptIn(text: string | null): Attempt["receipt"] {
+  if (text === null) return undefined;
+  const receipt = decodeHeader(text);
+  return typeof receipt === "object" && receipt !== null ? membersOf(receipt) : null;
+}

@@ -1,0 +1,318 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { Offer } from "../../../src/judge/scene/offers.ts";
+import { requirementsOf } from "../../../src/judge/scene/offers.ts";
+import { membersOf, parseJson } from "../../../src/util/json.ts";
+import { closeAtOnce, listenOnLoopback } from "../../../src/util/node-http.ts";
+
+/*
+ * Shops for `judge shop` that run in the process of the test, of protocol version 1: one that is good, and others that are like
+ * it but for one fault each.
+ */
+
+/** An answer of the facilitator; `status` is 0 where none came. */
+type Said = { status: number; body: unknown };
+
+type Payment = {
+  key: string;
+  /** The same, whatever it is sent for. */
+  header: string;
+  value: bigint;
+  price: bigint;
+};
+
+/** What a shop remembers. */
+type Memory = {
+  /** Receipts of what was settled and not delivered, by payment and URL. */
+  owed: Map<string, string>;
+  /** What was delivered, by payment and URL, and by payment alone. */
+  delivered: Set<string>;
+  /** Settlements under way. */
+  underWay: Map<string, Promise<boolean>>;
+  /** Payments that are never looked at again. */
+  closed: Set<string>;
+};
+
+export type WrongShop = {
+  /** What it does wrong, as the guide says it. */
+  fault: string;
+  /** The cases that find it. */
+  foundBy: readonly string[];
+  /** Whether it serves without looking at a payment. */
+  isFree?(request: { method: string; url: string }): boolean;
+  /** Whether it serves for a payment without settling it. */
+  serves?(payment: Payment, memory: Memory): boolean;
+  /** What it tells the facilitator that it is due. */
+  due?(payment: Payment): bigint;
+  /** Whether it serves whatever the facilitator says of a payment. */
+  servesDespite?(verified: Said, settled: Said | undefined, payment: Payment, memory: Memory): boolean;
+  /** Whether it never looks at the payment again. */
+  closes?(verified: Said, settled: Said | undefined): boolean;
+  /** Whether it shares what becomes of a payment with requests that bring it meanwhile. */
+  shares?: "same thing" | "other thing";
+  /** How long it waits for the facilitator to settle. */
+  patienceMs?: number;
+  /** Whether it settles once it has served. */
+  isLate?: boolean;
+  /** Whether it forgets those who were gone when it had settled. */
+  forgetsGone?: boolean;
+  hasNoReceipts?: boolean;
+  /** Its answer to what it cannot read, and to payments of version 2, where that is no 402. */
+  failsOn?: "unreadable" | "version 2";
+};
+
+const reasonOf = ({ body }: Said) => {
+  const { errorReason, invalidReason } = membersOf(body);
+  return String(errorReason ?? invalidReason ?? "");
+};
+const isValid = ({ status, body }: Said) => status === 200 && membersOf(body).isValid === true;
+const isSettled = ({ status, body }: Said) => status === 200 && membersOf(body).success === true;
+const takesForWarning = (reason: RegExp): Pick<WrongShop, "servesDespite"> => ({
+  servesDespite: (verified) => reason.test(reasonOf(verified)),
+});
+
+export const goodShop: WrongShop = { fault: "nothing", foundBy: [] };
+
+/** One that settles once it has served: good where nothing goes wrong. */
+export const lateShop: WrongShop = { fault: "serves before it settles", foundBy: [], isLate: true };
+
+export const wrongShops: readonly WrongShop[] = [
+  { fault: "gives no receipts", foundBy: ["plain"], hasNoReceipts: true },
+  { fault: "fails where it cannot read a payment", foundBy: ["malformed-payment"], failsOn: "unreadable" },
+  { fault: "fails on the other version", foundBy: ["other-version"], failsOn: "version 2" },
+  {
+    fault: "compares the URL with its query",
+    foundBy: ["free-with-query"],
+    isFree: ({ url }) => url.includes("?"),
+  },
+  {
+    fault: "has a price for GET alone",
+    foundBy: ["free-with-method"],
+    isFree: ({ method, url }) => method !== "GET" && /^\/(report|other)$/.test(url),
+  },
+  {
+    fault: "compares the path as it is written",
+    foundBy: ["free-with-spelling"],
+    isFree: ({ url }) => !/^\/(report|other)(\?|$)/.test(url) && !url.startsWith("/x402-judge"),
+  },
+  {
+    fault: "has forgotten the price of its second route",
+    foundBy: ["other-without-payment"],
+    isFree: ({ url }) => url === "/other",
+  },
+  {
+    fault: "ignores a wrong signature",
+    // In version 1 a payment does not name its token: signed for another one, its signature is wrong.
+    foundBy: ["wrong-signature", "other-asset"],
+    ...takesForWarning(/payload_signature/),
+  },
+  {
+    fault: "rounds what is due down",
+    foundBy: ["underpaid"],
+    due: ({ value, price }) => (value === price - 1n ? value : price),
+  },
+  {
+    fault: "takes more than it asks",
+    foundBy: ["overpaid"],
+    due: ({ value, price }) => (value >= price + 1n ? value : price),
+  },
+  {
+    fault: "serves for a payment of nothing",
+    foundBy: ["nothing-paid"],
+    serves: ({ value }) => value === 0n,
+  },
+  {
+    fault: "ignores who is paid",
+    foundBy: ["other-recipient"],
+    ...takesForWarning(/recipient/),
+  },
+  { fault: "ignores that a payment has expired", foundBy: ["expired"], ...takesForWarning(/valid_before/) },
+  {
+    fault: "ignores that a payment is not valid yet",
+    foundBy: ["too-early"],
+    ...takesForWarning(/valid_after/),
+  },
+  { fault: "ignores on which network it is paid", foundBy: ["other-network"], ...takesForWarning(/network/) },
+  {
+    fault: "serves again for whatever it has served",
+    foundBy: ["same-twice", "settle-answer-lost", "after-expiry"],
+    serves: ({ key }, { delivered }) => delivered.has(key),
+  },
+  {
+    fault: "serves all who bring a payment while it is settled",
+    foundBy: ["twenty-at-once"],
+    shares: "same thing",
+  },
+  {
+    fault: "serves two things for a payment that is being settled",
+    foundBy: ["two-routes"],
+    shares: "other thing",
+  },
+  {
+    fault: "sells two things for one payment, one after the other",
+    foundBy: ["bought-elsewhere"],
+    serves: ({ key, header }, { delivered }) => delivered.has(header) && !delivered.has(key),
+  },
+  {
+    fault: "serves while its facilitator is down",
+    foundBy: ["facilitator-down"],
+    servesDespite: ({ status }) => status === 0,
+  },
+  { fault: "waits too short for its facilitator", foundBy: ["facilitator-slow"], patienceMs: 2_900 },
+  {
+    fault: "never asks again about what was pending",
+    foundBy: ["facilitator-pending"],
+    closes: (_verified, settled) => settled !== undefined && reasonOf(settled) === "settlement_pending",
+  },
+  {
+    fault: "serves what is pending",
+    foundBy: ["facilitator-stays-pending"],
+    servesDespite: (_verified, settled) =>
+      settled !== undefined && reasonOf(settled) === "settlement_pending",
+  },
+  {
+    fault: "serves when a valid payment is refused by settle",
+    foundBy: ["facilitator-refuses"],
+    servesDespite: (verified, settled, { key }, { delivered }) =>
+      isValid(verified) &&
+      settled !== undefined &&
+      reasonOf(settled) === "invalid_transaction_state" &&
+      !delivered.has(key) &&
+      membersOf(settled.body).nextAction === undefined,
+  },
+  {
+    fault: "reads success: true in an answer of 500",
+    foundBy: ["facilitator-lies"],
+    servesDespite: (_verified, settled) => settled !== undefined && membersOf(settled.body).success === true,
+  },
+  {
+    fault: "takes any answer of 200 for a good one",
+    foundBy: ["facilitator-talks-nonsense"],
+    servesDespite: ({ status, body }) => status === 200 && body === undefined,
+  },
+  {
+    fault: "takes a payment whose answer was lost for used",
+    foundBy: ["settle-answer-lost"],
+    closes: (verified, settled) => isValid(verified) && settled?.status === 0,
+  },
+  {
+    fault: "forgets buyers who were gone",
+    foundBy: ["buyer-gone"],
+    forgetsGone: true,
+  },
+];
+
+/** Opens a shop, which uses a facilitator. */
+export async function openWrongShop(
+  shop: WrongShop,
+  { facilitatorUrl, apiKey, offer }: { facilitatorUrl: string; apiKey: string; offer: Offer },
+): Promise<AsyncDisposable & { url: string; otherUrl: string }> {
+  const requirements = requirementsOf(offer, 1, "http://127.0.0.1/report");
+  const memory: Memory = { owed: new Map(), delivered: new Set(), underWay: new Map(), closed: new Set() };
+
+  async function call(operation: string, body: object): Promise<Said> {
+    try {
+      const answer = await fetch(`${facilitatorUrl}/${operation}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+        body: JSON.stringify(body),
+        ...(operation === "settle" &&
+          shop.patienceMs !== undefined && { signal: AbortSignal.timeout(shop.patienceMs) }),
+      });
+      return { status: answer.status, body: parseJson(await answer.text()) };
+    } catch {
+      return { status: 0, body: undefined };
+    }
+  }
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = "GET", url = "/" } = request;
+    const at = { method, url };
+    if (shop.isFree?.(at) === true) return serve(response);
+    if (!/^\/(report|other)(\?|$)/.test(url) || method !== "GET") return void response.writeHead(404).end();
+    const { "x-payment": header } = request.headers;
+    if (shop.failsOn === "version 2" && "payment-signature" in request.headers) {
+      return void response.writeHead(500).end();
+    }
+    if (typeof header !== "string") return ask(response);
+    const paymentPayload = parseJson(Buffer.from(header, "base64").toString("utf8"));
+    const { authorization } = membersOf(membersOf(paymentPayload).payload);
+    const value = membersOf(authorization).value;
+    if (typeof value !== "string") {
+      return shop.failsOn === "unreadable" ? void response.writeHead(500).end() : ask(response);
+    }
+    const key = `${url} ${header}`;
+    const payment = { key, header, value: BigInt(value), price: offer.amount };
+    const receipt = memory.owed.get(key);
+    if (receipt !== undefined) {
+      memory.owed.delete(key);
+      return serve(response, receipt);
+    }
+    if (memory.closed.has(key)) return ask(response);
+    if (shop.serves?.(payment, memory) === true) return serve(response);
+    const other = [...memory.underWay].find(([name]) => name.endsWith(` ${header}`));
+    if (other !== undefined) {
+      const isShared = shop.shares === (other[0] === key ? "same thing" : "other thing");
+      return isShared && (await other[1]) ? serve(response) : ask(response);
+    }
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    memory.underWay.set(key, promise);
+    const sold = await sell(response, payment, paymentPayload).catch(() => false);
+    memory.underWay.delete(key);
+    resolve(sold);
+  }
+
+  /** Settles and serves; says whether it has. */
+  async function sell(response: ServerResponse, payment: Payment, paymentPayload: unknown): Promise<boolean> {
+    const amount = shop.due?.(payment) ?? payment.price;
+    const body = {
+      ...{ x402Version: 1, paymentPayload },
+      paymentRequirements: { ...requirements, maxAmountRequired: `${amount}` },
+    };
+    const verified = await call("verify", body);
+    if (shop.isLate === true && isValid(verified)) {
+      if (memory.delivered.has(payment.header)) {
+        ask(response);
+        return false;
+      }
+      memory.delivered.add(payment.header);
+      setTimeout(() => void call("settle", body), 700);
+      serve(response, "late");
+      return true;
+    }
+    const mayBeSettled = isValid(verified) || reasonOf(verified) === "invalid_transaction_state";
+    const settled = mayBeSettled ? await call("settle", body) : undefined;
+    if (shop.closes?.(verified, settled) === true) memory.closed.add(payment.key);
+    const isGood = settled !== undefined && isSettled(settled);
+    if (!isGood && shop.servesDespite?.(verified, settled, payment, memory) !== true) {
+      ask(response);
+      return false;
+    }
+    memory.delivered.add(payment.key).add(payment.header);
+    const receipt = Buffer.from(JSON.stringify(settled?.body ?? {})).toString("base64");
+    if (!response.closed) serve(response, receipt);
+    else if (shop.forgetsGone !== true) memory.owed.set(payment.key, receipt);
+    return true;
+  }
+
+  function ask(response: ServerResponse): void {
+    const body = JSON.stringify({ x402Version: 1, error: "a payment is required", accepts: [requirements] });
+    response.writeHead(402, { "content-type": "application/json" }).end(body);
+  }
+
+  function serve(response: ServerResponse, receipt = "served"): void {
+    if (shop.hasNoReceipts !== true) response.setHeader("X-PAYMENT-RESPONSE", receipt);
+    response.setHeader("content-type", "text/plain");
+    response.end("the goods");
+  }
+
+  const server = createServer((request, response) => {
+    request.resume();
+    handle(request, response).catch(() => response.destroy());
+  });
+  const origin = `http://127.0.0.1:${await listenOnLoopback(server)}`;
+  return {
+    url: `${origin}/report`,
+    otherUrl: `${origin}/other`,
+    [Symbol.asyncDispose]: () => closeAtOnce(server),
+  };
+}
