@@ -76,9 +76,13 @@ export async function startScript(
 }
 
 async function installCommand(folder: string): Promise<void> {
-  const installed = join(folder, "node_modules/.bin/x402-kit");
-  await mkdir(join(folder, "node_modules/.bin"), { recursive: true });
-  await writeFile(installed, `#!/bin/sh\nexec "${process.execPath}" "${bin}" "$@"\n`, { mode: 0o755 });
+  const bins = join(folder, "node_modules/.bin");
+  await mkdir(bins, { recursive: true });
+  const command = `#!/bin/sh\nexec "${process.execPath}" "${bin}" "$@"\n`;
+  // By its own name, and as npx finds it by the package's.
+  for (const name of ["x402-kit", "x402-facilitator-kit"]) {
+    await writeFile(join(bins, name), command, { mode: 0o755 });
+  }
   await writeFile(join(folder, "package.json"), '{"name":"shop","private":true}');
 }
 

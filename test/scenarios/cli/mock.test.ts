@@ -60,11 +60,13 @@ test("the commands of the guide work when pasted", async () => {
   const origin = new URL(mock.url).origin;
   for (const command of commands) {
     const ordered = await paste(command.replace("http://127.0.0.1:4402", origin));
-    expect(ordered).toMatchObject(
-      command.includes("__sessions")
-        ? { id: expect.any(String), facilitator: { url: expect.stringContaining("/__sessions/") } }
-        : { scenarios: expect.arrayContaining([expect.anything()]) },
-    );
+    const answers: Record<string, object> = {
+      __sessions: { id: expect.any(String), facilitator: { url: expect.stringContaining("/__sessions/") } },
+      __payment: { header: { name: "PAYMENT-SIGNATURE", value: expect.any(String) } },
+      __scenario: { scenarios: expect.arrayContaining([expect.anything()]) },
+    };
+    const [path = ""] = command.match(/__\w+/) ?? [];
+    expect(ordered).toMatchObject(answers[path] ?? { no: "answer is known" });
   }
 });
 
@@ -79,6 +81,7 @@ test("--json prints one line with all that a client needs, and the scenario is w
     control: {
       scenario: expect.stringMatching(/:\d+\/__scenario$/),
       scenarios: expect.stringMatching(/:\d+\/__scenarios$/),
+      payment: expect.stringMatching(/:\d+\/__payment$/),
       calls: expect.stringMatching(/:\d+\/__calls$/),
       advanceTime: expect.stringMatching(/:\d+\/__advance-time$/),
       clock: expect.stringMatching(/:\d+\/__clock$/),

@@ -267,7 +267,9 @@ describe("the rest of the surface", () => {
   test("the OpenAPI document describes every route of /v1 and of health, and its page loads nothing from elsewhere", async () => {
     const document = JSON.parse((await get("/openapi.json")).text);
     expect(document.openapi).toBe("3.1.0");
-    expect(Object.keys(document.paths).sort()).toEqual(routesOf(harness));
+    // Those of the harness are described beside them.
+    const paths = Object.keys(document.paths).filter((path) => !/^\/(harness|__payment)/.test(path));
+    expect(paths.sort()).toEqual(routesOf(harness));
     for (const [, reference] of JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)) {
       const [, ...path] = String(reference).split("/");
       expect(
