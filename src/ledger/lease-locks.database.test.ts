@@ -58,7 +58,7 @@ async function someoneWaits(): Promise<void> {
       where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
     return rows.length;
   };
-  await expect.poll(waiting, { timeout: 10_000 }).toBeGreaterThan(0);
+  await expect.poll(waiting).toBeGreaterThan(0);
 }
 
 test("who asks for a lease that another has waits for nobody, and keeps nobody waiting", async () => {

@@ -24,6 +24,12 @@ import { localNetwork } from "./local-network.ts";
 import type { Body } from "./service.ts";
 import { createWrappedService, type Wrap } from "./wrapped-service.ts";
 
+/**
+ * How long a settle waits for its block where a test is not about that: a busy machine may take ten times as long as a
+ * quiet one, which needs less than a second.
+ */
+export const patientWaitMs = 20_000;
+
 /** One running service, and how to call it. */
 export type Running = { service: Service; url: string; key: string };
 
@@ -40,6 +46,7 @@ export type Composition = {
   /** Starts a service on the database of the directory, which an earlier service may have used. */
   start(options?: {
     network?: NetworkConfig;
+    /** {@link patientWaitMs} by default. */
     settleWaitMs?: number;
     leaseMs?: number;
     inspectEveryMs?: number;
@@ -104,7 +111,7 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
 
     async start({
       network = composition.configuration(),
-      settleWaitMs = 5_000,
+      settleWaitMs = patientWaitMs,
       leaseMs,
       inspectEveryMs,
       log,

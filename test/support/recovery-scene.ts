@@ -41,7 +41,7 @@ import { harnessAccounts } from "../../src/published/accounts.ts";
 import { createPayerSigner, signAs, signPermitAs } from "../../src/published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../src/published/test-payers.ts";
 import type { Service } from "../../src/service/service.ts";
-import { type Composition, compose, type Running } from "./composition.ts";
+import { type Composition, compose, patientWaitMs, type Running } from "./composition.ts";
 import { parseBody } from "./example-payment.ts";
 import type { Body } from "./service.ts";
 import { createWrappedService, type Wrap } from "./wrapped-service.ts";
@@ -181,7 +181,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       rivalRecipient = await newAddress();
     },
 
-    async startService({ network: changes, settleWaitMs = 8_000, recovers = true, wrap } = {}) {
+    async startService({ network: changes, settleWaitMs = patientWaitMs, recovers = true, wrap } = {}) {
       const service = await createWrappedService(wrap, {
         networks: [configuration({ blockTimeMs: 100, ...changes })],
         signers: [createLocalSigner(harnessAccounts.operator.privateKey)],

@@ -13,11 +13,12 @@ import type { Database } from "../../../src/ledger/database/database.ts";
 import { openMigrated } from "../../../src/ledger/database/open-database.ts";
 import { readRows } from "../../../src/ledger/database/sqlite/memory-databases.ts";
 import { paymentIdentifierExtension } from "../../../src/protocol/payment-identifier.ts";
+import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { type Composition, compose, type Running } from "../../support/composition.ts";
 import { forwardingTo, startStubNode } from "../../support/stub-node.ts";
 
-/* What requests leave in the database. A caller with an API key may send any number of them. */
+/* What requests leave in the database, and on the chain. A caller with an API key may send any number of them. */
 
 let composition: Composition;
 let running: Running;
@@ -57,6 +58,12 @@ async function growthSince(before: Readonly<Record<string, number>>): Promise<Re
   return Object.fromEntries(grown.filter(([, more]) => more !== 0));
 }
 
+/** Of the operator, those that wait for a block included. */
+function countTransactions(): Promise<unknown> {
+  const { address } = harnessAccounts.operator;
+  return composition.chain.node.request("eth_getTransactionCount", address, "pending");
+}
+
 let sent = 0;
 
 /** The same request under an `Idempotency-Key` and a payment identifier that no other has, where it may have them. */
@@ -88,17 +95,19 @@ function isRefused({ cause, outcome, operation }: ScenarioRow): boolean {
   return outcome.kind === "problem" || (outcome.kind === "refusal" && !outcome.again);
 }
 
-describe("no table grows by", () => {
+describe("no table grows, and no transaction is sent, by", () => {
   test.each(scenarios.filter(isRefused))("$name", async (scenario) => {
     const { before, request } = await scenario.plan(environment);
     for (const earlier of before) await send(earlier);
     await expect.poll(async () => (await countRows()).leases).toBe(0);
     const rows = await countRows();
+    const transactions = await countTransactions();
     for (let repeat = 0; repeat < 3; repeat++) {
       const answer = await send(asNew(request));
       if (scenario.operation === "settle") expect(answer).not.toMatchObject({ body: { success: true } });
     }
     await expect.poll(() => growthSince(rows)).toEqual({});
+    expect(await countTransactions()).toBe(transactions);
   });
 });
 

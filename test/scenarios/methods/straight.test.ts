@@ -415,7 +415,7 @@ test("the block of a third party vanishes after its success was given: ours sett
     const { state, transaction } = await scene.settlement(service, body);
     return state === "settled" && transaction !== theirs;
   };
-  await expect.poll(ours, { timeout: 20_000 }).toBe(true);
+  await expect.poll(ours).toBe(true);
   expect(await settle(service, body)).toMatchObject(refused);
   await expectMoney(value);
 });

@@ -142,7 +142,7 @@ test.each(["through the contract", "straight to the merchant"])(
     } finally {
       await scene.mine(scene.ofPauser("unpause"));
     }
-    expect(await settle(running, body)).toMatchObject({ success: true });
+    expect(await scene.settleUntilDecided(running, body)).toBe(true);
   },
 );
 

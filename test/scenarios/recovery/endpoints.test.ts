@@ -93,7 +93,7 @@ test.each([
     expect(answer.body).toMatchObject({ success: false });
     change();
     const before = lies;
-    await expect.poll(() => lies, { timeout: 10_000 }).toBeGreaterThan(before);
+    await expect.poll(() => lies).toBeGreaterThan(before);
     await expectNothingForwarded(value);
   },
 );
@@ -117,7 +117,7 @@ test("with one URL, however often it is named, such a payment is queued, with th
   const answer = await scene.settleBehind(service, body, submission);
   expect(answer.body).toMatchObject({ success: false, nextAction: "poll" });
   await expect
-    .poll(() => scene.recoveryOf(body), { timeout: 10_000 })
+    .poll(() => scene.recoveryOf(body))
     .toMatchObject({
       state: "queued",
       problem: expect.stringContaining("recover --network base --confirmed 0x"),

@@ -35,7 +35,7 @@ const setLimit = (limit: bigint) => scene.mine(scene.ofAdminLimit(limit));
 
 async function untilPutOff(body: Body, reason: string): Promise<void> {
   await expect
-    .poll(async () => await scene.recoveryOf(body), { timeout: 5_000 })
+    .poll(async () => await scene.recoveryOf(body))
     .toMatchObject({ state: "queued", problem: expect.stringContaining(reason) });
 }
 
@@ -89,7 +89,7 @@ test("what is under way counts: nothing is sent that the limit would revert", as
   await scene.untilInPool(1);
   const problems = async () =>
     Promise.all(bodies.map(async (body) => (await scene.recoveryOf(body))?.problem ?? null));
-  await expect.poll(problems, { timeout: 5_000 }).toContainEqual(expect.stringContaining("left of the"));
+  await expect.poll(problems).toContainEqual(expect.stringContaining("left of the"));
   expect(await scene.inPool()).toBe(1);
   await release();
   await setLimit(100n * value);
@@ -107,7 +107,7 @@ test("a forward that reverts when it is mined is sent again, ever more rarely", 
   await scene.chain.node.request("evm_mine");
   await release();
   const start = Date.now();
-  await expect.poll(async () => (await scene.recoveryOf(body))?.state, { timeout: 5_000 }).toBe("queued");
+  await expect.poll(async () => (await scene.recoveryOf(body))?.state).toBe("queued");
   const { next_look_at } = await rowOf(body);
   expect(Math.round(((next_look_at ?? 0) - start) / hour)).toBe(6);
 });

@@ -33,7 +33,7 @@ test("what a wallet does not stand by any more waits with the reason, until it d
   await release();
   await answer;
   await expect
-    .poll(async () => await scene.recoveryOf(body), { timeout: 5_000 })
+    .poll(async () => await scene.recoveryOf(body))
     .toMatchObject({
       state: "queued",
       problem: expect.stringContaining("the payer's wallet does not stand by its signature any more"),
