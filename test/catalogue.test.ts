@@ -15,8 +15,13 @@ import { type Situation, situations } from "../src/protocol/catalogue.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** What no request and no fault of the table leads to: each needs half an hour, another token, or a chain that is half there. */
+/**
+ * What no request and no fault of the table leads to: each needs half an hour, another token, an account without gas money, or a
+ * chain that is half there.
+ */
 const withoutScenario: readonly Situation[] = [
+  "approval_gas_missing",
+  "approval_transaction_fails",
   "asset_paid_otherwise",
   "failed_for_good",
   "never_valid",

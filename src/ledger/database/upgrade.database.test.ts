@@ -158,6 +158,7 @@ describe.each(backends)("on $name", (backend) => {
       "0008-methods",
       "0009-pay-to",
       "0010-permit2",
+      "0011-gifts",
     ]);
     await migrate(db);
   });
@@ -257,6 +258,7 @@ describe.each(backends)("from the second version, on $name", (backend) => {
       "0008-methods",
       "0009-pay-to",
       "0010-permit2",
+      "0011-gifts",
     ]);
     const ledger = createTestLedger(db, now);
     const statesOf = async (filter: SettlementFilter) =>
