@@ -76,6 +76,22 @@ async function giveGasMoney(
   return missing === 0n ? true : transactionRefusals.gasMoneyMissing(from, has, needed);
 }
 
+/**
+ * A refusal, unless the payer's transaction was mined meanwhile, for another payment: what it has cost is then missing, and is
+ * not needed any more.
+ *
+ * @returns the payment as it can be settled then
+ */
+export async function unlessMined(
+  refusal: Invalid,
+  settling: Settling,
+  chain: Chain,
+  asked: SettleCall,
+): Promise<SettleCall | Invalid> {
+  const call = (await settling.prepare?.(chain, asked)) ?? asked;
+  return "reason" in call || settling.before?.(call, chain.network) !== undefined ? refusal : call;
+}
+
 /** How often it is looked whether the transaction is mined, and how often its bytes are sent again, in block times. */
 const looksPerBlock = 4;
 const mostBetweenLooksMs = 500;
@@ -108,11 +124,12 @@ export async function prepareToSettle(
     const before = settling.before?.(call, chain.network);
     if (before === undefined) return call;
     const refusal = isChecked ? undefined : await check(call, before);
-    if (refusal !== undefined) return refusal;
+    if (refusal !== undefined) return unlessMined(refusal, settling, chain, asked);
     isChecked = true;
     if (sentAt === undefined) {
       const paid = await giveGasMoney(before, { chain, sponsor, asset: call.payment.asset });
-      if (paid !== true) return paid;
+      if (paid === undefined) return undefined;
+      if (paid !== true) return unlessMined(paid, settling, chain, asked);
     }
     if (sentAt === undefined || now() - sentAt >= blockTimeMs) {
       await chain.broadcast([before.raw], { everywhere: sentAt !== undefined, hashes: [before.hash] });

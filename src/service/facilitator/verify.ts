@@ -6,6 +6,7 @@ import type { MaximaAccount, OpenMaxima } from "../../protocol/open-maxima.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { codeToCome, fingerprintOf } from "../../protocol/signed-payment.ts";
+import { UndeterminedError } from "../../util/errors.ts";
 import { type Caller, refusedForCode } from "../organizations/organizations.ts";
 import { type FacilitatorContext, publishChecksOf } from "./context.ts";
 import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
@@ -19,7 +20,7 @@ import {
   verifySignature,
   withOperator,
 } from "./intake.ts";
-import { checkGasMoney, explainFailure } from "./payer-transaction.ts";
+import { checkGasMoney, explainFailure, unlessMined } from "./payer-transaction.ts";
 
 /**
  * Checks a payment: undefined when it is valid. Throws when that cannot be determined.
@@ -121,6 +122,12 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       const fails =
         (await explainFailure(settling, chain, call, simulation)) ??
         (before && (await checkGasMoney(before, { chain, sponsor, asset: signed.asset, payerCode })));
+      const isMined =
+        fails !== undefined &&
+        before !== undefined &&
+        !("reason" in (await unlessMined(fails, settling, chain, asked)));
+      // It was mined in between, for another payment: what is known is of no use then.
+      if (isMined) throw new UndeterminedError("The payer's approval was mined just now; try again");
       if (checked("simulationSucceeds", fails) !== undefined) return fails;
       const code = payerCode ?? codeToCome(proven.signature);
       const refused = checked("payerIsAccepted", refusedForCode(limits, signed.payer, code));
