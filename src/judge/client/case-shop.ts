@@ -1,24 +1,16 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { finished } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { z } from "zod";
-import { type Hex, sameAddress } from "../../protocol/hex.ts";
+import type { Hex } from "../../protocol/hex.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
-import { type HttpAnswer, sendHttp } from "../../util/http-client.ts";
 import { closeAtOnce, http, listenOnLoopback } from "../../util/node-http.ts";
 import { startFacilitatorLine } from "../scene/facilitator-line.ts";
-import {
-  type CasePayer,
-  challengeOf,
-  encodeHeader,
-  maxTimeoutSeconds,
-  type Offer,
-  requirementsOf,
-} from "../scene/offers.ts";
-import { misfitOf, type ReceivedPayment, readPayment } from "../scene/received-payment.ts";
+import { type CasePayer, challengeOf, encodeHeader, maxTimeoutSeconds, type Offer } from "../scene/offers.ts";
+import { type ReceivedPayment, readPayment } from "../scene/received-payment.ts";
 import type { Scene } from "../scene/scene.ts";
-import type { ClientCase, PaidVisit, ResetPlace, Settled, Visit } from "./client-cases.ts";
+import type { ClientCase, PaidVisit, ResetPlace, Visit } from "./client-cases.ts";
+import { createShopSettling, postSettle, type Received } from "./shop-settling.ts";
 
 /** A payment in the report; `settlementId` is its id in the studio. */
 export type SentPayment = {
@@ -68,12 +60,6 @@ type CaseShop = {
   /** Settles what was received and is valid for longer than was asked. */
   settleLate(): Promise<void>;
 };
-
-const settleAnswer = z.looseObject({
-  success: z.boolean().default(false),
-  transaction: z.string().default(""),
-  errorReason: z.string().default("unexpected_settle_error"),
-});
 
 /** How much longer than it was asked to be, in seconds, a payment may be valid: for clocks that differ. */
 const lateSeconds = 600;
@@ -143,19 +129,10 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
     leaks++;
     const known = received.get(payment.signed.nonce);
     if (known === undefined) received.set(payment.signed.nonce, { payment, times: 1 });
-    note(exchange, payment);
+    exchange.payment = describeSent(payment, [...received.keys()], scene.offer);
     await settle(payment);
     exchange.answer = "200, and buys with the payment itself";
     response.end("thank you");
-  }
-
-  /** Notes the payment of a request; payments are numbered in the order in which they first came. */
-  function note(exchange: Exchange, { signed, network, offer = scene.offer }: ReceivedPayment): void {
-    exchange.payment = {
-      number: [...received.keys()].indexOf(signed.nonce) + 1,
-      ...{ amount: signed.limit, to: signed.payTo, network },
-      settlementId: settlementId(offer.network.chainId, signed.nonceSpace, signed.payer, signed.nonce),
-    };
   }
 
   async function handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
@@ -173,7 +150,7 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
     const entry = received.get(nonce) ?? { payment, times: 0 };
     const repeats = entry.times++;
     received.set(nonce, entry);
-    note(exchange, payment);
+    exchange.payment = describeSent(payment, [...received.keys()], scene.offer);
     // Anyone who has a signed payment can settle it. So a second payment makes the shop settle the first one too.
     if (repeats === 0) await Promise.all(others.map((other) => settle(other.payment)));
     const paid: PaidVisit = {
@@ -204,71 +181,18 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
   }
 }
 
-/** How a shop settles the payments that it has received. */
-type ShopSettling = {
-  /** The body of a settle call; undefined when the payment fits none of the offers. */
-  settleBody(payment: ReceivedPayment): string | undefined;
-  /** Settles it once: repeated calls give the same outcome, while it is decided. */
-  settle(payment: ReceivedPayment): Promise<Settled>;
-};
-
-/** A payment that came, and how often. */
-type Received = { payment: ReceivedPayment; times: number; settling?: Promise<Settled> };
-
-function createShopSettling(
-  { scene, resource }: Pick<CaseShopOptions, "scene" | "resource">,
-  offersMade: readonly [Offer, ...Offer[]],
-  received: ReadonlyMap<Hex, Received>,
-): ShopSettling {
-  function settleBody({ offer, x402Version, payload }: ReceivedPayment): string | undefined {
-    if (offer === undefined) return undefined;
-    return JSON.stringify({
-      x402Version,
-      paymentPayload: payload,
-      paymentRequirements: requirementsOf(offer, x402Version, resource),
-    });
-  }
-
-  async function settleNow(payment: ReceivedPayment): Promise<Settled> {
-    const refused = { success: false, transaction: "", isPending: false };
-    const { offer } = payment;
-    if (offer === undefined) {
-      const why = misfitOf(payment, offersMade.at(-1) ?? offersMade[0]);
-      return { ...refused, reason: "invalid_payment_requirements", why };
-    }
-    if (!sameAddress(offer.payTo, offer.facilitator)) {
-      const transaction = await scene.submit(payment);
-      return transaction === undefined
-        ? { ...refused, reason: "invalid_payload" }
-        : { success: true, transaction, reason: "", isPending: false };
-    }
-    const { headers, text } = await postSettle(scene.facilitatorUrl, scene.apiKey, settleBody(payment) ?? "");
-    const isPending = headers["x-settlement-state"] === "pending";
-    const { success, transaction, errorReason } = settleAnswer.parse(JSON.parse(text));
-    return { success, transaction, reason: success ? "" : errorReason, isPending };
-  }
-
-  function settle(payment: ReceivedPayment): Promise<Settled> {
-    const known = received.get(payment.signed.nonce);
-    if (known?.settling !== undefined) return known.settling;
-    const settling = settleNow(payment).then(
-      (settled) => {
-        // An undecided settle may be tried again.
-        if (known !== undefined && (settled.isPending || settled.reason === "unexpected_settle_error")) {
-          delete known.settling;
-        }
-        return settled;
-      },
-      (error: unknown): Settled => {
-        if (known !== undefined) delete known.settling;
-        return { success: false, transaction: "", reason: String(error), isPending: false };
-      },
-    );
-    if (known !== undefined) known.settling = settling;
-    return settling;
-  }
-
-  return { settleBody, settle };
+/** A payment in the report; payments are numbered in the order in which they first came. */
+function describeSent(
+  { signed, network, offer }: ReceivedPayment,
+  nonces: readonly Hex[],
+  usual: Offer,
+): SentPayment {
+  const { chainId } = (offer ?? usual).network;
+  return {
+    number: nonces.indexOf(signed.nonce) + 1,
+    ...{ amount: signed.limit, to: signed.payTo, network },
+    settlementId: settlementId(chainId, signed.nonceSpace, signed.payer, signed.nonce),
+  };
 }
 
 type VisitOptions = {
@@ -347,14 +271,6 @@ async function breakOff(response: ServerResponse, body: string, place: ResetPlac
   if (place === "after the body") response.end(body);
   await sleep(beforeResetMs);
   socket?.resetAndDestroy();
-}
-
-function postSettle(facilitatorUrl: string, apiKey: string, body: string): Promise<HttpAnswer> {
-  return sendHttp(`${facilitatorUrl}/settle`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
-    body,
-  });
 }
 
 /** The shops of all cases, each under its own path. */

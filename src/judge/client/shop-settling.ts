@@ -1,0 +1,90 @@
+import { z } from "zod";
+import { type Hex, sameAddress } from "../../protocol/hex.ts";
+import { type HttpAnswer, sendHttp } from "../../util/http-client.ts";
+import { type Offer, requirementsOf } from "../scene/offers.ts";
+import { misfitOf, type ReceivedPayment } from "../scene/received-payment.ts";
+import type { Scene } from "../scene/scene.ts";
+import type { Settled } from "./client-cases.ts";
+
+const settleAnswer = z.looseObject({
+  success: z.boolean().default(false),
+  transaction: z.string().default(""),
+  errorReason: z.string().default("unexpected_settle_error"),
+});
+
+/** How a shop settles the payments that it has received. */
+export type ShopSettling = {
+  /** The body of a settle call; undefined when the payment fits none of the offers. */
+  settleBody(payment: ReceivedPayment): string | undefined;
+  /** Settles it once: repeated calls give the same outcome, while it is decided. */
+  settle(payment: ReceivedPayment): Promise<Settled>;
+};
+
+/** A payment that came, and how often. */
+export type Received = { payment: ReceivedPayment; times: number; settling?: Promise<Settled> };
+
+/** Settles payments at the facilitator, or on chain where that does not know the recipient. */
+export function createShopSettling(
+  { scene, resource }: { scene: Scene; resource: string },
+  offersMade: readonly [Offer, ...Offer[]],
+  received: ReadonlyMap<Hex, Received>,
+): ShopSettling {
+  function settleBody({ offer, x402Version, payload }: ReceivedPayment): string | undefined {
+    if (offer === undefined) return undefined;
+    return JSON.stringify({
+      x402Version,
+      paymentPayload: payload,
+      paymentRequirements: requirementsOf(offer, x402Version, resource),
+    });
+  }
+
+  async function settleNow(payment: ReceivedPayment): Promise<Settled> {
+    const refused = { success: false, transaction: "", isPending: false };
+    const { offer } = payment;
+    if (offer === undefined) {
+      const why = misfitOf(payment, offersMade.at(-1) ?? offersMade[0]);
+      return { ...refused, reason: "invalid_payment_requirements", why };
+    }
+    if (!sameAddress(offer.payTo, offer.facilitator)) {
+      const transaction = await scene.submit(payment);
+      return transaction === undefined
+        ? { ...refused, reason: "invalid_payload" }
+        : { success: true, transaction, reason: "", isPending: false };
+    }
+    const { headers, text } = await postSettle(scene.facilitatorUrl, scene.apiKey, settleBody(payment) ?? "");
+    const isPending = headers["x-settlement-state"] === "pending";
+    const { success, transaction, errorReason } = settleAnswer.parse(JSON.parse(text));
+    return { success, transaction, reason: success ? "" : errorReason, isPending };
+  }
+
+  function settle(payment: ReceivedPayment): Promise<Settled> {
+    const known = received.get(payment.signed.nonce);
+    if (known?.settling !== undefined) return known.settling;
+    const settling = settleNow(payment).then(
+      (settled) => {
+        // An undecided settle may be tried again.
+        if (known !== undefined && (settled.isPending || settled.reason === "unexpected_settle_error")) {
+          delete known.settling;
+        }
+        return settled;
+      },
+      (error: unknown): Settled => {
+        if (known !== undefined) delete known.settling;
+        return { success: false, transaction: "", reason: String(error), isPending: false };
+      },
+    );
+    if (known !== undefined) known.settling = settling;
+    return settling;
+  }
+
+  return { settleBody, settle };
+}
+
+/** Has the facilitator settle. */
+export function postSettle(facilitatorUrl: string, apiKey: string, body: string): Promise<HttpAnswer> {
+  return sendHttp(`${facilitatorUrl}/settle`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+    body,
+  });
+}
