@@ -1,5 +1,3 @@
-// Imported, not global: a test that installs fake timers must not stop what waits for its harness.
-import { setTimeout as startTimer } from "node:timers";
 import type { Logger } from "pino";
 
 /** The result of `work`, or a rejection after `ms` milliseconds, with what `late` gives. The work itself is not cancelled. */
@@ -153,7 +151,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   if (signal?.aborted) return Promise.resolve();
   const wake = () => resolve();
-  const timer = startTimer(wake, ms);
+  const timer = setTimeout(wake, ms);
   signal?.addEventListener("abort", wake);
   return promise.finally(() => {
     clearTimeout(timer);

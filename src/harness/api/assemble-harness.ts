@@ -1,3 +1,5 @@
+// Imported, not global: a test that installs fake timers must not stop what waits for its harness.
+import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
@@ -19,7 +21,6 @@ import {
   wholeNumber,
 } from "../../util/given.ts";
 import type { JsonResponse } from "../../util/http-client.ts";
-import { poll } from "../../util/waiting.ts";
 import type { HarnessControl } from "../control/control-client.ts";
 import { requireAccount } from "../control/controlled-harness.ts";
 import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
@@ -241,17 +242,18 @@ async function awaitPayment(
 ): Promise<PaymentJournal> {
   const before = new Set(await journal.payments());
   const giveUpAt = performance.now() + timeoutMs;
-  const look = async () => {
+  for (;;) {
     const id = (await journal.payments()).find((one) => !before.has(one));
     const found = id === undefined ? undefined : await journal.payment(id);
     // It is named when its first request comes, and of use once that has ended.
-    return found !== undefined && found.requests.length > 0 ? found : undefined;
-  };
-  const found = await poll(look, { every: nextPaymentPollMs, until: () => performance.now() > giveUpAt });
-  if (found !== undefined) return found;
-  throw new KitError(`No payment came within ${timeoutMs} ms`, {
-    hints: ["Does the shop use the facilitator of this harness? harness.shopConfig() has what it needs."],
-  });
+    if (found !== undefined && found.requests.length > 0) return found;
+    if (performance.now() > giveUpAt) {
+      throw new KitError(`No payment came within ${timeoutMs} ms`, {
+        hints: ["Does the shop use the facilitator of this harness? harness.shopConfig() has what it needs."],
+      });
+    }
+    await sleep(nextPaymentPollMs);
+  }
 }
 
 /** The API key of an organization, or what is given where it is none's id. */

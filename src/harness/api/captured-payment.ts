@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import { type Capture, readCapture } from "../../observe/capture/capture-format.ts";
 import { recordedVerdict } from "../../observe/capture/replay.ts";
@@ -7,7 +8,6 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import { jsonObject, requireArgument } from "../../util/given.ts";
-import { poll } from "../../util/waiting.ts";
 import type { JournalRequest } from "../journal/journal.ts";
 import type { CapturedSlice } from "../setup/captured-slice.ts";
 import type { Harness, PaymentRequestBody, ServiceAnswer } from "./harness-api.ts";
@@ -46,13 +46,12 @@ export function describeCaptured(
       : [];
 
   async function newestAfter(count: number): Promise<JournalRequest | undefined> {
-    const giveUpAt = performance.now() + journalWait.timeoutMs;
-    const look = async () => {
+    const until = performance.now() + journalWait.timeoutMs;
+    for (;;) {
       const all = await requests();
-      return all.length > count ? all.at(-1) : undefined;
-    };
-    const found = await poll(look, { every: journalWait.pollMs, until: () => performance.now() > giveUpAt });
-    return found ?? (await requests()).at(-1);
+      if (all.length > count || performance.now() > until) return all.at(-1);
+      await sleep(journalWait.pollMs);
+    }
   }
 
   return {

@@ -94,7 +94,7 @@ describe("a fork of a real chain", () => {
 
   it("answers every test payer as an empty chain does", async () => {
     expect(await outcomes(harness)).toEqual(expectedOutcomes);
-    expect(await base.balanceOf(harness.organization.recipient)).toBe(60_000n);
+    expect(await base.balanceOf(harness.organization.recipient)).toBe(70_000n);
   });
 
   it("has a mock at the address of any other token", async () => {

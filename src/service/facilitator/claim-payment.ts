@@ -95,7 +95,9 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
       checkValidityWindow({ payment: signed, words, requirements }, head.timestamp, chain.network),
     );
     if (outsideWindow !== undefined) return outsideWindow;
-    const fails = checked("simulationSucceeds", await explainFailure(settling, chain, call, simulation));
+    const failure = explainFailure(settling, chain, call, simulation);
+    // Not waited for where there is none, so that the checks around it are one message.
+    const fails = checked("simulationSucceeds", failure && (await failure));
     if (fails !== undefined) return fails;
     if (funds === undefined || simulation.payerCode === undefined) throw new Error("the funds were not read");
     const payerCode = simulation.payerCode ?? codeToCome(signature);

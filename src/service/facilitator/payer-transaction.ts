@@ -14,13 +14,13 @@ import type { Sponsor } from "./sponsor.ts";
  * nothing of it has to survive this process: whoever settles the payment again finds it mined, or sends the same bytes again.
  */
 
-/** Why a payment would not settle, by its simulation; undefined where nothing is known against it. */
-export async function explainFailure(
+/** Why a payment would not settle, by its simulation; undefined, without a promise, where nothing is known against it. */
+export function explainFailure(
   settling: Settling,
   chain: Chain,
   call: SettleCall,
   { revert, before }: Pick<Simulation, "revert" | "before">,
-): Promise<Invalid | undefined> {
+): Promise<Invalid | undefined> | undefined {
   if (before !== undefined) return settling.explainBefore?.(chain, call, before);
   return revert && settling.explain(chain, call, revert);
 }

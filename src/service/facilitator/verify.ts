@@ -119,8 +119,9 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
         checkValidityWindow(request, head.timestamp, chain.network),
       );
       if (outsideWindow !== undefined) return outsideWindow;
+      const failure = explainFailure(settling, chain, call, simulation);
       const fails =
-        (await explainFailure(settling, chain, call, simulation)) ??
+        (failure && (await failure)) ??
         (before && (await checkGasMoney(before, { chain, sponsor, asset: signed.asset, payerCode })));
       const isMined =
         fails !== undefined &&

@@ -338,6 +338,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
       would apply  0008-methods: how each payment was paid, in words that fit every way to pay
       would apply  0009-pay-to: where payments go that do not go through the facilitator contract
       would apply  0010-permit2: payments whose nonces their token does not keep, and those that allow more than is taken
+      would apply  0011-gifts: gas money that is given to payers who send an approval along
       Nothing was changed. Make a backup, and stop what uses the database, before it is.
       "
     `);
@@ -356,6 +357,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
         "0008-methods",
         "0009-pay-to",
         "0010-permit2",
+        "0011-gifts",
       ].map((name) => ({
         name,
       })),

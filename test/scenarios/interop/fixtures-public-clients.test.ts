@@ -155,6 +155,18 @@ describe("who buys from a server of", () => {
       verify.v2.eip2612_spender_not_permit2 | 402 {} | PAYMENT-REQUIRED: eip2612_spender_not_permit2 | verify
       verify.v2.permit2_2612_amount_mismatch | 402 {} | PAYMENT-REQUIRED: permit2_2612_amount_mismatch | verify
       verify.v2.eip2612_deadline_expired | 402 {} | PAYMENT-REQUIRED: eip2612_deadline_expired | verify
+      verify.v2.invalid_erc20_approval_extension_format | 402 {} | PAYMENT-REQUIRED: invalid_erc20_approval_extension_format | verify
+      verify.v2.erc20_approval_from_mismatch | 402 {} | PAYMENT-REQUIRED: erc20_approval_from_mismatch | verify
+      verify.v2.erc20_approval_asset_mismatch | 402 {} | PAYMENT-REQUIRED: erc20_approval_asset_mismatch | verify
+      verify.v2.erc20_approval_spender_not_permit2 | 402 {} | PAYMENT-REQUIRED: erc20_approval_spender_not_permit2 | verify
+      verify.v2.erc20_approval_tx_parse_failed | 402 {} | PAYMENT-REQUIRED: erc20_approval_tx_parse_failed | verify
+      verify.v2.erc20_approval_tx_wrong_target | 402 {} | PAYMENT-REQUIRED: erc20_approval_tx_wrong_target | verify
+      verify.v2.erc20_approval_tx_wrong_selector | 402 {} | PAYMENT-REQUIRED: erc20_approval_tx_wrong_selector | verify
+      verify.v2.erc20_approval_tx_wrong_spender | 402 {} | PAYMENT-REQUIRED: erc20_approval_tx_wrong_spender | verify
+      verify.v2.erc20_approval_tx_invalid_calldata | 402 {} | PAYMENT-REQUIRED: erc20_approval_tx_invalid_calldata | verify
+      verify.v2.erc20_approval_tx_signer_mismatch | 402 {} | PAYMENT-REQUIRED: erc20_approval_tx_signer_mismatch | verify
+      verify.v2.erc20_approval_tx_invalid_signature | 402 {} | PAYMENT-REQUIRED: erc20_approval_tx_invalid_signature | verify
+      verify.v2.erc20_approval_broadcast_failed | 402 {} | PAYMENT-REQUIRED: erc20_approval_broadcast_failed | verify
       verify.v2.permit2_simulation_failed | 402 {} | PAYMENT-REQUIRED: permit2_simulation_failed | verify
       verify.v2.invalid_upto_evm_scheme | 402 {} | PAYMENT-REQUIRED: invalid_upto_evm_scheme | verify
       verify.v2.upto_facilitator_mismatch | 402 {} | PAYMENT-REQUIRED: upto_facilitator_mismatch | verify
@@ -209,6 +221,18 @@ describe("who buys from a server of", () => {
       settle.v2.eip2612_spender_not_permit2 | 402 {} | receipt: eip2612_spender_not_permit2 | verify, settle
       settle.v2.permit2_2612_amount_mismatch | 402 {} | receipt: permit2_2612_amount_mismatch | verify, settle
       settle.v2.eip2612_deadline_expired | 402 {} | receipt: eip2612_deadline_expired | verify, settle
+      settle.v2.invalid_erc20_approval_extension_format | 402 {} | receipt: invalid_erc20_approval_extension_format | verify, settle
+      settle.v2.erc20_approval_from_mismatch | 402 {} | receipt: erc20_approval_from_mismatch | verify, settle
+      settle.v2.erc20_approval_asset_mismatch | 402 {} | receipt: erc20_approval_asset_mismatch | verify, settle
+      settle.v2.erc20_approval_spender_not_permit2 | 402 {} | receipt: erc20_approval_spender_not_permit2 | verify, settle
+      settle.v2.erc20_approval_tx_parse_failed | 402 {} | receipt: erc20_approval_tx_parse_failed | verify, settle
+      settle.v2.erc20_approval_tx_wrong_target | 402 {} | receipt: erc20_approval_tx_wrong_target | verify, settle
+      settle.v2.erc20_approval_tx_wrong_selector | 402 {} | receipt: erc20_approval_tx_wrong_selector | verify, settle
+      settle.v2.erc20_approval_tx_wrong_spender | 402 {} | receipt: erc20_approval_tx_wrong_spender | verify, settle
+      settle.v2.erc20_approval_tx_invalid_calldata | 402 {} | receipt: erc20_approval_tx_invalid_calldata | verify, settle
+      settle.v2.erc20_approval_tx_signer_mismatch | 402 {} | receipt: erc20_approval_tx_signer_mismatch | verify, settle
+      settle.v2.erc20_approval_tx_invalid_signature | 402 {} | receipt: erc20_approval_tx_invalid_signature | verify, settle
+      settle.v2.erc20_approval_broadcast_failed | 402 {} | receipt: erc20_approval_broadcast_failed | verify, settle
       settle.v2.permit2_simulation_failed | 402 {} | receipt: permit2_simulation_failed | verify, settle
       settle.v2.invalid_upto_evm_scheme | 402 {} | receipt: invalid_upto_evm_scheme | verify, settle
       settle.v2.upto_facilitator_mismatch | 402 {} | receipt: upto_facilitator_mismatch | verify, settle

@@ -225,7 +225,7 @@ test("clients and shops are judged on it", async () => {
   const client = await judge(
     "client",
     subject("buyer", "obedient"),
-    ...["--networks", "avalanche", "--network-file", file, "--cases", "other-network"],
+    ...["--network", "avalanche", "--network-file", file, "--cases", "other-network"],
   );
   expect(client.verdicts).toEqual({
     plain: "paid_once_served",
