@@ -224,12 +224,12 @@ test("clients and shops are judged on it", async () => {
   expect(shop.verdicts).toEqual({ plain: "good", underpaid: "good", "two-routes": "good" });
   const client = await judge(
     "client",
-    subject("buyer", "obedient"),
-    ...["--network", "avalanche", "--network-file", file, "--cases", "other-network"],
+    subject("buyer", "signs-anew"),
+    ...["--network", "avalanche", "--network-file", file, "--cases", "shop-answer-lost"],
   );
   expect(client.verdicts).toEqual({
     plain: "paid_once_served",
-    "other-network-first": "paid_more_or_elsewhere",
+    "shop-answer-lost": "paid_twice",
   });
   expect(client.findings.find(({ name }) => name === "plain")?.transfers).toEqual([
     { amount: `${10n ** 16n}` },
