@@ -1,9 +1,9 @@
 import type { Kysely } from "kysely";
-import type { SignedTransaction } from "../chain/signing/signer.ts";
 import { inTransaction, repeatable } from "./database/transactions.ts";
 import { dayOf } from "./gas-spending.ts";
 import type { Gift, Gifts, Receiver } from "./gifts.ts";
 import { type GiftsTable, type LedgerTables, lowerCase } from "./rows.ts";
+import type { SignedAttempt } from "./settlement.ts";
 import { giveBackTxNonce, introduceSender, type Sender, takeTxNonce } from "./tx-nonces.ts";
 
 /** Makes {@link Gifts}. */
@@ -90,7 +90,7 @@ export function createGifts(db: Kysely<LedgerTables>, now: () => number): Gifts 
   };
 }
 
-function toColumns({ raw, hash, maxFeePerGas, maxPriorityFeePerGas }: SignedTransaction) {
+function toColumns({ raw, hash, maxFeePerGas, maxPriorityFeePerGas }: SignedAttempt) {
   return {
     ...{ raw, hash: lowerCase(hash), max_fee_per_gas: `${maxFeePerGas}` },
     max_priority_fee_per_gas: `${maxPriorityFeePerGas}`,

@@ -1,5 +1,5 @@
-import type { SignedTransaction } from "../chain/signing/signer.ts";
 import type { Address } from "../protocol/hex.ts";
+import type { SignedAttempt } from "./settlement.ts";
 
 /*
  * Gas money that a sponsor has given to payers, so that they can approve Permit2. A row stands for a decision that is never taken
@@ -11,7 +11,7 @@ export type Receiver = { chainId: number; asset: Address; payer: Address };
 
 /** Gas money that was given: a transaction of the sponsor, signed. `value` is in wei. */
 export type Gift = Receiver &
-  SignedTransaction & { sponsor: Address; txNonce: number; value: bigint; givenAt: number };
+  SignedAttempt & { sponsor: Address; txNonce: number; value: bigint; givenAt: number };
 
 /** What keeps a gift from being made. */
 export type NoGift = "given_before" | "limit_reached";
@@ -30,10 +30,10 @@ export type Gifts = {
   give(
     gift: Receiver & { sponsor: Address; value: bigint },
     limits: { mined: number; dailyLimit: bigint },
-    sign: (txNonce: number) => Promise<SignedTransaction>,
+    sign: (txNonce: number) => Promise<SignedAttempt>,
   ): Promise<Gift | NoGift>;
   /** Those of a sponsor that may not be mined, in the order of their txNonces. */
   open(sponsor: { chainId: number; address: Address }, mined: number): Promise<readonly Gift[]>;
   /** Keeps a transaction that pays more in the place of a gift's, with the same txNonce, receiver and value. */
-  replace(gift: Gift, by: SignedTransaction): Promise<void>;
+  replace(gift: Gift, by: SignedAttempt): Promise<void>;
 };

@@ -23,6 +23,8 @@ export type PayerTransaction = Transaction & {
   maxFeePerGas: bigint;
   raw: Hex;
   hash: Hex;
+  /** Why the payment is refused whose payer cannot pay for it: has so much, and it may cost so much, in wei. */
+  refuse(has: bigint, needed: bigint): Invalid;
 };
 
 /** What is settled of a payment, in the asset's smallest unit. */

@@ -119,5 +119,8 @@ export function transactionBefore(
   const approval = approvalTransactionOf(payment);
   if (approval === undefined) return undefined;
   const transaction = checkTransaction(approval, payment, network, recoverSigner);
-  return "reason" in transaction ? undefined : { from: payment.payer, ...transaction };
+  if ("reason" in transaction) return undefined;
+  const from = payment.payer;
+  const refuse = (has: bigint, needed: bigint) => transactionRefusals.gasMoneyMissing(from, has, needed);
+  return { from, refuse, ...transaction };
 }
