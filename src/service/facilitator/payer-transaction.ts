@@ -115,10 +115,12 @@ export async function prepareToSettle(
 ): Promise<SettleCall | Invalid> {
   const { blockTimeMs } = chain.network;
   let isChecked = false;
+  let isGiven = false;
   let sentAt: number | undefined;
 
   async function tryToPrepare(): Promise<SettleCall | Invalid | undefined> {
-    const call = (await settling.prepare?.(chain, asked)) ?? asked;
+    const isUnderWay = isGiven || sentAt !== undefined;
+    const call = (await settling.prepare?.(chain, asked, isUnderWay)) ?? asked;
     if ("reason" in call) return call;
     const before = settling.before?.(call, chain.network);
     if (before === undefined) return call;
@@ -127,6 +129,7 @@ export async function prepareToSettle(
     isChecked = true;
     if (sentAt === undefined) {
       const paid = await giveGasMoney(before, { chain, sponsor, asset: call.payment.asset });
+      isGiven ||= paid === undefined;
       if (paid === undefined) return undefined;
       if (paid !== true) return unlessMined(paid, settling, chain, asked);
     }
