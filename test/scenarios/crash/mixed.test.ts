@@ -27,6 +27,8 @@ const buyers = 6;
 const newPayers = Math.min(5 * seconds, 1_000);
 /** Blocks that are replaced at once, at most. */
 const deepest = 5;
+/** More than that, and than a stale head is behind. */
+const deep = 25;
 const random = createRandom();
 
 let chains: Chains;
@@ -34,7 +36,7 @@ let stage: Stage;
 beforeAll(async () => {
   chains = await startChains({ networks: ["base"], facilitatorContracts: resolveFacilitatorContracts() });
   const base = runningChain(chains, "base");
-  await base.mine(25);
+  await base.mine(deep);
   stage = await createStage(base);
 });
 afterAll(async () => {
@@ -48,13 +50,13 @@ test(`${seconds} s of deaths, faults and reorganizations: nothing is lost, paid 
 }, async () => {
   const { composition, faults, url: rpcUrl } = stage;
   const { node } = composition.chain;
-  // They are given their tokens deeper than any block is replaced.
+  // They have their tokens before the troubles begin, whatever these show.
   const firsts: { way: Way; payer: Payer }[] = [];
   while (firsts.length < newPayers) {
     const way = firstWays[firsts.length % firstWays.length] ?? firstWays[0];
     firsts.push({ way, payer: await newPayer(way, { chain: composition.chain, value: 1_000_000n }) });
   }
-  await composition.chain.mine(deepest + 1);
+  await composition.chain.mine(deep);
   const database = await (await sharedPostgres()).createDatabase();
   const fleet = await startFleet(composition, database, { size: 2, rpcUrl });
 
