@@ -26,8 +26,8 @@ export function publishLedger(ledger: Ledger, service: PublishedService): Ledger
       async claim(operator, requests, sign) {
         const result = await claims.claim(operator, requests, sign);
         const claimed = requests.filter((_, index) => result.outcomes[index] === "claimed");
-        for (const { id, network, organizationId, method } of claimed) {
-          publishStep([id], () => ({ step: "claimed", network, organizationId, method }));
+        for (const { id, network, organizationId, method, amount } of claimed) {
+          publishStep([id], () => ({ step: "claimed", network, organizationId, method, amount }));
         }
         if (result.attempt !== null) publishSigned(result.attempt, () => claimed.map(({ id }) => id));
         return result;
@@ -36,8 +36,8 @@ export function publishLedger(ledger: Ledger, service: PublishedService): Ledger
       async claimNothing(claim, checkedAt) {
         const outcome = await claims.claimNothing(claim, checkedAt);
         if (outcome !== "claimed") return outcome;
-        const { id, network, organizationId, method } = claim;
-        publishStep([id], () => ({ step: "claimed", network, organizationId, method }));
+        const { id, network, organizationId, method, amount } = claim;
+        publishStep([id], () => ({ step: "claimed", network, organizationId, method, amount }));
         publishStep([id], () => ({ step: "settled", transaction: undefined }));
         return outcome;
       },

@@ -217,7 +217,10 @@ export const settlementViewSchema = z.object({
   asset: z.string(),
   payer: z.string(),
   authorizationNonce: z.string(),
-  value: z.string().meta({ description: "In the asset's smallest unit" }),
+  value: z.string().meta({ description: "What is settled, in the asset's smallest unit" }),
+  maximum: z
+    .string()
+    .meta({ description: "The most that the payer allowed: more than the value where less is taken of it" }),
   recipient: z.string(),
   transaction: z.string().meta({ description: "The mined transaction, or the newest one sent" }),
   blockNumber: z.string().nullable(),

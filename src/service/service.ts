@@ -272,13 +272,17 @@ function createNetworks(
   supervision: Supervision;
 } {
   const { logger, signers, recoverer, sponsor, ways = waysToPay, clock = usualClockTolerance } = options;
+  const { metrics = noMetrics } = options.http ?? {};
   const now = () => Date.now();
   const sponsors = new Map(
     [...chains].flatMap(([name, [chain]]) => {
       const { gifts: limits } = chain.network;
       if (sponsor === undefined || limits === undefined) return [];
       return [
-        [name, createSponsor({ chain, signer: sponsor, gifts: ledger.gifts, limits, now, log: logger })],
+        [
+          name,
+          createSponsor({ chain, signer: sponsor, gifts: ledger.gifts, limits, metrics, now, log: logger }),
+        ],
       ];
     }),
   );
@@ -317,6 +321,7 @@ function createNetworks(
         endpoints: endpoints.get(name) ?? [],
         operators: lanes.map(({ relayer }) => relayer.operator),
         recoverer: recoverer?.address,
+        sponsor: sponsor?.address,
         nextTxNonce: ledger.claims.nextTxNonce,
         now,
         clock,

@@ -1,9 +1,13 @@
+import { privateKeyToAccount } from "viem/accounts";
 import { type Payer, signPayment } from "../../src/harness/control/pay.ts";
 import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
-import type { Address, Hex } from "../../src/protocol/hex.ts";
+import type { PayerSigner } from "../../src/methods/permit2/sign-permit.ts";
+import { create2Address, create2Deployer } from "../../src/protocol/create2.ts";
+import { type Address, type Hex, toHex } from "../../src/protocol/hex.ts";
 import type { X402Version } from "../../src/protocol/requests.ts";
-import { settlementId } from "../../src/protocol/signed-payment.ts";
+import { settlementId, wrapErc6492 } from "../../src/protocol/signed-payment.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
+import { undeployedWalletSalt, walletInitCode } from "../../src/published/undeployed-wallet.ts";
 import type { Body } from "./service.ts";
 
 /** A way to pay, and where the money goes: through the facilitator contract, or straight to the recipient. */
@@ -13,6 +17,10 @@ export type Way = {
   readonly method: "eip3009" | "permit2";
   /** Of scheme “upto”: whether settle takes some of the maximum, or nothing. */
   readonly takes?: "some" | "nothing";
+  /** Whose payment it is, where it is the first of a payer who has just got the tokens, and no gas. */
+  readonly from?: "new account" | "new wallet";
+  /** By Permit2: the approval that comes along. */
+  readonly approval?: true | "transaction";
 };
 
 /** The ways that move money. */
@@ -35,6 +43,35 @@ export const zeroWay: Way = {
 
 export const allWays: readonly [Way, ...Way[]] = [...movingWays, zeroWay];
 
+/** The ways of payers who were never here: each needs more than a payment done for it, in the transaction that settles it. */
+export const firstWays: readonly [Way, ...Way[]] = [
+  {
+    ...{ name: "Permit2 through the contract, with an approval by EIP-2612", straight: false },
+    ...{ method: "permit2", from: "new account", approval: true },
+  },
+  {
+    ...{ name: "upto straight, with an approval by EIP-2612", straight: true, takes: "some" },
+    ...{ method: "permit2", from: "new account", approval: true },
+  },
+  {
+    ...{ name: "EIP-3009 through the contract, of a wallet to come", straight: false },
+    ...{ method: "eip3009", from: "new wallet" },
+  },
+  {
+    ...{ name: "EIP-3009 straight, of a wallet to come", straight: true },
+    ...{ method: "eip3009", from: "new wallet" },
+  },
+];
+
+/**
+ * The payer's own transaction comes before the payment, and the sponsor's before that. Not for chains that are reorganized: what
+ * drops the approval and keeps the payment has it fail, and nothing is taken (docs/decisions/0043).
+ */
+export const approvalFirstWay: Way = {
+  ...{ name: "Permit2 through the contract, after an approval by a transaction", straight: false },
+  ...{ method: "permit2", from: "new account", approval: "transaction" },
+};
+
 /** A payment to be settled, and what that moves. */
 export type WayPayment = {
   readonly way: Way;
@@ -48,19 +85,43 @@ export type WayPayment = {
   readonly id: Hex;
 };
 
+/** A payer for the first payment in a way, which has twice the value to pay, and no gas. */
+export async function newPayer(
+  { from }: Pick<Way, "from">,
+  { chain, value }: { chain: HarnessChain; value: bigint },
+): Promise<Payer> {
+  const key = toHex(crypto.getRandomValues(new Uint8Array(32)));
+  const wallet = from === "new wallet" ? walletToCome(key) : undefined;
+  const { address } = wallet ?? privateKeyToAccount(key);
+  await chain.fund(address, 2n * value);
+  return wallet ?? key;
+}
+
+/** A wallet that nobody has deployed: what it signs deploys it (ERC-6492). */
+function walletToCome(key: Hex): PayerSigner {
+  const owner: PayerSigner = privateKeyToAccount(key);
+  const initCode = walletInitCode(owner.address);
+  const deployment: Hex = `${undeployedWalletSalt}${initCode.slice(2)}`;
+  return {
+    address: create2Address(undeployedWalletSalt, initCode),
+    signTypedData: async (typedData) =>
+      wrapErc6492(create2Deployer, deployment, await owner.signTypedData(typedData)),
+  };
+}
+
 /**
  * Signs a payment of some value in one of the ways. Of scheme “upto” the maximum is twice the value, or the value where nothing
  * is taken.
  *
- * @param payer the test payer `funded` by default, who has approved Permit2
+ * @param payer by default a new one where the way asks for that, else the test payer `funded`, who has approved Permit2
  */
 export async function signInWay(
   way: Way,
   {
-    chain: { network, asset, rpcUrl, facilitatorContract },
-    contract = facilitatorContract,
+    chain,
+    contract = chain.facilitatorContract,
     recipient = harnessAccounts.recipient.address,
-    payer,
+    payer: given,
     value,
     x402Version,
     validForSeconds,
@@ -76,7 +137,9 @@ export async function signInWay(
     validForSeconds?: number;
   },
 ): Promise<WayPayment> {
+  const { network, asset, rpcUrl } = chain;
   const { name, caip2, chainId } = network;
+  const payer = given ?? (way.from && (await newPayer(way, { chain, value })));
   const due = way.takes === "nothing" ? 0n : value;
   const payTo = way.straight ? recipient : contract;
   const running = { chainId, caip2, rpcUrl, asset, facilitatorContract: contract, payTo };
@@ -86,6 +149,7 @@ export async function signInWay(
       ...{ network: name, method: way.method, payTo, amount: due },
       ...(way.takes !== undefined && { scheme: "upto", max: way.takes === "some" ? 2n * value : value }),
       ...(payer !== undefined && { payer }),
+      ...(way.approval !== undefined && { approval: way.approval }),
       ...(x402Version !== undefined && way.method === "eip3009" && { x402Version }),
       ...(validForSeconds !== undefined && { validForSeconds }),
     },

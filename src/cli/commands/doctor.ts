@@ -56,6 +56,7 @@ async function examine(
   const signers = await createSigners(config.operators);
   const operators = signers.map(({ address }) => address);
   const recoverer = config.recovererKey && privateKeyToAddress(config.recovererKey);
+  const sponsor = config.sponsorKey && privateKeyToAddress(config.sponsorKey);
   const [configuration, state, plainText] = await Promise.all([
     checkConfiguration({ ...config, warnings }, signers),
     openAsIs(config.databaseUrl),
@@ -72,7 +73,8 @@ async function examine(
   try {
     const networks = config.networks.map(async (network) => {
       const endpoints = openEndpoints(network);
-      const { checks } = await inspectNetwork({ network, endpoints, operators, recoverer, nextTxNonce, now });
+      const accounts = { operators, recoverer, sponsor };
+      const { checks } = await inspectNetwork({ network, endpoints, ...accounts, nextTxNonce, now });
       return { name: network.name, checks };
     });
     return [

@@ -130,11 +130,11 @@ async function find(reader: PaymentReader, which: string, at: string): Promise<P
 
 /** The story of a payment: what it is, how it ended, what is wrong and what to do, and what happened when. */
 function describe(payment: PaymentDetail, { url, isLast }: { url: string; isLast: boolean }): string {
-  const { id, network, payer, payerName, amount, token, transaction, ledger, unrouted } = payment;
+  const { id, network, payer, payerName, amount, transaction, ledger, unrouted } = payment;
   const who = payerName === null ? payer : `${payerName} (${payer})`;
   // A request that holds no payment may name some of it.
   const terms = [
-    amount !== null && formatAmount(amount, token),
+    amount !== null && formatCharge(amount, payment),
     network !== null && `on ${network}`,
     who !== null && `from ${who}`,
   ].filter((part) => part !== false);
@@ -166,6 +166,12 @@ function describe(payment: PaymentDetail, { url, isLast }: { url: string; isLast
   ]
     .map(escapeControls)
     .join("\n");
+}
+
+/** What a payment is of: where the payer has signed for a maximum, what is taken of it too. */
+function formatCharge(amount: string, { charge, token }: Pick<PaymentSummary, "charge" | "token">): string {
+  const signed = formatAmount(amount, token);
+  return charge === null ? signed : `${formatAmount(charge, token)} of at most ${signed}`;
 }
 
 /** A time of day by this machine's zone, and how long ago that was. */

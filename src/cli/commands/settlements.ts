@@ -147,6 +147,7 @@ function settlementAsRecord(settlement: Settlement) {
     payer: settlement.payer,
     [nonceMember]: settlement.nonce,
     value: settlement.amount.toString(),
+    maximum: (settlement.maximum ?? settlement.amount).toString(),
     recipient: settlement.recipient,
     operator: settlement.operator,
     txNonce: settlement.txNonce.toString(),
@@ -163,7 +164,7 @@ function settlementAsRecord(settlement: Settlement) {
 /** The columns of the CSV. */
 const settlementColumns = [
   ...(["id", "organizationId", "state", "network", "asset", "payer", nonceMember, "value"] as const),
-  ...(["recipient", "operator", "txNonce", "transaction", "blockNumber", "blockHash"] as const),
+  ...(["maximum", "recipient", "operator", "txNonce", "transaction", "blockNumber", "blockHash"] as const),
   ...(["failure", "claimedAt", "concludedAt", "deliveredAt"] as const),
 ] satisfies readonly (keyof ReturnType<typeof settlementAsRecord>)[];
 

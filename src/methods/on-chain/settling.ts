@@ -23,6 +23,8 @@ export type PayerTransaction = Transaction & {
   maxFeePerGas: bigint;
   raw: Hex;
   hash: Hex;
+  /** Why the payment is refused whose payer cannot pay for it: has so much, and it may cost so much, in wei. */
+  refuse(has: bigint, needed: bigint): Invalid;
 };
 
 /** What is settled of a payment, in the asset's smallest unit. */
@@ -94,8 +96,11 @@ export type Settling = {
   /**
    * What is to be simulated and settled, where that depends on the chain's state besides what was signed; or why it cannot be.
    * Before all else that is asked here about a payment that is new.
+   *
+   * @param isUnderWay whether the payer's transaction, or the coins that it lacks, were sent: what it offers for its gas is not
+   * judged anew then, since a payer gets those coins once
    */
-  prepare?(chain: Chain, call: SettleCall): Promise<SettleCall | Invalid>;
+  prepare?(chain: Chain, call: SettleCall, isUnderWay?: boolean): Promise<SettleCall | Invalid>;
   /**
    * A transaction of the payer's own that came with a prepared payment, and has to be mined before it can settle; undefined
    * where none has to. Then {@link Settling.prepare} gives the payment without it.

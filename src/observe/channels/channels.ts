@@ -137,6 +137,8 @@ export type SettlementStep = FromService & { readonly settlementId: Hex } & (
         readonly organizationId: string;
         /** How it is paid: `SignedPayment.method`. */
         readonly method: string;
+        /** What is settled, in the asset's smallest unit: of a maximum what settle asked for. */
+        readonly amount: bigint;
       }
     /** A block holds it that is not deep enough yet. */
     | { readonly step: "mined"; readonly blockNumber: bigint }

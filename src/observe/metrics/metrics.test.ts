@@ -56,6 +56,14 @@ describe("what is counted", () => {
     ]);
   });
 
+  test("gifts are counted by network, and summed up in wei", async () => {
+    for (const wei of [1_000n, 234n]) metrics.gift("base", wei);
+    expect(await lines("x402_gifts")).toEqual([
+      'x402_gifts_total{network="base"} 2',
+      'x402_gifts_wei_total{network="base"} 1234',
+    ]);
+  });
+
   test("RPC requests and errors are counted by network, place and host of the endpoint", async () => {
     const base = metrics.rpc("base", ["base.example", "base-2.example"]);
     base.exchanged({ endpoint: "1", purpose: "read", durationMs: 30, error: undefined });

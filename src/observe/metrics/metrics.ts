@@ -33,6 +33,8 @@ export type Metrics = {
   /** `route` as it was registered, never as it was asked for; undefined when there is none. */
   http(route: string | undefined, status: number): void;
   delivery(fate: DeliveryFate): void;
+  /** Gas money that the sponsor gave to a payer, in wei. */
+  gift(network: NetworkName, wei: bigint): void;
   /**
    * Counts what one network's RPC client does with its endpoints. `providers` are their hosts, in the order of the
    * configuration.
@@ -49,6 +51,7 @@ export const noMetrics: Metrics = {
   payment: nothing,
   http: nothing,
   delivery: nothing,
+  gift: nothing,
   rpc: () => ({ exchanged: nothing }),
   observe: nothing,
 };
@@ -115,6 +118,12 @@ export async function createMetrics(
     "Successes on their way to the caller: delivered, or lost before the answer was written",
     ["fate"],
   );
+  const gifts = counter(
+    "x402_gifts_total",
+    "Times that this process gave a payer the gas money for an approval",
+    ["network"],
+  );
+  const giftsWei = counter("x402_gifts_wei_total", "What was given so, in wei", ["network"]);
   const rpcRequests = counter("x402_rpc_requests_total", "HTTP requests to JSON-RPC endpoints", [
     "network",
     "endpoint",
@@ -155,6 +164,10 @@ export async function createMetrics(
     },
     delivery(fate) {
       deliveries.inc({ fate });
+    },
+    gift(network, wei) {
+      gifts.inc({ network });
+      giftsWei.inc({ network }, Number(wei));
     },
     rpc: (network, providers) => ({
       exchanged({ endpoint, purpose, durationMs, error }) {

@@ -90,6 +90,10 @@ export const paymentSummarySchema = z.object({
     .array(z.string())
     .default([])
     .meta({ description: "The kinds of the harness's faults that have hit it, each once" }),
+  charge: text.default(null).meta({
+    description:
+      "What settle takes of the amount, where that is a maximum (scheme “upto”); null before it is claimed, and where it failed",
+  }),
 });
 
 export type PaymentSummary = z.infer<typeof paymentSummarySchema>;

@@ -51,7 +51,7 @@ function transact(step: TransactionStep): void {
 }
 
 function claim(settlementId: Hex): void {
-  const claimed = { network: "base", organizationId: "shop", method: "upto-permit2" } as const;
+  const claimed = { network: "base", organizationId: "shop", method: "upto-permit2", amount: 1n } as const;
   settle({ serviceId, settlementId, step: "claimed", ...claimed });
 }
 

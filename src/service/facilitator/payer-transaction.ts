@@ -1,6 +1,5 @@
 import type { Chain, Simulation } from "../../chain/chain.ts";
 import type { PayerTransaction, SettleCall, Settling } from "../../methods/on-chain/settling.ts";
-import { transactionRefusals } from "../../methods/permit2/approval-transaction.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";
@@ -55,7 +54,7 @@ export async function checkGasMoney(
   if (missing === 0n) return undefined;
   const isGiven =
     payerCode === null && (await sponsor?.wouldGive({ asset, payer: transaction.from }, missing));
-  return isGiven ? undefined : transactionRefusals.gasMoneyMissing(transaction.from, has, needed);
+  return isGiven ? undefined : transaction.refuse(has, needed);
 }
 
 /**
@@ -73,7 +72,7 @@ async function giveGasMoney(
   if (await sponsor?.give({ asset, payer: from }, first.missing)) return undefined;
   // It may have been mined meanwhile.
   const { has, needed, missing } = await gasMoneyOf(chain, transaction);
-  return missing === 0n ? true : transactionRefusals.gasMoneyMissing(from, has, needed);
+  return missing === 0n ? true : transaction.refuse(has, needed);
 }
 
 /**
@@ -116,10 +115,12 @@ export async function prepareToSettle(
 ): Promise<SettleCall | Invalid> {
   const { blockTimeMs } = chain.network;
   let isChecked = false;
+  let isGiven = false;
   let sentAt: number | undefined;
 
   async function tryToPrepare(): Promise<SettleCall | Invalid | undefined> {
-    const call = (await settling.prepare?.(chain, asked)) ?? asked;
+    const isUnderWay = isGiven || sentAt !== undefined;
+    const call = (await settling.prepare?.(chain, asked, isUnderWay)) ?? asked;
     if ("reason" in call) return call;
     const before = settling.before?.(call, chain.network);
     if (before === undefined) return call;
@@ -128,6 +129,7 @@ export async function prepareToSettle(
     isChecked = true;
     if (sentAt === undefined) {
       const paid = await giveGasMoney(before, { chain, sponsor, asset: call.payment.asset });
+      isGiven ||= paid === undefined;
       if (paid === undefined) return undefined;
       if (paid !== true) return unlessMined(paid, settling, chain, asked);
     }

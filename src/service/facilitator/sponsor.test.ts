@@ -38,10 +38,12 @@ test("what is sent again is what was kept, and pays more after a while", async (
       steps.push(`send ${hashes.join(" ")}`);
     },
   };
+  const counted: unknown[] = [];
   const sponsor = createSponsor({
     // The rest of a chain is not asked.
     chain: chain as unknown as Parameters<typeof createSponsor>[0]["chain"],
     ...{ signer, gifts, limits: { each: 1_000n, daily: 1_000n }, now: () => time },
+    metrics: { gift: (...gift) => counted.push(gift) },
     log: { info() {}, error() {} } as unknown as Parameters<typeof createSponsor>[0]["log"],
   });
 
@@ -61,4 +63,5 @@ test("what is sent again is what was kept, and pays more after a while", async (
     `send ${second}`,
   ]);
   expect(second).not.toBe(first);
+  expect(counted).toEqual([["base", 1_000n]]);
 });

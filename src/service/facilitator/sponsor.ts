@@ -3,6 +3,7 @@ import { estimateFees, feeCap, isReplacementDue, raiseFees } from "../../chain/f
 import type { CoinSigner } from "../../chain/signing/signer.ts";
 import type { Gift, Gifts, Receiver } from "../../ledger/gifts.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
+import type { Metrics } from "../../observe/metrics/metrics.ts";
 import type { Address } from "../../protocol/hex.ts";
 
 /** The most that is given, in wei: at once, and on one day (UTC). */
@@ -27,6 +28,7 @@ export function createSponsor({
   signer,
   gifts,
   limits,
+  metrics,
   now,
   log,
 }: {
@@ -34,6 +36,7 @@ export function createSponsor({
   signer: CoinSigner;
   gifts: Gifts;
   limits: GiftLimits;
+  metrics: Pick<Metrics, "gift">;
   now: () => number;
   log: ServiceLog;
 }): Sponsor {
@@ -102,6 +105,7 @@ export function createSponsor({
         if (given === "limit_reached") return false;
         if (given !== "given_before") {
           const { payer, hash } = given;
+          metrics.gift(network.name, wei);
           log.info({ network: network.name, payer, hash, wei: `${wei}` }, "gave gas money for an approval");
         }
       }

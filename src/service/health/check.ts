@@ -43,7 +43,11 @@ export const failed = (name: string, detail: string, more: CheckDetails = {}): C
 });
 
 /** The accounts of a service. */
-export type Accounts = { operators: readonly Address[]; recoverer: Address | undefined };
+export type Accounts = {
+  operators: readonly Address[];
+  recoverer: Address | undefined;
+  sponsor: Address | undefined;
+};
 
 /** What a check of a network knows besides the answers to its calls. */
 export type CheckContext = Accounts & {

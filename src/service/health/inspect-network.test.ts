@@ -1,3 +1,4 @@
+import { parseEther } from "viem";
 import { expect, test } from "vitest";
 import type { EndpointAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
@@ -18,6 +19,7 @@ const network: NetworkConfig = {
   forwardEndpoints: 1,
   maxFeePerGas: 5_000_000_000n,
 };
+const sponsor: Address = `0x${"5e".repeat(20)}`;
 const nowMs = 1_800_000_000_000;
 
 /** What a node of a network that is as it should be answers to each call. */
@@ -104,6 +106,7 @@ const usual = {
   network,
   operators: [operator],
   recoverer: undefined,
+  sponsor: undefined,
   nextTxNonce: async () => 7,
   now: () => nowMs,
 };
@@ -234,6 +237,35 @@ test.each<[string, (call: RpcCall) => unknown, string]>([
   ],
 ])("a network with %s is refused", async (_name, answer, bad) => {
   expect(await inspect([endpoint(answer)])).toEqual({ verdict: "refuse", bad: [bad] });
+});
+
+test.each<[string, string, string[]]>([
+  ["a day's gifts", "0.01", []],
+  [
+    "gifts of less than a day",
+    "0.000351",
+    [
+      `warning gifts: 0.000351 ETH of the sponsor ${sponsor} cover 3 gifts of 0.0001 ETH, and not the 0.01 ETH that may be given in a day`,
+    ],
+  ],
+  [
+    "no gift",
+    "0.0001",
+    [
+      `warning gifts: 0.0001 ETH of the sponsor ${sponsor} do not cover one gift, up to 0.0001 ETH and its gas: payers without gas are told to approve Permit2 by themselves`,
+    ],
+  ],
+])("a sponsor who has %s", async (_, coins, bad) => {
+  const gifts = { each: 10n ** 14n, daily: 10n ** 16n };
+  const balance = parseEther(coins);
+  const node = endpoint((call) =>
+    call.method === "eth_getBalance" && JSON.stringify(call.params).includes(sponsor)
+      ? `0x${balance.toString(16)}`
+      : answerWell(call),
+  );
+  const sponsored = { network: { ...network, gifts }, sponsor };
+  expect(await inspect([node], sponsored)).toEqual({ verdict: "serve", bad });
+  expect(await inspect([node], { sponsor })).toEqual({ verdict: "serve", bad: [] });
 });
 
 test("what the contract forwards is said where there is a recoverer", async () => {

@@ -18,10 +18,11 @@ import {
 import { assetsCheck, contractCheck } from "./check-contract.ts";
 import { gasMoneyCheck, txNoncesCheck } from "./check-operators.ts";
 import { permit2Check } from "./check-permit2.ts";
+import { sponsorCheck } from "./check-sponsor.ts";
 
 /** All checks besides those of the RPC endpoints, in the order of the report. */
 const networkChecks: readonly NetworkCheck[] = [
-  ...[contractCheck, gasMoneyCheck, assetsCheck, permit2Check, txNoncesCheck],
+  ...[contractCheck, gasMoneyCheck, sponsorCheck, assetsCheck, permit2Check, txNoncesCheck],
 ];
 
 export type InspectionOptions = Accounts & {
@@ -52,8 +53,8 @@ type EndpointResult = EndpointState & { rpc: Pick<Rpc, "ask">; rest: readonly Rp
  * reached later. Takes one request if the first endpoint is healthy. Never throws; changes nothing.
  */
 export async function inspectNetwork(options: InspectionOptions): Promise<Inspection> {
-  const { network, endpoints, operators, recoverer } = options;
-  const calls = networkChecks.map((check) => check.calls({ network, operators, recoverer }));
+  const { network, endpoints, operators, recoverer, sponsor } = options;
+  const calls = networkChecks.map((check) => check.calls({ network, operators, recoverer, sponsor }));
   const results = await Promise.all(
     // The first endpoint also gets the calls of all checks; the others get them only if its answers cannot be used.
     endpoints.map((rpc, index) => inspectEndpoint(rpc, index === 0 ? calls.flat() : [], options)),

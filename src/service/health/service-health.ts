@@ -11,6 +11,7 @@ import type { Organizations } from "../organizations/organizations.ts";
 import type { Check } from "./check.ts";
 import { warnsOfGasMoney } from "./check-operators.ts";
 import { permit2CheckName } from "./check-permit2.ts";
+import { sponsorCheckName } from "./check-sponsor.ts";
 import type { ClockTolerance, Inspection } from "./inspect-network.ts";
 
 /** How long readiness waits for one network's newest block. */
@@ -108,6 +109,9 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
   };
 }
 
+/** Checks that say which payments cannot be taken, where they are not ok. */
+const limiting: ReadonlySet<string> = new Set([permit2CheckName, sponsorCheckName]);
+
 /** Repeats the inspection of a service's networks while it runs. */
 export type Supervision = {
   /** Inspects a network, logs new problems, and remembers the result. */
@@ -150,7 +154,7 @@ export function createSupervision(options: {
     },
 
     limits: (network) =>
-      (found.get(network) ?? []).flatMap(({ name, detail }) => (name === permit2CheckName ? [detail] : [])),
+      (found.get(network) ?? []).flatMap(({ name, detail }) => (limiting.has(name) ? [detail] : [])),
     canSend: (network, operator) => !checksOf(network, operator).some(({ status }) => status === "failed"),
     isLow: (network, operator) => checksOf(network, operator).some(warnsOfGasMoney),
   };

@@ -320,8 +320,8 @@ describe("up for a person", () => {
 
   test("approve lets a wallet pay by Permit2, and 0 withdraws it", async () => {
     const { address } = testPayers.unapproved;
-    const pay = () =>
-      runCli(["pay", "--url", url, "--network", "base", "--payer", "unapproved", "--upto", "5000"]);
+    const pay = (...args: string[]) =>
+      runCli(["pay", "--url", url, "--network", "base", "--payer", "unapproved", "--upto", "5000", ...args]);
     const approve = (...args: string[]) =>
       runCli(["approve", "--url", url, "--network", "base", "--account", address, ...args]);
     expect((await pay()).stdout).toContain('"errorReason": "permit2_allowance_required"');
@@ -330,6 +330,10 @@ describe("up for a person", () => {
       stdout: `Permit2 may take all tokens of ${address} on base.\n`,
     });
     expect((await pay()).stdout).toContain("Settled 0.005 USDC on base");
+    expect((await pay("--amount", "1858")).stdout).toContain("Settled 0.001858 USDC on base");
+    expect((await runCli(["why", "--url", url])).stdout).toContain(
+      "0.001858 USDC of at most 0.005 USDC on base",
+    );
     expect((await approve("--amount", "1.5")).stdout).toBe(
       `Permit2 may take 1.5 USDC of ${address} on base.\n`,
     );

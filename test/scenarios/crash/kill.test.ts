@@ -9,7 +9,7 @@ import { type AnsweredPayment, judgePayments } from "../../support/operator/judg
 import { killServiceProcesses, startServiceProcess } from "../../support/service-process.ts";
 import { type Findings, noFindings, tally } from "../../support/tally.ts";
 import { transfersSince } from "../../support/transfers.ts";
-import { allWays, movingWays, signInWay, type Way, zeroWay } from "../../support/ways.ts";
+import { approvalFirstWay, firstWays, movingWays, signInWay, type Way, zeroWay } from "../../support/ways.ts";
 
 /*
  * kill -9 at every step between claim and answer: the next process ends every settlement in the state that the chain
@@ -36,9 +36,11 @@ const answerOf = ({ status, body }: JsonResponse) => ({
 /** Each payment has its own value, by which its transfers are known. */
 let value = 10_000n;
 
+const moving = [...movingWays, ...firstWays, approvalFirstWay];
+
 /** A way to pay: in the short run each is tried at some steps, on one database or the other, in the long run at all of them. */
 function wayAt(boundary: Boundary, isPostgres: boolean, repetition: number): Way {
-  const ways = ofNothing.has(boundary) ? allWays : movingWays;
+  const ways = ofNothing.has(boundary) ? [...moving, zeroWay] : moving;
   const turn = boundaries.indexOf(boundary) + 3 * Number(isPostgres) + repetition;
   return ways[turn % ways.length] ?? zeroWay;
 }

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Payer } from "../../../src/harness/control/pay.ts";
 import { resolveFacilitatorContracts } from "../../../src/harness/setup/addresses.ts";
 import { type Chains, startChains } from "../../../src/harness/setup/chains.ts";
 import { createTurns } from "../../../src/util/concurrency.ts";
@@ -10,19 +11,24 @@ import { createRandom } from "../../support/random.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import { killServiceProcesses } from "../../support/service-process.ts";
 import { noFindings, tally } from "../../support/tally.ts";
-import { allWays } from "../../support/ways.ts";
+import { allWays, firstWays, newPayer, type Way } from "../../support/ways.ts";
 
 /*
  * Two instances under payments, while instances are killed and ended, the way to the node fails in every way, blocks are
- * held and the chain is reorganized, in any order, with payments in every way, through the contract and straight.
+ * held and the chain is reorganized, in any order, with payments in every way, through the contract and straight, some of them the
+ * first ones of accounts that have approved nothing, and of wallets that are deployed with them.
  * Judged by the chain when all is over.
  */
 
 const seconds = Number(process.env.MIXED_SECONDS ?? 4);
 /** Buyers who pay one payment after the other. */
 const buyers = 6;
+/** Payers who pay for the first time, spread over the run. */
+const newPayers = Math.min(5 * seconds, 1_000);
 /** Blocks that are replaced at once, at most. */
 const deepest = 5;
+/** More than that, and than a stale head is behind. */
+const deep = 25;
 const random = createRandom();
 
 let chains: Chains;
@@ -30,7 +36,7 @@ let stage: Stage;
 beforeAll(async () => {
   chains = await startChains({ networks: ["base"], facilitatorContracts: resolveFacilitatorContracts() });
   const base = runningChain(chains, "base");
-  await base.mine(25);
+  await base.mine(deep);
   stage = await createStage(base);
 });
 afterAll(async () => {
@@ -44,6 +50,13 @@ test(`${seconds} s of deaths, faults and reorganizations: nothing is lost, paid 
 }, async () => {
   const { composition, faults, url: rpcUrl } = stage;
   const { node } = composition.chain;
+  // They have their tokens before the troubles begin, whatever these show.
+  const firsts: { way: Way; payer: Payer }[] = [];
+  while (firsts.length < newPayers) {
+    const way = firstWays[firsts.length % firstWays.length] ?? firstWays[0];
+    firsts.push({ way, payer: await newPayer(way, { chain: composition.chain, value: 1_000_000n }) });
+  }
+  await composition.chain.mine(deep);
   const database = await (await sharedPostgres()).createDatabase();
   const fleet = await startFleet(composition, database, { size: 2, rpcUrl });
 
@@ -92,10 +105,15 @@ test(`${seconds} s of deaths, faults and reorganizations: nothing is lost, paid 
       if (!isHeld) await alone(() => node.request("evm_mine"));
     }
   })();
+  const from = performance.now();
+  const end = from + seconds * 1_000;
   const paying = Array.from({ length: buyers }, async () => {
-    while (working) await fleet.pay(random.pick(allWays));
+    while (working) {
+      const isDue = (newPayers - firsts.length) / newPayers < (performance.now() - from) / (end - from);
+      const first = isDue ? firsts.pop() : undefined;
+      await fleet.pay(first?.way ?? random.pick(allWays), first?.payer);
+    }
   });
-  const end = performance.now() + seconds * 1_000;
   let count = 0;
   while (performance.now() < end) {
     await random.pick(troubles)();

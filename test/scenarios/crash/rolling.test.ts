@@ -7,7 +7,7 @@ import { sharedPostgres } from "../../support/databases.ts";
 import { startMerchant } from "../../support/merchant.ts";
 import { apiKey, killServiceProcesses } from "../../support/service-process.ts";
 import { noFindings, tally } from "../../support/tally.ts";
-import { allWays, zeroWay } from "../../support/ways.ts";
+import { allWays, approvalFirstWay, firstWays, zeroWay } from "../../support/ways.ts";
 
 /*
  * Instances are replaced one after the other while payments go on in every way, by SIGTERM and by kill -9 in turns, behind a proxy
@@ -17,6 +17,7 @@ import { allWays, zeroWay } from "../../support/ways.ts";
 const restarts = Number(process.env.ROLLING_RESTARTS ?? 2);
 /** Buyers who pay one payment after the other. */
 const buyers = 6;
+const ways = [...allWays, ...firstWays, approvalFirstWay];
 
 let composition: Composition;
 beforeAll(async () => {
@@ -34,7 +35,7 @@ test(`${restarts} restarts behind a proxy: no payment is lost, paid twice or ref
   const fleet = await startFleet(composition, url, { size: 2 });
   let working = true;
   const paying = Array.from({ length: buyers }, async (_, buyer) => {
-    for (let made = buyer; working; made++) await fleet.pay(allWays[made % allWays.length] ?? zeroWay);
+    for (let made = buyer; working; made++) await fleet.pay(ways[made % ways.length] ?? zeroWay);
   });
   for (let restart = 0; restart < restarts; restart++) {
     const isOrderly = (restart + Math.floor(restart / 2)) % 2 === 0;

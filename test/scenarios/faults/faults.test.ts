@@ -10,7 +10,7 @@ import { largePayments } from "../../support/faults/large-payments.ts";
 import { createScene, createStage, type Stage } from "../../support/faults/stage.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { type Findings, noFindings, tally } from "../../support/tally.ts";
-import { allWays, signInWay, type Way, type WayPayment, zeroWay } from "../../support/ways.ts";
+import { allWays, firstWays, signInWay, type Way, type WayPayment, zeroWay } from "../../support/ways.ts";
 
 /*
  * Payments in every way through every kind of trouble, on real chains: each ends, is answered as the chain shows, and moves money
@@ -35,8 +35,7 @@ beforeAll(async () => {
     facilitatorContracts: resolveFacilitatorContracts(),
   });
   for (const chain of Object.values(chains.chains)) {
-    // Enough for every reorganization and stale head.
-    await chain.mine(25);
+    await chain.mine(deep);
     stages.push(await createStage(chain));
   }
   free.push(...stages);
@@ -49,9 +48,13 @@ afterAll(async () => {
 /** Each payment has its own value, by which its transfers are known. */
 let value = 10_000n;
 
+const ways = [...allWays, ...firstWays];
+/** More blocks than a reorganization takes away, or a stale head is behind. */
+const deep = 25;
+
 /** Three ways after one another, another first one for each kind: each kind has its turn at all of them in a long run. */
 function wayOf(kind: Kind, index: number, random: Random): Way {
-  return allWays[(kinds.indexOf(kind) + random.seed + index) % allWays.length] ?? zeroWay;
+  return ways[(kinds.indexOf(kind) + random.seed + index) % ways.length] ?? zeroWay;
 }
 
 async function run(kind: Kind, stage: Stage, random: Random): Promise<Findings> {
@@ -84,6 +87,8 @@ async function payInTrouble(
       }),
     ),
   );
+  // A payer of a first payment must have its tokens before the trouble begins, whatever that shows.
+  if (usual.some(({ way }) => way.from !== undefined)) await chain.mine(deep);
   const signed = [...(await largePayments(composition, kind.largePayments ?? 0, () => value++)), ...usual];
   let undecided = 0;
   const scene = await createScene({ composition, faults }, random, () => undecided);

@@ -81,6 +81,7 @@ describe.each(backends)("on $name", (backend) => {
       payer: paymentOf(1, { payer: 1 }).payer,
       authorizationNonce: paymentOf(1).nonce,
       value: "10",
+      maximum: "10",
       recipient: paymentOf(1).recipient,
       transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/),
       blockNumber: "60",

@@ -69,23 +69,30 @@ beforeAll(async () => {
   harness = await startTestHarness({ networks: networkNames, payTo: "any" });
   harness.app.server.prependListener("request", ({ url = "" }) => void asked.push(url));
   const { url } = harness.description.facilitator;
-  const base = runningChain(harness, "base");
-  const terms = { network: networks.base.caip2, payTo: base.facilitatorContract };
-  const price = { asset: base.asset.address, amount: "10000" };
-  const { name, version } = base.asset;
-  const sponsored = {
-    ...{ ...terms, price: { ...price, extra: { name, version } } },
-    extensions: declareEip2612GasSponsoringExtension(),
+  const termsOf = (network: BuiltInNetworkName) => {
+    const { asset, facilitatorContract } = runningChain(harness, network);
+    const { address, name, version } = asset;
+    return {
+      ...{ network: networks[network].caip2, payTo: facilitatorContract },
+      price: { asset: address, amount: "10000", extra: { name, version } },
+    };
   };
-  const brought = { ...sponsored, extensions: declareErc20ApprovalGasSponsoringExtension() };
   shop = await startMerchant(
     { url, apiKey: localOrganization.apiKey },
     {
-      "/sponsored/exact": { ...sponsored, extra: permit2 },
-      "/sponsored/upto": { ...sponsored, scheme: "upto", charge: "1858" },
-      "/brought/exact": { ...brought, extra: permit2 },
-      "/brought/upto": { ...brought, scheme: "upto", charge: "1858" },
-      "/greedy": { ...terms, scheme: "upto", price, charge: "10001" },
+      ...Object.fromEntries(
+        networkNames.flatMap((network): [string, Offer][] => {
+          const sponsored = { ...termsOf(network), extensions: declareEip2612GasSponsoringExtension() };
+          const brought = { ...termsOf(network), extensions: declareErc20ApprovalGasSponsoringExtension() };
+          return [
+            [`/${network}/sponsored/exact`, { ...sponsored, extra: permit2 }],
+            [`/${network}/sponsored/upto`, { ...sponsored, scheme: "upto", charge: "1858" }],
+            [`/${network}/brought/exact`, { ...brought, extra: permit2 }],
+            [`/${network}/brought/upto`, { ...brought, scheme: "upto", charge: "1858" }],
+          ];
+        }),
+      ),
+      "/greedy": { ...termsOf("base"), scheme: "upto", charge: "10001" },
       ...Object.fromEntries(
         payments.map(({ path, network, route, price, wallet, way: _, paid: __, ...offer }) => {
           const { asset, facilitatorContract } = runningChain(harness, network);
@@ -183,44 +190,44 @@ describe.each(networkNames)("on %s", (network) => {
     expect(await buyer.buy(url)).toMatchObject({ status: 200, receipt: { success: true, amount: "1858" } });
     expect(await balanceOf(harness, account.address, network)).toBe(98_142n);
   });
+
+  test.each([
+    ["exact", "sponsored/exact", 10_000n],
+    ["upto", "sponsored/upto", 1_858n],
+  ])(
+    "a buyer without gas signs an approval that is settled with the payment, of scheme %s",
+    async (_, path, paid) => {
+      const chain = runningChain(harness, network);
+      const account = await fundedAccount(chain, 100_000n);
+      const buyer = buyerOf(account, chain.rpcUrl);
+      for (const times of [1n, 2n]) {
+        expect(await buyer.buy(`${shop.origin}/${network}/${path}`)).toMatchObject({
+          ...{ status: 200, body: goods, receipt: { success: true, transaction: hash } },
+        });
+        expect(await balanceOf(harness, account.address, network)).toBe(100_000n - times * paid);
+      }
+    },
+  );
+
+  test.each([
+    ["exact", "brought/exact", 10_000n],
+    ["upto", "brought/upto", 1_858n],
+  ])(
+    "a buyer without gas signs a transaction that approves, which is paid for and sent before the payment, of scheme %s",
+    async (_, path, paid) => {
+      const chain = runningChain(harness, network);
+      const account = await fundedAccount(chain, 100_000n);
+      const buyer = buyerOf(account, chain.rpcUrl);
+      for (const times of [1n, 2n]) {
+        expect(await buyer.buy(`${shop.origin}/${network}/${path}`)).toMatchObject({
+          ...{ status: 200, body: goods, receipt: { success: true, transaction: hash } },
+        });
+        expect(await balanceOf(harness, account.address, network)).toBe(100_000n - times * paid);
+      }
+      expect(await chain.node.request("eth_getTransactionCount", account.address, "latest")).toBe("0x1");
+    },
+  );
 });
-
-test.each([
-  ["exact", "/sponsored/exact", 10_000n],
-  ["upto", "/sponsored/upto", 1_858n],
-])(
-  "a buyer without gas signs an approval that is settled with the payment, of scheme %s",
-  async (_, path, paid) => {
-    const chain = runningChain(harness, "base");
-    const account = await fundedAccount(chain, 100_000n);
-    const buyer = buyerOf(account, chain.rpcUrl);
-    for (const times of [1n, 2n]) {
-      expect(await buyer.buy(`${shop.origin}${path}`)).toMatchObject({
-        ...{ status: 200, body: goods, receipt: { success: true, transaction: hash } },
-      });
-      expect(await balanceOf(harness, account.address)).toBe(100_000n - times * paid);
-    }
-  },
-);
-
-test.each([
-  ["exact", "/brought/exact", 10_000n],
-  ["upto", "/brought/upto", 1_858n],
-])(
-  "a buyer without gas signs a transaction that approves, which is paid for and sent before the payment, of scheme %s",
-  async (_, path, paid) => {
-    const chain = runningChain(harness, "base");
-    const account = await fundedAccount(chain, 100_000n);
-    const buyer = buyerOf(account, chain.rpcUrl);
-    for (const times of [1n, 2n]) {
-      expect(await buyer.buy(`${shop.origin}${path}`)).toMatchObject({
-        ...{ status: 200, body: goods, receipt: { success: true, transaction: hash } },
-      });
-      expect(await balanceOf(harness, account.address)).toBe(100_000n - times * paid);
-    }
-    expect(await chain.node.request("eth_getTransactionCount", account.address, "latest")).toBe("0x1");
-  },
-);
 
 describe.each(["exact-eip3009-upfront", "exact-permit2-upfront"])("a route %s", (way) => {
   const url = (route: string) => `${shop.origin}/base/${route}/${way}`;

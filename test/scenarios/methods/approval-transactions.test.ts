@@ -5,7 +5,7 @@ import type { Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localGifts } from "../../../src/published/harness-addresses.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
-import type { JsonResponse } from "../../../src/util/http-client.ts";
+import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
 import { boundaries, giftBoundaries } from "../../support/crash/boundaries.ts";
 import { composeRecovery, type RecoveryScene, takingOf, value } from "../../support/recovery-scene.ts";
@@ -46,6 +46,26 @@ const sign = (approvalTransaction = {}, terms = {}) =>
   scene.signPermit("sponsored", { approvalTransaction, ...terms });
 const transactionsOf = async () =>
   Number(await createLocalRpc(scene.chain.rpcUrl).request("eth_getTransactionCount", payer, "latest"));
+
+test("who has the sponsor's key can spend the coins that lie there, and settle nothing", async () => {
+  const running = await scene.startService();
+  const release = await scene.holdMining();
+  const { answer } = await scene.settleInPool(running, await scene.signPermit("funded"));
+  const { request } = createLocalRpc(scene.chain.rpcUrl);
+  const { transactions } = Object(await request("eth_getBlockByNumber", "pending", true));
+  const { from: operator, to, input: data } = Object(transactions[0]);
+  const sponsor = harnessAccounts.sponsor.address;
+  const call = (terms: object) => request("eth_call", { gas: "0x7a120", ...terms }, "latest");
+  await call({ from: operator, to, data });
+  // AccessControlUnauthorizedAccount(address,bytes32)
+  await expect(call({ from: sponsor, to, data })).rejects.toThrow("0xe2517d3f");
+  const has = BigInt(String(await request("eth_getBalance", sponsor, "latest")));
+  const spend = (wei: bigint) => call({ from: sponsor, to: payer, value: `0x${wei.toString(16)}` });
+  expect(await spend(has)).toBe("0x");
+  await expect(spend(has + 1n)).rejects.toThrow();
+  await release();
+  expect(answerOf(await answer)).toMatchObject(success);
+});
 
 describe.each([
   ["exact, through the contract", {}],
@@ -194,6 +214,18 @@ describe("a payer without gas money", () => {
     expect(await gifts()).toBe(before + 1);
     expect((await paid()) - mine).toBe(value);
     expect(await coins()).toBeLessThan(localGifts.each);
+  });
+
+  test("is told to approve where the sponsor has nothing, which readiness says", async () => {
+    const sponsor = harnessAccounts.sponsor.address;
+    await scene.chain.setBalance(sponsor, 0n);
+    const running = await scene.startService();
+    const { body } = await requestJson(running.url.replace("/v1", "/readyz"));
+    expect(body).toMatchObject({
+      networks: { base: { ready: true, detail: expect.stringContaining("do not cover one gift") } },
+    });
+    expect(await settle(running, await signPoor())).toMatchObject(missing);
+    await scene.chain.setBalance(sponsor, 10n ** 20n);
   });
 
   test("gets one gift for a token, however it was spent", async () => {

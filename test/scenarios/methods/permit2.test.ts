@@ -179,7 +179,8 @@ describe("scheme upto", () => {
     expect(await paid()).toBe(1_858n);
     for (const again of [body, whole(body)]) expect(await settle(running, again)).toMatchObject(used);
     expect(await verify(running, whole(body))).toMatchObject({ isValid: false });
-    expect(await scene.settlement(running, body)).toMatchObject({ state: "settled", value: "1858" });
+    const told = { state: "settled", value: "1858", maximum: "20000" };
+    expect(await scene.settlement(running, body)).toMatchObject(told);
   });
 
   test("takes nothing without a transaction, and then nothing any more", async () => {

@@ -325,6 +325,24 @@ describe("of the contract it says", () => {
     expect(outcome.code).toBe(0);
   });
 
+  test("whether the sponsor has what it may give", async () => {
+    const { address } = accountOf("sponsor");
+    const gifts = { MAX_GIFT: "base=0.0001", DAILY_GIFTS: "base=0.01" };
+    const sponsored = { SPONSOR_PRIVATE_KEY: keyOf("sponsor"), ...gifts };
+    const empty = await examine(sponsored);
+    expect(linesOf(empty, "gifts")).toEqual([
+      `warn gifts 0 ETH of the sponsor ${address} do not cover one gift, up to 0.0001 ETH and its gas: payers without gas are told to approve Permit2 by themselves`,
+      "→ Send it ETH on base, or lower MAX_GIFT=base=….",
+    ]);
+    expect(empty.code).toBe(0);
+    await deployed.chains.base.setBalance(address, 10n ** 16n);
+    expect(linesOf(await examine(sponsored), "gifts")).toEqual([
+      `ok gifts 0.01 ETH of the sponsor ${address} are a day's gifts, 0.01 ETH`,
+    ]);
+    const published = { ...sponsored, SPONSOR_PRIVATE_KEY: harnessAccounts.sponsor.privateKey };
+    expect(linesOf(await examine(published), "SPONSOR_PRIVATE_KEY")[0]).toContain("is a published test key");
+  });
+
   test("that a recoverer is an operator too, whose key a remote signer has", async () => {
     const outcome = await examine({
       OPERATOR_PRIVATE_KEY: "",

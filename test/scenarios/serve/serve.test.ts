@@ -388,6 +388,14 @@ describe("does not start", () => {
       "RECOVERER_PRIVATE_KEY: is a published test key",
     ],
     [
+      "a sponsor",
+      {
+        ...{ SPONSOR_PRIVATE_KEY: harnessAccounts.sponsor.privateKey },
+        ...{ MAX_GIFT: "base=0.0001", DAILY_GIFTS: "base=0.01" },
+      },
+      "SPONSOR_PRIVATE_KEY: is a published test key",
+    ],
+    [
       "an operator behind a remote signer",
       {
         OPERATOR_PRIVATE_KEY: "",

@@ -339,6 +339,9 @@ describe("over HTTP", () => {
       const before = await detailOf((await list())[0]?.id ?? "");
       expect(before.signedMembers.map(({ label }) => label)).toContain("witness.to");
       expect(vitestOf(before)).toMatch(line);
+      const takesLess = "scheme" in spec;
+      expect(before.charge).toBe(takesLess ? `${spec.amount}` : null);
+      if (takesLess) expect(before.amount).toBe(`${spec.max ?? before.amount}`);
       await runCopied(before, connected);
       const [after] = await list();
       expect(after?.id).not.toBe(before.id);

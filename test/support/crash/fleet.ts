@@ -1,4 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
+import type { Payer } from "../../../src/harness/control/pay.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import type { Operation } from "../../../src/protocol/problems.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
@@ -17,8 +18,8 @@ export type Fleet = {
   origin: string;
   /** Replaces an instance. The new one starts before the old one ends by SIGTERM, or after it was killed. */
   replace(index: number, how: "SIGTERM" | "SIGKILL"): Promise<void>;
-  /** Signs a payment in one of the ways, has it verified, settles it until there is a verdict, and remembers that. */
-  pay(way: Way): Promise<void>;
+  /** Signs a payment in one of the ways, as a payer of its own by default, has it verified, settles it until there is a verdict, and remembers that. */
+  pay(way: Way, payer?: Payer): Promise<void>;
   /** From now on every payment has to be decided within a minute. */
   troubleIsOver(): void;
   /** Compares the answers with the token's transfers, once all payments are decided. */
@@ -80,10 +81,14 @@ export async function startFleet(
       if (how === "SIGTERM") await old?.stop();
     },
 
-    async pay(way) {
+    async pay(way, given) {
       // Each payment has its own value, by which its transfer is known.
       const value = leastValue + BigInt(signed++);
-      const { body, verifyBody, payer, due, id } = await signInWay(way, { chain, value });
+      const { body, verifyBody, payer, due, id } = await signInWay(way, {
+        chain,
+        value,
+        ...(given !== undefined && { payer: given }),
+      });
       const answered: Answered = {
         ...{ payer, value: due, straight: way.straight, recipient: harnessAccounts.recipient.address },
         ...{ successes: [], refusals: [], saidToBeSettled: false },

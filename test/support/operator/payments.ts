@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Payer } from "../../../src/harness/control/pay.ts";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
@@ -8,7 +9,7 @@ import { instanceHeader } from "../balancer.ts";
 import { accountOf, keyOf } from "../key-accounts.ts";
 import type { Random } from "../random.ts";
 import type { Body } from "../service.ts";
-import { allWays, signInWay } from "../ways.ts";
+import { allWays, firstWays, newPayer, signInWay, type Way } from "../ways.ts";
 import type { AnsweredPayment, Success } from "./judge-payments.ts";
 
 /** An organization of the operator. */
@@ -34,13 +35,29 @@ const payers: readonly [string, ...string[]] = ["smartWallet", "delegated", ...p
 const testPayers: ReadonlySet<string> = new Set<TestPayerName>(["smartWallet", "delegated"]);
 const isTestPayer = (name: string): name is TestPayerName => testPayers.has(name);
 
-/** Gives the payers that are not the harness's something to pay with, and has them approve Permit2. */
-export async function fundPayers(chain: HarnessChain): Promise<void> {
+/** A payer who was never here, and the way in which it will pay. */
+export type NewPayer = { way: Way; payer: Payer };
+
+/** So many pay for the first time in a run: one in six payments, until there are no more. */
+const newPayerCount = 200;
+
+/**
+ * Gives the payers that are not the harness's something to pay with, and has those approve Permit2 that pay again and again.
+ *
+ * @returns the others
+ */
+export async function fundPayers(chain: HarnessChain): Promise<NewPayer[]> {
   for (const name of plainPayers) {
     const { address } = accountOf(name);
     await chain.fund(address, 10n ** 12n);
     await chain.approvePermit2(address, 10n ** 12n);
   }
+  const first: NewPayer[] = [];
+  while (first.length < newPayerCount) {
+    const way = firstWays[first.length % firstWays.length] ?? firstWays[0];
+    first.push({ way, payer: await newPayer(way, { chain, value: 10n ** 9n }) });
+  }
+  return first;
 }
 
 /** Signs a payment by any payer to any of the customers, of this value, in any way, and of either version where it has both. */
@@ -50,11 +67,14 @@ export async function signRandomPayment(
     chain,
     contract,
     customers,
+    newPayers,
     value,
   }: {
     chain: HarnessChain;
     contract: Address;
     customers: readonly [Customer, ...Customer[]];
+    /** Those who have not paid yet. */
+    newPayers: NewPayer[];
     value: bigint;
   },
 ): Promise<Payment> {
@@ -63,9 +83,11 @@ export async function signRandomPayment(
   const x402Version = random.pick<X402Version>([1, 2]);
   const dice = random.between(1, 10);
   const { recipient } = customer;
-  const { body, payer, due, way, id } = await signInWay(random.pick(allWays), {
+  const usual = { way: random.pick(allWays), payer: isTestPayer(name) ? name : keyOf(name) };
+  const chosen = (random.between(1, 6) === 1 ? newPayers.pop() : undefined) ?? usual;
+  const { body, payer, due, way, id } = await signInWay(chosen.way, {
     ...{ chain, contract, recipient, value, x402Version, validForSeconds: 7_200 },
-    payer: isTestPayer(name) ? name : keyOf(name),
+    payer: chosen.payer,
   });
   return {
     body,

@@ -35,12 +35,12 @@ const settledBlocks = 5;
 
 /** Pays while a trouble comes and goes, and judges by the chain when all is over. */
 export async function runTrouble(stage: OperatorStage, trouble: Trouble, plan: Plan): Promise<TroubleResult> {
-  const { chain, contract, customers, instances, origin, blocks } = stage;
+  const { chain, contract, customers, newPayers, instances, origin, blocks } = stage;
   const random = createRandom(plan.seed);
   const payments: Payment[] = [];
   for (let index = 0; index < plan.payments; index++) {
     const value = plan.firstValue + BigInt(index);
-    payments.push(await signRandomPayment(random, { chain, contract, customers, value }));
+    payments.push(await signRandomPayment(random, { chain, contract, customers, newPayers, value }));
   }
   const since = await head(stage);
 

@@ -5,6 +5,7 @@ import { createFaultProxy, createFaults } from "../../../src/harness/faults/crea
 import { createFaultSetters, type Faults } from "../../../src/harness/faults/faults.ts";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { migrate, openDatabase } from "../../../src/ledger/database/open-database.ts";
+import { create2Deployer } from "../../../src/protocol/create2.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import { createOrganizations } from "../../../src/service/organizations/create-organizations.ts";
 import { startWatchdog } from "../../../src/util/watchdog.ts";
@@ -18,7 +19,7 @@ import { type Blocks, startBlocks } from "./blocks.ts";
 import { type OperatorDatabase, startOperatorDatabase } from "./database.ts";
 import { startFront } from "./front.ts";
 import { type Instances, startInstances } from "./instances.ts";
-import { type Customer, fundPayers } from "./payments.ts";
+import { type Customer, fundPayers, type NewPayer } from "./payments.ts";
 
 const instanceCount = 3;
 const secondOperator = "second operator";
@@ -31,6 +32,7 @@ export type OperatorStage = {
   chain: HarnessChain;
   contract: Address;
   customers: readonly [Customer, ...Customer[]];
+  newPayers: NewPayer[];
   instances: Instances;
   database: OperatorDatabase;
   /** What becomes of the statements of each instance on their way to the pooler. */
@@ -88,7 +90,7 @@ export async function startOperatorStage({
     DEPLOYER_PRIVATE_KEY: keyOf("deployer"),
   });
   if (granted.code !== 0) throw new Error(granted.stderr);
-  await fundPayers(chain);
+  const newPayers = await fundPayers(chain);
   const customers = await createCustomers(database.url);
 
   const setters = await Promise.all(
@@ -116,6 +118,8 @@ export async function startOperatorStage({
     // The local chain asks for more gas money than live ones, and thousands of payments are made.
     DAILY_GAS_BUDGET: "base=none",
     PAY_TO: "recipients",
+    GAS_SPONSORING: "eip2612GasSponsoring",
+    WALLET_FACTORIES: create2Deployer,
     PORT: String(ports[index]),
     LOG_LEVEL: "error",
   }));
@@ -130,6 +134,7 @@ export async function startOperatorStage({
     chain,
     contract,
     customers,
+    newPayers,
     instances,
     database,
     links,

@@ -1,11 +1,19 @@
 import type { Chain } from "../../../chain/chain.ts";
 import { askViews } from "../../../chain/chain-reader.ts";
 import { leastTip, tipCall } from "../../../chain/fees.ts";
-import { headCall, readHead, readSafeInteger, transactionCountCall } from "../../../chain/rpc/calls.ts";
+import {
+  type Head,
+  headCall,
+  readHead,
+  readSafeInteger,
+  transactionCountCall,
+} from "../../../chain/rpc/calls.ts";
+import type { RpcAnswer } from "../../../chain/rpc/rpc.ts";
 import { recoverSigner } from "../../../chain/signing/recover-signer.ts";
 import { callViews, readViews, viewGas } from "../../../chain/views.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
 import { expiryMarginSeconds } from "../../../protocol/refusals.ts";
+import type { ForeignTransaction } from "../../../protocol/signed-transaction.ts";
 import { amountOf, type PayerTransaction, type SettleCall } from "../../on-chain/settling.ts";
 import {
   type Approval,
@@ -30,7 +38,11 @@ import { allowanceOf } from "./permit2-state.ts";
  * payments; one that is a transaction of the payer's would cost gas for nothing. Of both, the former is used, as public
  * facilitators do.
  */
-export async function prepare(chain: Chain, call: SettleCall): Promise<SettleCall | Invalid> {
+export async function prepare(
+  chain: Chain,
+  call: SettleCall,
+  isUnderWay = false,
+): Promise<SettleCall | Invalid> {
   const { payment } = call;
   const { gasSponsoring = [] } = chain.network;
   const approval = approvalOf(payment);
@@ -39,7 +51,7 @@ export async function prepare(chain: Chain, call: SettleCall): Promise<SettleCal
   }
   const transaction = approvalTransactionOf(payment);
   if (transaction !== undefined && gasSponsoring.includes(transactionExtension)) {
-    return prepareTransaction(chain, call, transaction);
+    return prepareTransaction(chain, call, transaction, isUnderWay);
   }
   return { ...call, payment: withoutApproval(payment) };
 }
@@ -66,6 +78,7 @@ async function prepareTransaction(
   chain: Chain,
   call: SettleCall,
   approval: ApprovalTransaction | "malformed",
+  isUnderWay: boolean,
 ): Promise<SettleCall | Invalid> {
   const { payment } = call;
   const { network } = chain;
@@ -73,14 +86,23 @@ async function prepareTransaction(
   if ("reason" in transaction) return transaction;
   const { next, head, tip, isShort } = await askStanding(chain, call);
   if (!isShort) return { ...call, payment: withoutApproval(payment) };
-  const { nonce, maxFeePerGas, maxPriorityFeePerGas } = transaction;
-  if (nonce !== next) return transactionRefusals.otherNonce(nonce, next);
+  if (transaction.nonce !== next) return transactionRefusals.otherNonce(transaction.nonce, next);
+  const tooLow = isUnderWay ? undefined : findLowFee(transaction, { head, tip, network });
+  return tooLow ?? { ...call, payment: withoutApproval(payment, "approvalTransaction") };
+}
+
+/** Whether blocks would leave out what offers no more for its gas. */
+function findLowFee(
+  { maxFeePerGas, maxPriorityFeePerGas }: ForeignTransaction,
+  { head, tip, network }: { head: Head; tip: RpcAnswer | undefined; network: Chain["network"] },
+): Invalid | undefined {
   // The base fee grows by an eighth from block to block at most.
   const leastFee = (head.baseFeePerGas * 9n) / 8n;
   if (maxFeePerGas < leastFee) return transactionRefusals.feeTooLow(maxFeePerGas, leastFee);
   const least = leastTip(tip, network);
-  if (maxPriorityFeePerGas < least) return transactionRefusals.tipTooLow(maxPriorityFeePerGas, least);
-  return { ...call, payment: withoutApproval(payment, "approvalTransaction") };
+  return maxPriorityFeePerGas < least
+    ? transactionRefusals.tipTooLow(maxPriorityFeePerGas, least)
+    : undefined;
 }
 
 /**
@@ -119,5 +141,8 @@ export function transactionBefore(
   const approval = approvalTransactionOf(payment);
   if (approval === undefined) return undefined;
   const transaction = checkTransaction(approval, payment, network, recoverSigner);
-  return "reason" in transaction ? undefined : { from: payment.payer, ...transaction };
+  if ("reason" in transaction) return undefined;
+  const from = payment.payer;
+  const refuse = (has: bigint, needed: bigint) => transactionRefusals.gasMoneyMissing(from, has, needed);
+  return { from, refuse, ...transaction };
 }

@@ -76,7 +76,7 @@ export function DetailPane() {
 
 /** What it is and how it stands, and what can be done with it. */
 function Head({ payment, isMended }: { payment: PaymentDetail; isMended: boolean }) {
-  const { amount, token, network, payer, payerName, required, firstSeenAt, faults, signed } = payment;
+  const { amount, charge, token, network, payer, payerName, required, firstSeenAt, faults, signed } = payment;
   const note = noteOf(payment);
   return (
     <header class="detail-head">
@@ -87,6 +87,11 @@ function Head({ payment, isMended }: { payment: PaymentDetail; isMended: boolean
             titleOf(payment)
           ) : (
             <>
+              {charge !== null && (
+                <>
+                  <Amount amount={charge} token={token} /> of at most{" "}
+                </>
+              )}
               <Amount amount={amount} token={token} />{" "}
               <span class="on">on {network ?? "an unknown network"}</span>
             </>

@@ -58,6 +58,7 @@ function view(settlement: Settlement): SettlementView {
   return {
     ...{ id, state, network, asset, payer, [nonceMember]: nonce },
     value: settlement.amount.toString(),
+    maximum: (settlement.maximum ?? settlement.amount).toString(),
     recipient,
     transaction: settlement.transactionHash === noTransaction ? "" : settlement.transactionHash,
     blockNumber: settlement.blockNumber?.toString() ?? null,
