@@ -5,5 +5,7 @@ cd "$(dirname "$0")" || exit 1
 set -a
 . ./suite.env
 set +a
+# Else a server that the suite has npx start outlives its end, and the suite waits for it.
+export npm_config_script_shell=bash
 cd ../../.. || exit 1
 exec pnpm test "$@" --testnet --facilitators=x402-kit --families=evm '--endpoints=^.*(exact|upto).evm.*'
