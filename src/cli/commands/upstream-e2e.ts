@@ -79,7 +79,7 @@ function nextCommands(folder: string, files: readonly Written[]): readonly strin
     ...(left.length === 0
       ? []
       : [`To have this version's ${left.join(", ")}: remove yours, and call this again.`, ""]),
-    "Next, after the suite's own `pnpm install:all`, which also installs this kit:",
+    "Next, once the suite's own `pnpm install:all` has been run:",
     "",
     `  ${entering(join(folder, place))}bash install.sh && bash suite.sh`,
   ];
