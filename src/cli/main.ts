@@ -89,6 +89,13 @@ export const commands: readonly CommandEntry[] = [
       "run the scenarios against a facilitator, and report where its answers differ",
     ],
   }),
+  ...commandsOf(() => import("./commands/upstream-e2e.ts"), {
+    upstreamE2e: [
+      "upstream-e2e",
+      "write the files with which the x402 project's end-to-end suite runs against this kit",
+      "keyless",
+    ],
+  }),
   ...commandsOf(() => import("./commands/judge.ts"), {
     judgeClientCommand: [
       "judge client",
@@ -169,7 +176,7 @@ const groups = {
   "Run a facilitator": ["up", "mock", "init", "serve"],
   "Pay on a running up": ["pay", "payers", "fund", "approve", "advance-time", "reset"],
   "Look at payments": ["why", "logs", "explain", "capture", "replay"],
-  "Test what pays and is paid": ["fault", "judge", "conformance", "fork", "network"],
+  "Test what pays and is paid": ["fault", "judge", "conformance", "upstream-e2e", "fork", "network"],
   "Operate with real money": [
     ...["deploy", "doctor", "migrate", "org", "key", "settlements", "operator", "recover", "stranded"],
     "completion",

@@ -182,6 +182,9 @@ export const supportedSchema = z.object({
 
 export type Supported = z.infer<typeof supportedSchema>;
 
+/** A kind of payment that `/supported` lists although it is refused: servers ask for it before they start. */
+export type ClaimedKind = Pick<Supported["kinds"][number], "x402Version" | "network"> & { scheme: string };
+
 /**
  * No verdict: RFC 9457 problem details. On verify and settle it also carries the x402 members, so that public
  * clients, which look for those alone, show something.

@@ -65,17 +65,17 @@ export async function startWithNpx(folder: string, args: readonly string[]): Pro
   return start("npx", ["--no-install", "x402-kit", ...args], { cwd: folder });
 }
 
-/** Starts a shell script of a folder that has the package installed. */
-export async function startScript(
+/** Starts a shell script of a folder. */
+export function startScript(
   folder: string,
   script: string,
   env: Readonly<Record<string, string>>,
 ): Promise<CliProcess> {
-  await installCommand(folder);
   return start("bash", [script], { cwd: folder, env });
 }
 
-async function installCommand(folder: string): Promise<void> {
+/** Puts the command into a folder as an installation of the package does. */
+export async function installCommand(folder: string): Promise<void> {
   const bins = join(folder, "node_modules/.bin");
   await mkdir(bins, { recursive: true });
   const command = `#!/bin/sh\nexec "${process.execPath}" "${bin}" "$@"\n`;

@@ -33,6 +33,22 @@ test("--asset says where the token stands and what its domain is, and USDC fills
   expect(read([], { LOCAL_ASSETS: `base=${token}` }).asset).toMatchObject({ base: { address: token } });
 });
 
+test("--claim reads schemes and networks, of version 1 where the network has a name of its own", () => {
+  expect(
+    read(["--claim", "exact@solana:Et_W-T,batch-settlement@eip155:84532,exact@solana-devnet"]).claim,
+  ).toEqual([
+    { x402Version: 2, scheme: "exact", network: "solana:Et_W-T" },
+    { x402Version: 2, scheme: "batch-settlement", network: "eip155:84532" },
+    { x402Version: 1, scheme: "exact", network: "solana-devnet" },
+  ]);
+  expect(problemsOf(["--claim", "exact:solana"])).toEqual([
+    "--claim: is not a scheme and a network with an @ between them",
+  ]);
+  expect(problemsOf(["--claim", "exact@a:b,exact@a:b"])).toEqual([
+    "--claim: the 2nd claim is the same as the 1st",
+  ]);
+});
+
 test("ports of nodes are counted from the first one, unless one is named", () => {
   const values = read(["--networks", "base,polygon", "--rpc-ports", "8545..", "--rpc-port", "polygon=9000"]);
   expect(assignRpcPorts(values.networks, values["rpc-port"], values["rpc-ports"])).toEqual({

@@ -12,6 +12,7 @@ import {
   isLoopbackHost,
   logLevels,
   readAddress,
+  readList,
   readNetwork,
   readOneOf,
   readWholeNumber,
@@ -20,6 +21,7 @@ import { isVariableSet } from "../../config/variable-reader.ts";
 import { describeUnset, rpcVariableOf } from "../../config/variables.ts";
 import type { ForkOption, ForkOptions } from "../../harness/fork/fork-options.ts";
 import { collision, resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
+import type { ClaimedKind } from "../../protocol/answers.ts";
 import { builtInNetworks, type NetworkName, type NetworkRegistry } from "../../protocol/networks.ts";
 import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../util/errors.ts";
 import {
@@ -47,6 +49,14 @@ export const upOptions = {
   ),
   plain: flag(
     "stand in for a public facilitator: the same as --open --pay-to any, so that a shop needs the URL and nothing else",
+  ),
+  claim: option(
+    "KIND@NETWORK",
+    "list a kind at /supported that is refused when it is used, for servers that start with it alone; several, separated by commas",
+    {
+      read: readList("claim", readClaim, ({ scheme, network }) => `${scheme}@${network}`),
+      example: "exact@solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
+    },
   ),
   "rpc-port": option(
     "NETWORK=PORT",
@@ -197,6 +207,15 @@ function checkPrinted({ env, json, ...values }: GivenValues): readonly Configura
     problems.push({ name: "--env", problem: "prints lines, and --json one line of JSON: take one of them" });
   }
   return problems;
+}
+
+/** A kind of payment, by its scheme and its network: in version 2 where that is a CAIP-2 name, else in version 1. */
+function readClaim(text: string): ClaimedKind {
+  const [, scheme, network] = /^([a-z][a-z0-9-]*)@([a-z0-9-]+(?::[-_a-zA-Z0-9/+=]+)?)$/.exec(text) ?? [];
+  if (scheme === undefined || network === undefined) {
+    throw new InvalidValue("is not a scheme and a network with an @ between them");
+  }
+  return { x402Version: network.includes(":") ? 2 : 1, scheme, network };
 }
 
 function readLine(text: string): string {

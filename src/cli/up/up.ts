@@ -56,6 +56,7 @@ export const up = defineCommand({
       payTo,
       corsOrigins: values["cors-origins"],
       discovery: values.discovery,
+      claims: values.claim,
       fork,
       host: values.host,
       allowHosts: values["allow-host"],

@@ -2,6 +2,7 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { LocalOrganization } from "../../config/organization-file.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
+import type { ClaimedKind } from "../../protocol/answers.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { CorsOrigins } from "../../protocol/routes.ts";
 import type { PayToPolicy } from "../../protocol/signed-payment.ts";
@@ -60,6 +61,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   corsOrigins?: CorsOrigins | undefined;
   /** Whether it is kept, and shown, what organizations were paid for; not by default. */
   discovery?: boolean | undefined;
+  /** Kinds that `/supported` lists although payments of them are refused; none by default. */
+  claims?: readonly ClaimedKind[] | undefined;
   /** Makes runs repeatable: the chains have a clock of their own, and authorization nonces follow from the seed. */
   seed?: number | undefined;
   /**

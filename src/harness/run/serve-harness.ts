@@ -196,10 +196,10 @@ function createHarnessApp(
   },
 ): Promise<FastifyInstance> {
   const { serviceId, describe, studio, options } = about;
-  const { knownNetworks, corsOrigins, open, logger } = options;
+  const { knownNetworks, corsOrigins, claims, open, logger } = options;
   return createApp({
     ...{ facilitator, organizations, catalog, checkHealth, serviceId },
-    ...{ knownNetworks, corsOrigins, logger },
+    ...{ knownNetworks, corsOrigins, claims, logger },
     now: () => Date.now(),
     connections: localConnectionCapacity(readOpenFileLimit()),
     noProxies: true,

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import { type Metrics, noMetrics } from "../../observe/metrics/metrics.ts";
+import type { ClaimedKind } from "../../protocol/answers.ts";
 import { builtInNetworks, type NetworkRegistry } from "../../protocol/networks.ts";
 import type { ApiBeside } from "../../protocol/openapi.ts";
 import { bodyLimit } from "../../protocol/problems.ts";
@@ -70,6 +71,8 @@ export type AppOptions = {
   timeouts?: Timeouts;
   /** The origins of web pages that may call; none by default. */
   corsOrigins?: CorsOrigins | undefined;
+  /** Kinds that `/supported` lists although they are refused; none by default. For test suites only. */
+  claims?: readonly ClaimedKind[] | undefined;
   /** Whether `/docs` shows a page to read `/openapi.json` with. Off by default: its script has 4 MB. */
   docs?: boolean;
   /** Other routes on the address, for `/openapi.json`: the studio of `up`. */
@@ -127,7 +130,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(settleRoute, { facilitator, parse, knownNetworks, metrics, noProxies });
   await app.register(settlementRoutes, { facilitator, knownNetworks });
   await app.register(discoveryRoutes, { catalog, knownNetworks });
-  await app.register(supportedRoute, { facilitator });
+  await app.register(supportedRoute, { facilitator, claims: options.claims ?? [] });
   await app.register(healthRoutes, { checkHealth });
   await app.register(openApiRoute, { knownNetworks, describeBeside: options.describeBeside });
   if (docs) await app.register(docsRoutes);

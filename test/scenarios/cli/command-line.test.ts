@@ -308,6 +308,9 @@ describe("help", () => {
         --plain                     stand in for a public facilitator: the same as
                                     --open --pay-to any, so that a shop needs the URL
                                     and nothing else
+        --claim KIND@NETWORK        list a kind at /supported that is refused when it
+                                    is used, for servers that start with it alone;
+                                    several, separated by commas
         --rpc-port NETWORK=PORT     the port of a network's node; several, separated
                                     by commas (default: any free ones)
         --rpc-ports PORT..          the ports of all nodes: this one for the first

@@ -6,11 +6,14 @@ export const frameworks = ["express", "hono", "fastify", "next"] as const;
 export type Framework = (typeof frameworks)[number];
 
 /** What `x402-kit init` writes, by its path in the folder `templates`: the same text, so that it is tested once. */
-const templates = import.meta.glob<string>("../../../../templates/**/*.{js,json}", {
-  query: "?raw",
-  import: "default",
-  eager: true,
-});
+const templates = import.meta.glob<string>(
+  "../../../../templates/{common,express,fastify,hono,next}/**/*.{js,json}",
+  {
+    query: "?raw",
+    import: "default",
+    eager: true,
+  },
+);
 
 const readTemplate = (path: string) => templates[`../../../../templates/${path}`] ?? "";
 

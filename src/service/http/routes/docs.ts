@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { brotliCompress, brotliDecompress, constants, gzip } from "node:zlib";
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { payloadSchemas } from "../../../methods/payment-request-schema.ts";
+import type { ClaimedKind } from "../../../protocol/answers.ts";
 import type { NetworkRegistry } from "../../../protocol/networks.ts";
 import { type ApiBeside, describeService } from "../../../protocol/openapi.ts";
 import { KitError } from "../../../util/errors.ts";
@@ -170,10 +171,15 @@ export const openApiRoute: FastifyPluginAsync<{
   });
 };
 
-/** `GET /supported`: the kinds of payment that are taken. */
-export const supportedRoute: FastifyPluginAsync<{ facilitator: Facilitator }> = async (
-  app,
-  { facilitator },
-) => {
-  for (const url of urlsOf("supported")) app.get(url, () => facilitator.supported());
+/** `GET /supported`: the kinds of payment that are taken, and after them those that are only claimed. */
+export const supportedRoute: FastifyPluginAsync<{
+  facilitator: Facilitator;
+  claims: readonly ClaimedKind[];
+}> = async (app, { facilitator, claims }) => {
+  for (const url of urlsOf("supported")) {
+    app.get(url, () => {
+      const { kinds, ...others } = facilitator.supported();
+      return { kinds: [...kinds, ...claims], ...others };
+    });
+  }
 };

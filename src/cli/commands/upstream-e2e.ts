@@ -1,0 +1,86 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { KitError } from "../../util/errors.ts";
+import { defineCommand, flag, jsonFlag, textOption } from "../kit/command.ts";
+import { describeFiles, entering, readTemplates, type Written, writeFiles } from "../kit/written-files.ts";
+
+/** The commit of the x402 project with whose suite the files were tried, and where it is public. */
+const tried = {
+  commit: "dd927a26cfefc98c24b3ec38b3a8f204dad0c60d",
+  repository: "https://github.com/coinbase/x402",
+};
+
+/** Where the suite looks for facilitators that are no part of the project; git ignores what is there. */
+const place = "e2e/facilitators/external-proxies/x402-kit";
+
+export const upstreamE2e = defineCommand({
+  options: {
+    folder: textOption("DIR", "a checkout of the x402 project", {
+      positional: true,
+      default: ".",
+      example: "x402",
+    }),
+    commit: flag("write nothing, and print the commit that the files were tried with"),
+    "dry-run": flag("write nothing, and say what would be written"),
+    json: jsonFlag,
+  },
+
+  async run({ folder, commit, "dry-run": isDry }) {
+    if (commit) return { text: tried.commit, json: tried };
+    if (!existsSync(join(folder, "e2e/facilitators"))) {
+      throw new KitError(`${folder} is no checkout of the x402 project: it has no e2e/facilitators`, {
+        hints: [`Get one: git clone ${tried.repository} x402`],
+      });
+    }
+    const files = writeFiles(join(folder, place), readTemplates("upstream-e2e"), isDry);
+    const found = await readCommit(folder);
+    return {
+      text: [
+        `In ${join(folder, place)}:`,
+        describeFiles(files, isDry),
+        "",
+        describeCommit(found),
+        "",
+        ...nextCommands(folder, files),
+      ].join("\n"),
+      json: {
+        folder: join(folder, place),
+        files: files.map(({ path, is }) => ({ path, is })),
+        tried: tried.commit,
+        found: found ?? null,
+      },
+    };
+  },
+});
+
+/** The commit that is checked out; undefined where git cannot tell. */
+async function readCommit(folder: string): Promise<string | undefined> {
+  // Of a folder that is no repository of its own, git would name the commit of the one around it.
+  if (!existsSync(join(folder, ".git"))) return undefined;
+  const asked = promisify(execFile)("git", ["-C", folder, "rev-parse", "HEAD"]);
+  return asked.then(
+    ({ stdout }) => stdout.trim(),
+    () => undefined,
+  );
+}
+
+function describeCommit(found: string | undefined): string {
+  if (found === tried.commit) return `This is the commit that they were tried with: ${found}`;
+  const here = found === undefined ? "git cannot tell which commit this is" : `this is ${found}`;
+  return `Warning: they were tried with commit ${tried.commit} of ${tried.repository}; ${here}. The suite may expect something else of a facilitator by now.`;
+}
+
+/** What to run now. Files that were left as they are may do something else. */
+function nextCommands(folder: string, files: readonly Written[]): readonly string[] {
+  const left = files.filter(({ is }) => is === "other").map(({ path }) => path);
+  return [
+    ...(left.length === 0
+      ? []
+      : [`To have this version's ${left.join(", ")}: remove yours, and call this again.`, ""]),
+    "Next, once the suite's own `pnpm install:all` has been run:",
+    "",
+    `  ${entering(join(folder, place))}bash install.sh && bash suite.sh`,
+  ];
+}
