@@ -124,9 +124,12 @@ export async function startFleet(
         verdict = await judgeNow();
       }
       const { lost, twice, wrong, undecided } = verdict;
-      for (const { id, answered } of lost.length === 0 ? [] : payments) {
-        if (lost.some((line) => line.startsWith(`${answered.value} `)))
-          lost.push(`the ledger of ${answered.value}: ${JSON.stringify(await inLedger(id))}`);
+      // What the service says of those, to tell its fault from one of the chain.
+      for (const lines of [lost, wrong]) {
+        for (const { id, answered } of lines.length === 0 ? [] : payments) {
+          if (lines.some((line) => line.startsWith(`${answered.value} `)))
+            lines.push(`the ledger of ${answered.value}: ${JSON.stringify(await inLedger(id))}`);
+        }
       }
       return { lost: [...lost, ...undecided], paidTwice: twice, wrongAnswers: wrong };
     },
