@@ -30,7 +30,7 @@ test("the signer in Python makes the digests and signatures of the vectors, to t
 
 test("the example in Python pays, and is told of a payer without money", async () => {
   await using mock = await startMockServer();
-  // By its port alone, as any other one.
+  // Given its port alone.
   const said = await python("pay.py", new URL(mock.url).port);
   if (said === undefined) return;
   expect(said.replace(/0x[0-9a-f]{64}/, "HASH").split("\n")).toEqual([
