@@ -50,7 +50,7 @@ const judge = (
   payments: readonly AnsweredPayment[],
   transfers: readonly Transfer[],
   kills: readonly Kill[] = [],
-) => judgePayments(payments, transfers, contract, kills);
+) => judgePayments(payments, transfers, contract, { kills });
 const good: Verdict = { lost: [], twice: [], handedOverAgain: [], wrong: [], undecided: [] };
 
 test("payments that arrived once and were answered once are good, alone and several to a transfer", () => {
@@ -71,6 +71,15 @@ test("so are those that went straight to their recipient, and those of which not
   ).toEqual(good);
   expect(judge([zero, zero], [])).toEqual(good);
   expect(judge([{ ...zero, successes: [], saidToBeSettled: true }], [])).toEqual(good);
+});
+
+test("a success may name a transaction whose block has vanished since, and no other one", () => {
+  const named = [payment(10n, { successes: successes([two]) })];
+  const transfers = [taken(10n), paid(10n)];
+  expect(judgePayments(named, transfers, contract, { replaced: new Set([two]) })).toEqual(good);
+  const third = new Set([transaction("3")]);
+  expect(judgePayments(named, transfers, contract, { replaced: third }).wrong).toHaveLength(1);
+  expect(judgePayments(named, [], contract, { replaced: new Set([two]) }).lost).toHaveLength(1);
 });
 
 describe("it notices", () => {

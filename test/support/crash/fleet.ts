@@ -22,8 +22,12 @@ export type Fleet = {
   pay(way: Way, payer?: Payer): Promise<void>;
   /** From now on every payment has to be decided within a minute. */
   troubleIsOver(): void;
-  /** Compares the answers with the token's transfers, once all payments are decided. */
-  judge(): Promise<Findings>;
+  /**
+   * Compares the answers with the token's transfers, once all payments are decided.
+   *
+   * @param replaced the transactions of blocks that were replaced
+   */
+  judge(replaced?: ReadonlySet<string>): Promise<Findings>;
   readonly payments: number;
   stop(): Promise<void>;
 };
@@ -59,9 +63,10 @@ export async function startFleet(
     );
   }
 
-  async function judgeNow() {
+  async function judgeNow(replaced: ReadonlySet<string>) {
     const answered = payments.map((payment) => payment.answered);
-    return judgePayments(answered, await transfersSince(chain, since), chain.facilitatorContract);
+    const transfers = await transfersSince(chain, since);
+    return judgePayments(answered, transfers, chain.facilitatorContract, { replaced });
   }
 
   /** What the service says of a settlement. */
@@ -117,11 +122,11 @@ export async function startFleet(
       overAt = performance.now();
     },
 
-    async judge() {
-      let verdict = await judgeNow();
+    async judge(replaced = new Set()) {
+      let verdict = await judgeNow(replaced);
       while (verdict.lost.length > 0 && performance.now() - overAt < decisionMs) {
         await wait(200);
-        verdict = await judgeNow();
+        verdict = await judgeNow(replaced);
       }
       const { lost, twice, wrong, undecided } = verdict;
       // What the service says of those, to tell its fault from one of the chain.

@@ -64,14 +64,15 @@ export type Verdict = {
  *   recorded that it was handed over, which docs/decisions/0016-delivery.md allows. Nothing is paid twice, and no other cause
  *   counts;
  * - `wrong`: answered as failed. All payments are good, so that none may be; worst, of course, where it was transferred.
- *   Or a success that names a transaction which has not paid;
+ *   Or a success that names a transaction which has not paid, unless that is one of `replaced`, whose blocks vanished after
+ *   they had been there: another one may then have to pay (docs/decisions/0017-reorganizations.md);
  * - `undecided`: never answered, whether transferred or not.
  */
 export function judgePayments(
   payments: readonly AnsweredPayment[],
   transfers: readonly Transfer[],
   contract: Address,
-  kills: readonly Kill[] = [],
+  { kills = [], replaced = new Set() }: { kills?: readonly Kill[]; replaced?: ReadonlySet<string> } = {},
 ): Verdict {
   const verdict: Verdict = { lost: [], twice: [], handedOverAgain: [], wrong: [], undecided: [] };
   const known = new Map(
@@ -137,7 +138,7 @@ export function judgePayments(
     if (refusals.length > 0) verdict.wrong.push(say("a good payment was refused"));
     if (
       transactions.length > 0 &&
-      successes.some(({ transaction }) => !transactions.some((one) => one === transaction))
+      successes.some(({ transaction }) => ![...transactions, ...replaced].includes(transaction))
     )
       verdict.wrong.push(say("another transaction was named"));
     if (!isAnswered) verdict.undecided.push(say("there was no answer"));
