@@ -2,7 +2,12 @@ import { z } from "zod";
 import { readOneOf } from "../../config/values.ts";
 import { variables } from "../../config/variables.ts";
 import { networks } from "../../published/local-networks.ts";
-import { renderVariables, shopVariables } from "../../published/shop-variables.ts";
+import {
+  type Framework,
+  frameworks,
+  renderVariables,
+  shopVariables,
+} from "../../published/shop-variables.ts";
 import { testKeys } from "../../published/test-keys.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { self } from "../../util/self-command.ts";
@@ -17,9 +22,6 @@ import {
   type Written,
   writeFiles,
 } from "../kit/written-files.ts";
-
-const frameworks = ["express", "hono", "fastify", "next"] as const;
-type Framework = (typeof frameworks)[number];
 
 export const init = defineCommand({
   options: {

@@ -112,6 +112,10 @@ export const judgeClientCommand = defineCommand({
     const isV1 = v1 === true && v2 !== true;
     return [
       ...checkStudio(studio, network),
+      // Each way has chains of its own, which end before the next.
+      ...(studio === true && ways.length > 1
+        ? [{ name: "--studio", problem: "goes with one way to pay", example: "--ways permit2" }]
+        : []),
       ...(isV1 && ways.some((way) => way !== "eip3009")
         ? [{ name: "--ways", problem: "other than eip3009 are of protocol version 2", example: "--v2" }]
         : []),
@@ -169,14 +173,16 @@ export const judgeShopCommand = defineCommand({
       read: readWholeNumber(1, 65_535),
       default: "4402",
     }),
-    path: {
-      ...pathOption("path of a paid resource, for a shop that is started by a command"),
+    path: option("PATH", "path of a paid resource, for a shop that is started by a command", {
+      example: "/report",
+      read: readPath,
       default: "/report",
-    },
-    "other-path": {
-      ...pathOption("path of another paid resource of that shop, for the same price"),
+    }),
+    "other-path": option("PATH", "path of another paid resource of that shop, for the same price", {
+      example: "/report",
+      read: readPath,
       default: "/other",
-    },
+    }),
     redelivers: flag(
       "the shop is to deliver what was paid for again, when the same payment asks for it again",
     ),
@@ -187,23 +193,23 @@ export const judgeShopCommand = defineCommand({
     }),
   },
   check({ command, url, studio, network = [] }) {
-    const one = "with --url, is one network";
     return [
       ...checkStudio(studio, network),
       ...(url !== undefined && network.length > 1
-        ? [{ name: "--network", problem: one, example: "base" }]
+        ? [{ name: "--network", problem: "with --url, is one network", example: "base" }]
         : []),
-      ...((command === undefined) !== (url === undefined)
-        ? []
-        : command === undefined
-          ? [
-              {
-                name: "--url",
-                problem: "is needed, or a command that starts the shop",
-                example: "-- node shop.js",
-              },
-            ]
-          : [{ name: "--url", problem: "does not go with a command" }]),
+      ...(url !== undefined && command !== undefined
+        ? [{ name: "--url", problem: "does not go with a command" }]
+        : []),
+      ...(url === undefined && command === undefined
+        ? [
+            {
+              name: "--url",
+              problem: "is needed, or a command that starts the shop",
+              example: "-- node shop.js",
+            },
+          ]
+        : []),
     ];
   },
   run(values, terminal, { networkFile }) {
@@ -219,19 +225,8 @@ export const judgeShopCommand = defineCommand({
         const results: ShopResult[] = [];
         for (const network of values.network) {
           const options = {
-            ...{
-              shop,
-              network,
-              ways,
-              redelivers,
-              lateMs,
-              knownNetworks,
-              networkFile,
-              header,
-              seed,
-              studio,
-              signal,
-            },
+            ...{ shop, network, ways, redelivers, lateMs, knownNetworks, networkFile },
+            ...{ header, seed, studio, signal },
             cases: chooseCases(shopCases, cases),
             timeoutMs: timeout * 1_000,
             onFacilitator(facilitatorUrl: string, apiKey: string) {
@@ -323,16 +318,9 @@ function fileIn(subject: string): string {
   );
 }
 
-function pathOption(describe: string) {
-  return {
-    describe,
-    placeholder: "PATH",
-    example: "/report",
-    read(text: string) {
-      if (!text.startsWith("/")) throw new InvalidValue("does not begin with /");
-      return text;
-    },
-  } as const;
+function readPath(text: string): string {
+  if (!text.startsWith("/")) throw new InvalidValue("does not begin with /");
+  return text;
 }
 
 /** Reads parts of cases' names. */

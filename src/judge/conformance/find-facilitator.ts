@@ -2,7 +2,6 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { privateKeyToAddress } from "viem/accounts";
 import { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
-import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { usualAmount } from "../../fixtures/cases/payment-spec.ts";
 import { isBegun } from "../../fixtures/engine/answer.ts";
 import {
@@ -146,7 +145,6 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
 
   const running = harness?.networks[name];
   const rpcUrl = options.rpcUrl ?? running?.rpcUrl;
-  const rpc = running && createLocalRpc(running.rpcUrl);
   const money = rpcUrl === undefined ? undefined : await watchMoney(rpcUrl, network);
   const [asset] = network.assets;
   const testPayersThere =
@@ -165,7 +163,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
     testPayers: testPayersThere,
     money,
     hasBlacklist: running?.fork?.hasBlacklist ?? true,
-    unfitPayers: running && rpc ? await findUnfitPayers(rpc, running.asset) : new Map(),
+    unfitPayers: running && money ? await findUnfitPayers(money, asset) : new Map(),
     uptoSubmitter: uptos.find((kind) => known.find(kind.network, 2)?.name === name)?.submitter,
     versions: new Set(kinds.filter((kind) => kind.name === name).map(({ x402Version }) => x402Version)),
     compare: hideSecrets(

@@ -22,7 +22,7 @@ import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { type Rule, rules } from "../../protocol/specification.ts";
 import { inParallel } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
-import { membersOf } from "../../util/json.ts";
+import { membersOf, parseJson } from "../../util/json.ts";
 import { poll } from "../../util/waiting.ts";
 import { verdictOf } from "./compare.ts";
 
@@ -201,7 +201,7 @@ function readPayments(exchanges: readonly Exchange[], network: FixtureNetwork): 
   const read = new Map<string, PaymentAccount>();
   for (const { request, answer } of exchanges) {
     const operation = request.path.endsWith("/settle") ? "settle" : "verify";
-    const parsed = parsePaymentRequest(parse(request.body), addToBuiltIn([network]));
+    const parsed = parsePaymentRequest(parseJson(request.body ?? ""), addToBuiltIn([network]));
     if (!parsed.ok || parsed.request.knownNetwork.name !== network.name) continue;
     const { payment, requirements } = parsed.request;
     const key = `${payment.nonceSpace} ${payment.payer} ${payment.nonce}`.toLowerCase();
@@ -218,15 +218,6 @@ function readPayments(exchanges: readonly Exchange[], network: FixtureNetwork): 
     });
   }
   return [...read.values()];
-}
-
-/** Of JSON that is not to be read, nothing. */
-function parse(body: string | undefined): unknown {
-  try {
-    return JSON.parse(body ?? "");
-  } catch {
-    return undefined;
-  }
 }
 
 /** Whether an answer of “no” says that the payment will not settle, either. */

@@ -1,12 +1,11 @@
 import type { askNode } from "../../chain/rpc/calls.ts";
-import type { LocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { balanceOf, isBlacklisted, type ViewCall } from "../../chain/views.ts";
-import type { RunningNetwork } from "../../harness/control/description.ts";
 import { allowanceOf } from "../../methods/permit2/on-chain/permit2-state.ts";
-import { addressWord, isBytes, isBytes32, readQuantity } from "../../protocol/hex.ts";
+import { isBytes, isBytes32 } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { formatUnits } from "../../protocol/token-units.ts";
 import { type TestPayer, type TestPayerName, testPayers } from "../../published/test-payers.ts";
+import type { MovedMoney } from "./moved-money.ts";
 
 /** Test payers with an unexpected balance, each with that balance: `1 USDC`. */
 export type UnfitPayers = ReadonlyMap<string, string>;
@@ -20,24 +19,17 @@ function enoughOf({ decimals }: Pick<Asset, "decimals">): bigint {
 
 /** Finds the test payers on a local chain whose balance no longer fits their purpose. */
 export async function findUnfitPayers(
-  rpc: Pick<LocalRpc, "batch">,
-  asset: Pick<RunningNetwork["asset"], "address" | "decimals">,
+  money: Pick<MovedMoney, "balanceOf">,
+  asset: Pick<Asset, "decimals">,
 ): Promise<UnfitPayers> {
-  const { address, decimals } = asset;
-  const balances = await rpc.batch(
-    payerNames.map((name) => {
-      const data = `0x70a08231${addressWord(testPayers[name].address)}`;
-      return ["eth_call", { to: address, data }, "latest"];
-    }),
-  );
-  return new Map(
-    payerNames.flatMap((name, index) => {
-      const balance = readQuantity(balances[index]);
-      if (balance === undefined) return [];
+  const found = await Promise.all(
+    payerNames.map(async (name): Promise<[string, string][]> => {
+      const balance = await money.balanceOf(testPayers[name].address);
       const isFit = name === "empty" ? balance === 0n : balance >= enoughOf(asset);
-      return isFit ? [] : [[name, `${formatUnits(balance, decimals)} USDC`]];
+      return isFit ? [] : [[name, `${formatUnits(balance, asset.decimals)} USDC`]];
     }),
   );
+  return new Map(found.flat());
 }
 
 /** Finds the test payers that a chain has in the state which they stand for; none on a chain of others. */

@@ -34,6 +34,8 @@ type WrongFacilitator = {
 const another = testPayers.empty.address;
 const noTransaction = `0x${"ab".repeat(32)}`;
 
+const right: WrongFacilitator["answer"] = ({ operation, body, ask }) => ask(operation, body);
+
 /** The right answer, with members of a success replaced. */
 const inSuccess =
   (members: Record<string, unknown>) =>
@@ -245,7 +247,6 @@ test.each(wrongOnes)("wrong is one that $what", async ({ answer, filter, finds, 
 });
 
 test("the right one behind them is not wrong, with or without the chain", async () => {
-  const right: WrongFacilitator["answer"] = ({ operation, body, ask }) => ask(operation, body);
   for (const byRpc of [[], ["--rpc-url", rpcUrl()]]) {
     for (const filter of new Set(wrongOnes.map(({ filter }) => filter))) {
       const { code, report } = await judge(right, ["--filter", filter, ...byRpc]);
@@ -255,7 +256,6 @@ test("the right one behind them is not wrong, with or without the chain", async 
 });
 
 test("a payer without money is not the facilitator's fault, whether or not the chain can be asked", async () => {
-  const right: WrongFacilitator["answer"] = ({ operation, body, ask }) => ask(operation, body);
   const poor = { ...env, PAYER_PRIVATE_KEY: generatePrivateKey() };
   const filter = ["--filter", "e.v2.success.funded"];
   const blind = await judge(right, filter, poor);
@@ -274,7 +274,6 @@ test("a payer without money is not the facilitator's fault, whether or not the c
 });
 
 test("on a chain that has the test payers, they pay, and no key of a payer is needed", async () => {
-  const right: WrongFacilitator["answer"] = ({ operation, body, ask }) => ask(operation, body);
   const { X402_API_KEY = "" } = env;
   const args = ["--filter", "settle.success", "--rpc-url", rpcUrl()];
   const { code, report } = await judge(right, args, { X402_API_KEY });

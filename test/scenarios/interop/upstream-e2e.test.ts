@@ -1,5 +1,4 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
@@ -21,6 +20,7 @@ import { localOrganization } from "../../../src/published/test-keys.ts";
 import { createBuyer } from "../../support/buyer.ts";
 import { type CliProcess, installCommand, runCli, startScript } from "../../support/cli.ts";
 import { type Offer, startMerchant } from "../../support/merchant.ts";
+import { findFreePort } from "../../support/postgres.ts";
 
 /*
  * What `x402-kit upstream-e2e` writes: its run.sh is started as the x402 project's suite starts it, with the variables of its
@@ -41,7 +41,7 @@ beforeAll(async () => {
   await mkdir(join(checkout, "e2e/facilitators"), { recursive: true });
   expect(await runCli(["upstream-e2e", checkout])).toMatchObject({ code: 0 });
   folder = join(checkout, "e2e/facilitators/external-proxies/x402-kit");
-  const [port, rpcPort] = [await freePort(), await freePort()];
+  const [port, rpcPort] = [await findFreePort(), await findFreePort()];
   const env = await readFile(join(folder, "suite.env"), "utf8");
   variables = Object.fromEntries(
     Object.entries(parseEnv(env.replaceAll("8545", String(rpcPort)))).map(([name, value = ""]) => [
@@ -62,15 +62,6 @@ afterAll(async () => {
   await up?.[Symbol.asyncDispose]();
   await rm(checkout, { recursive: true });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
-}
 
 /** What the suite knows of a facilitator. */
 const declared = {

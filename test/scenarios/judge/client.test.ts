@@ -88,6 +88,13 @@ test("the shop speaks the version, on the networks, and asks for the header that
   expect(misused.code).toBe(4);
 });
 
+test("the studio shows one way to pay, so that none is left unjudged behind it", async () => {
+  const ways = ["--studio", "--ways", "eip3009,permit2"];
+  const { code, stderr } = await runCli(["judge", "client", ...ways, "--", "true"]);
+  expect(stderr).toContain("--studio: goes with one way to pay");
+  expect(code).toBe(4);
+});
+
 test("what was paid can be followed into the studio, which stays until Ctrl-C", async () => {
   await using cli = await startCli([
     ...["judge", "client", "--studio", "--cases", "bad-gateway,shop-answer", "--v1", "--"],

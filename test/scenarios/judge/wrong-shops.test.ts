@@ -7,8 +7,9 @@ import { judgeShopAt } from "../../../src/judge/shop/judge-shop.ts";
 import { shopVerdicts } from "../../../src/judge/shop/run-shop-case.ts";
 import { shopCases } from "../../../src/judge/shop/shop-cases.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
-import { createTurns } from "../../../src/util/concurrency.ts";
+import { createTurns, inParallel } from "../../../src/util/concurrency.ts";
 import { repository } from "../../support/cli.ts";
+import { findDiffering, type OnDecision } from "../../support/judge/decisions.ts";
 import {
   goodShop,
   lateShop,
@@ -19,7 +20,7 @@ import {
 
 /*
  * The table of wrong shops in docs/guides/judge.md: each is found by its cases, and by no others. They run in this process, on a
- * chain that they share.
+ * chain that they share, in the cases in which they decide anything otherwise than the good one.
  */
 
 const where = { network: "base-sepolia", knownNetworks: builtInNetworks } as const;
@@ -35,21 +36,29 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([shared, moved].map((scene) => scene[Symbol.asyncDispose]())));
 
-async function judge(shop: WrongShop, seed: number, { redelivers = false } = {}, names?: readonly string[]) {
+type Judging = { redelivers?: boolean; onDecision?: OnDecision<WrongShop> };
+
+/** What is bad of a shop, by the cases of these names; the first case always runs. */
+async function judge(
+  shop: WrongShop,
+  seed: number,
+  names: readonly string[],
+  { redelivers = false, onDecision = () => {} }: Judging = {},
+) {
   const judgeOn = async (scene: Scene, isMoved: boolean) => {
+    const [plain, ...others] = shopCases;
+    const own = others.filter(({ name }) => names.includes(name) && (name === afterExpiry) === isMoved);
+    if (plain === undefined || (isMoved && own.length === 0)) return [];
     await using line = await startFacilitatorLine(scene.facilitatorUrl);
     const { offer, apiKey } = scene;
-    await using opened = await openWrongShop(shop, { facilitatorUrl: line.url, apiKey, offer });
+    const facilitator = { facilitatorUrl: line.url, apiKey, offer };
+    await using opened = await openWrongShop(shop, facilitator, onDecision);
     const { url, otherUrl } = opened;
-    const cases = shopCases.filter(
-      ({ name }, index) =>
-        index === 0 || ((name === afterExpiry) === isMoved && (names === undefined || names.includes(name))),
-    );
     return await judgeShopAt(
       { url, otherUrl, scene, line, running: undefined },
       {
         ...where,
-        ...{ cases, redelivers, seed, lateMs: 2_000, timeoutMs: 10_000 },
+        ...{ cases: [plain, ...own], redelivers, seed, lateMs: 2_000, timeoutMs: 10_000 },
         shop: { url, otherUrl, facilitatorPort: 0 },
       },
     );
@@ -62,19 +71,36 @@ async function judge(shop: WrongShop, seed: number, { redelivers = false } = {},
 
 const namesOf = (bad: Awaited<ReturnType<typeof judge>>) => bad.map(({ tested }) => tested.name);
 
-describe.concurrent("one after the other", () => {
-  test.each([goodShop, ...wrongShops].map((shop, seed) => [shop.fault, shop, seed] as const))(
+/** Five shops share two cores. */
+const timeoutMs = 180_000;
+
+describe.concurrent("in the cases in which it decides anything otherwise than a good one", () => {
+  const differing = findDiffering(wrongShops);
+  let good: string[];
+  beforeAll(async () => {
+    // One shop for each case, so that its decisions are known to be made there.
+    const found = await inParallel([...shopCases.entries()], 5, async ([index, { name }]) =>
+      judge(goodShop, 2_000 + index, [name], { onDecision: differing.watch(name) }),
+    );
+    good = namesOf(found.flat());
+  }, timeoutMs);
+
+  test("a good one is good in every case", () => {
+    expect(good).toEqual([]);
+  });
+
+  test.each(wrongShops.map((shop, seed) => [shop.fault, shop, seed] as const))(
     "a shop that %s is found by its case alone",
     async (_fault, shop, seed) => {
-      expect(namesOf(await judge(shop, seed))).toEqual(shop.foundBy);
+      const names = shopCases.map(({ name }) => name).filter((name) => differing.has(shop, name));
+      expect(namesOf(await judge(shop, seed, names))).toEqual(shop.foundBy);
     },
-    // Five shops share two cores.
-    180_000,
+    timeoutMs,
   );
 });
 
 test("a shop that settles once it has served is waited for, and found where its settle is refused", async () => {
-  const bad = await judge(lateShop, 1_001, {}, ["facilitator-refuses"]);
+  const bad = await judge(lateShop, 1_001, ["facilitator-refuses"]);
   expect(bad.map(({ tested, verdict }) => [tested.name, verdict])).toEqual([
     ["facilitator-refuses", "served_without_payment"],
   ]);
@@ -83,8 +109,8 @@ test("a shop that settles once it has served is waited for, and found where its 
 test("a shop that delivers again what was paid for is not called bad where it is to do so", async () => {
   const again = wrongShops.find(({ foundBy }) => foundBy.includes("same-twice"));
   if (again === undefined) throw new Error("no shop delivers again");
-  expect(namesOf(await judge(again, 1_002, { redelivers: true }, again.foundBy))).toEqual([]);
-  const [first] = await judge(again, 1_003, {}, ["same-twice"]);
+  expect(namesOf(await judge(again, 1_002, again.foundBy, { redelivers: true }))).toEqual([]);
+  const [first] = await judge(again, 1_003, ["same-twice"]);
   expect(first?.notes).toEqual([expect.stringContaining("--redelivers")]);
 });
 

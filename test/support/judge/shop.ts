@@ -1,4 +1,5 @@
 import { createServer, type ServerResponse } from "node:http";
+import { membersOf, parseJson } from "../../../src/util/json.ts";
 
 /*
  * Shops for `judge shop`, of protocol version 1. The first argument says how they behave:
@@ -45,7 +46,7 @@ createServer(async (request, response) => {
     owed.delete(key);
     return serve(response, receipt);
   }
-  const paymentPayload = parse(Buffer.from(payment, "base64").toString("utf8"));
+  const paymentPayload = parseJson(Buffer.from(payment, "base64").toString("utf8"));
   if (paymentPayload === undefined) {
     if (manner === "curt") return response.writeHead(500).end();
     return ask(response, "invalid_payload");
@@ -72,22 +73,14 @@ function serve(response: ServerResponse, receipt?: string): void {
   response.end("the goods");
 }
 
-async function call(operation: string, body: object): Promise<Record<string, unknown> | undefined> {
+async function call(operation: string, body: object): Promise<Readonly<Record<string, unknown>> | undefined> {
   try {
     const answer = await fetch(`${X402_FACILITATOR_URL}/${operation}`, {
       method: "POST",
       headers: { authorization: `Bearer ${X402_API_KEY}`, "content-type": "application/json" },
       body: JSON.stringify(body),
     });
-    return answer.ok ? parse(await answer.text()) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function parse(text: string): Record<string, unknown> | undefined {
-  try {
-    return JSON.parse(text);
+    return answer.ok ? membersOf(parseJson(await answer.text())) : undefined;
   } catch {
     return undefined;
   }

@@ -7,6 +7,7 @@ import { type Hex, sameAddress } from "../../../src/protocol/hex.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
 import { type HttpAnswer, HttpFailure, sendHttp } from "../../../src/util/http-client.ts";
 import { membersOf } from "../../../src/util/json.ts";
+import { type Decide, decisionsOf, type OnDecision } from "./decisions.ts";
 
 /*
  * Buyers for `judge client` that run in the process of the test: one that is careful, and others that are like it but for one
@@ -200,17 +201,19 @@ export const wrongBuyers: readonly Buyer[] = [
 /** One that does what every case calls good. */
 export const carefulBuyer: Buyer = { fault: "none", foundBy: "none" };
 
-/** How often a payment is sent that gets no good answer; and while it is pending. */
+/** How often it pays, with the same payment or another, without a good answer; and while it is pending. */
 const mostAttempts = 4;
 const mostPendingAttempts = 60;
 
 /** Runs a buyer as a command is run: with the variables of one, until it has ended or is ended. */
-export function startBuyer(buyer: Buyer, predictable: Map<string, Promise<Record<string, string>>>) {
+export function startBuyer(buyer: Buyer, onDecision: OnDecision<Buyer>) {
+  const decide = decisionsOf(buyer, onDecision);
+  const predictable = new Map<string, Promise<Record<string, string>>>();
   return async (env: Readonly<Record<string, string>>): Promise<RunningCommand> => {
     const ending = new AbortController();
     let printed = "";
     let hasEnded = false;
-    const ended = buy(buyer, env, predictable, ending.signal).then(
+    const ended = buy(decide, env, predictable, ending.signal).then(
       (body) => {
         printed = body ?? "";
         hasEnded = true;
@@ -233,7 +236,7 @@ export function startBuyer(buyer: Buyer, predictable: Map<string, Promise<Record
 }
 
 async function buy(
-  buyer: Buyer,
+  decide: Decide<Buyer>,
   {
     X402_URL = "",
     X402_PRIVATE_KEY = "",
@@ -248,23 +251,25 @@ async function buy(
   const allowed = ({ network, asset, amount }: Terms) =>
     network.caip2 === X402_CAIP2 && sameAddress(asset.address, X402_ASSET) && amount <= maximum;
   const choose = (offers: readonly Terms[]) =>
-    buyer.choose?.(offers, allowed, maximum) ?? offers.find(allowed);
+    decide((one) => one.choose?.(offers, allowed, maximum) ?? offers.find(allowed));
   const account = { privateKey: `0x${X402_PRIVATE_KEY.slice(2)}` as Hex, address: "0x" } as const;
   const sign = async (terms: Terms) => {
     const now = BigInt(Math.floor(Date.now() / 1_000));
-    const authorization = timesFrom(now, { until: buyer.validSeconds ?? terms.maxTimeoutSeconds });
+    const until = decide((one) => one.validSeconds ?? terms.maxTimeoutSeconds);
+    const authorization = timesFrom(now, { until });
     return (await payFor(terms, account, now, { authorization })).headers;
   };
 
   let first = await attempt(X402_URL, {}, signal);
-  while (first.terms.length === 0 && buyer.asksForever === true && !signal.aborted) {
+  while (decide((one) => first.terms.length === 0 && one.asksForever === true) && !signal.aborted) {
     await sleep(100);
     first = await attempt(X402_URL, {}, signal);
   }
   if (goods(first)) return first.body;
   const asked = choose(first.terms);
   if (asked === undefined) return undefined;
-  const shared = buyer.isPredictable === true ? (predictable.get(X402_URL) ?? sign(asked)) : sign(asked);
+  const isPredictable = decide((one) => one.isPredictable === true);
+  const shared = isPredictable ? (predictable.get(X402_URL) ?? sign(asked)) : sign(asked);
   predictable.set(X402_URL, shared);
   let headers = await shared;
   const [written = ""] = Object.values(headers);
@@ -273,24 +278,25 @@ async function buy(
   let url = X402_URL;
   let [attempts, pendingAttempts] = [0, 0];
   while (!signal.aborted) {
-    const answer = await attempt(url, headers, signal, buyer.patienceMs);
+    const patienceMs = decide((one) => one.patienceMs);
+    const answer = await attempt(url, headers, signal, patienceMs);
     const isPending = answer.receipt?.errorReason === "settlement_pending";
     memory.sawPending ||= isPending;
     if (isPending) pendingAttempts++;
     else attempts++;
-    const step = buyer.step?.(answer, memory) ?? carefulStep(answer, url);
+    const step = decide((one) => one.step?.(answer, memory) ?? carefulStep(answer, url));
     if (step === "take") return answer.body;
     if (step === "stop") return undefined;
     if (step === "follow") {
       url = new URL(answer.location ?? "", url).href;
       continue;
     }
+    const hasTried = attempts >= mostAttempts || pendingAttempts >= mostPendingAttempts;
+    if (hasTried && step !== "forever") return undefined;
     if (step === "anew") {
       const next = choose(answer.terms) ?? asked;
       headers = await sign(answer.terms[0] ?? next);
       if (answer.location !== null) url = new URL(answer.location, url).href;
-    } else if (step === "again" && (attempts >= mostAttempts || pendingAttempts >= mostPendingAttempts)) {
-      return undefined;
     }
     await sleep(100);
   }

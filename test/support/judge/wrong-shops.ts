@@ -3,6 +3,7 @@ import type { Offer } from "../../../src/judge/scene/offers.ts";
 import { requirementsOf } from "../../../src/judge/scene/offers.ts";
 import { membersOf, parseJson } from "../../../src/util/json.ts";
 import { closeAtOnce, listenOnLoopback } from "../../../src/util/node-http.ts";
+import { decisionsOf, type OnDecision } from "./decisions.ts";
 
 /*
  * Shops for `judge shop` that run in the process of the test, of protocol version 1: one that is good, and others that are like
@@ -205,18 +206,20 @@ export const wrongShops: readonly WrongShop[] = [
 export async function openWrongShop(
   shop: WrongShop,
   { facilitatorUrl, apiKey, offer }: { facilitatorUrl: string; apiKey: string; offer: Offer },
+  onDecision: OnDecision<WrongShop>,
 ): Promise<AsyncDisposable & { url: string; otherUrl: string }> {
+  const decide = decisionsOf(shop, onDecision);
   const requirements = requirementsOf(offer, 1, "http://127.0.0.1/report");
   const memory: Memory = { owed: new Map(), delivered: new Set(), underWay: new Map(), closed: new Set() };
 
   async function call(operation: string, body: object): Promise<Said> {
+    const patienceMs = operation === "settle" ? decide((one) => one.patienceMs) : undefined;
     try {
       const answer = await fetch(`${facilitatorUrl}/${operation}`, {
         method: "POST",
         headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
         body: JSON.stringify(body),
-        ...(operation === "settle" &&
-          shop.patienceMs !== undefined && { signal: AbortSignal.timeout(shop.patienceMs) }),
+        ...(patienceMs !== undefined && { signal: AbortSignal.timeout(patienceMs) }),
       });
       return { status: answer.status, body: parseJson(await answer.text()) };
     } catch {
@@ -227,10 +230,10 @@ export async function openWrongShop(
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = "GET", url = "/" } = request;
     const at = { method, url };
-    if (shop.isFree?.(at) === true) return serve(response);
+    if (decide((one) => one.isFree?.(at) === true)) return serve(response);
     if (!/^\/(report|other)(\?|$)/.test(url) || method !== "GET") return void response.writeHead(404).end();
     const { "x-payment": header } = request.headers;
-    if (shop.failsOn === "version 2" && "payment-signature" in request.headers) {
+    if ("payment-signature" in request.headers && decide((one) => one.failsOn === "version 2")) {
       return void response.writeHead(500).end();
     }
     if (typeof header !== "string") return ask(response);
@@ -238,7 +241,9 @@ export async function openWrongShop(
     const { authorization } = membersOf(membersOf(paymentPayload).payload);
     const value = membersOf(authorization).value;
     if (typeof value !== "string") {
-      return shop.failsOn === "unreadable" ? void response.writeHead(500).end() : ask(response);
+      return decide((one) => one.failsOn === "unreadable")
+        ? void response.writeHead(500).end()
+        : ask(response);
     }
     const key = `${url} ${header}`;
     const payment = { key, header, value: BigInt(value), price: offer.amount };
@@ -248,10 +253,10 @@ export async function openWrongShop(
       return serve(response, receipt);
     }
     if (memory.closed.has(key)) return ask(response);
-    if (shop.serves?.(payment, memory) === true) return serve(response);
+    if (decide((one) => one.serves?.(payment, memory) === true)) return serve(response);
     const other = [...memory.underWay].find(([name]) => name.endsWith(` ${header}`));
     if (other !== undefined) {
-      const isShared = shop.shares === (other[0] === key ? "same thing" : "other thing");
+      const isShared = decide((one) => one.shares === (other[0] === key ? "same thing" : "other thing"));
       return isShared && (await other[1]) ? serve(response) : ask(response);
     }
     const { promise, resolve } = Promise.withResolvers<boolean>();
@@ -263,13 +268,13 @@ export async function openWrongShop(
 
   /** Settles and serves; says whether it has. */
   async function sell(response: ServerResponse, payment: Payment, paymentPayload: unknown): Promise<boolean> {
-    const amount = shop.due?.(payment) ?? payment.price;
+    const amount = decide((one) => one.due?.(payment) ?? payment.price);
     const body = {
       ...{ x402Version: 1, paymentPayload },
       paymentRequirements: { ...requirements, maxAmountRequired: `${amount}` },
     };
     const verified = await call("verify", body);
-    if (shop.isLate === true && isValid(verified)) {
+    if (isValid(verified) && decide((one) => one.isLate === true)) {
       if (memory.delivered.has(payment.header)) {
         ask(response);
         return false;
@@ -281,16 +286,18 @@ export async function openWrongShop(
     }
     const mayBeSettled = isValid(verified) || reasonOf(verified) === "invalid_transaction_state";
     const settled = mayBeSettled ? await call("settle", body) : undefined;
-    if (shop.closes?.(verified, settled) === true) memory.closed.add(payment.key);
+    if (decide((one) => one.closes?.(verified, settled) === true)) memory.closed.add(payment.key);
     const isGood = settled !== undefined && isSettled(settled);
-    if (!isGood && shop.servesDespite?.(verified, settled, payment, memory) !== true) {
+    const serves =
+      isGood || decide((one) => one.servesDespite?.(verified, settled, payment, memory) === true);
+    if (!serves) {
       ask(response);
       return false;
     }
     memory.delivered.add(payment.key).add(payment.header);
     const receipt = Buffer.from(JSON.stringify(settled?.body ?? {})).toString("base64");
     if (!response.closed) serve(response, receipt);
-    else if (shop.forgetsGone !== true) memory.owed.set(payment.key, receipt);
+    else if (!decide((one) => one.forgetsGone === true)) memory.owed.set(payment.key, receipt);
     return true;
   }
 
@@ -300,7 +307,7 @@ export async function openWrongShop(
   }
 
   function serve(response: ServerResponse, receipt = "served"): void {
-    if (shop.hasNoReceipts !== true) response.setHeader("X-PAYMENT-RESPONSE", receipt);
+    if (!decide((one) => one.hasNoReceipts === true)) response.setHeader("X-PAYMENT-RESPONSE", receipt);
     response.setHeader("content-type", "text/plain");
     response.end("the goods");
   }

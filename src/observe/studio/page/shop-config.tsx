@@ -1,7 +1,8 @@
 import { signal } from "@preact/signals";
+import { type Framework, frameworks } from "../../../published/shop-variables.ts";
 import { Button, CodeBlock, Select } from "./controls.tsx";
 import { harness, networkNames } from "./local-service.ts";
-import { type Framework, frameworks, setupOf } from "./shop-files.ts";
+import { setupOf } from "./shop-files.ts";
 
 /** What a reader has chosen stays chosen wherever it is shown. */
 const framework = signal<Framework>("express");

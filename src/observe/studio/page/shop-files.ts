@@ -1,9 +1,10 @@
 import { builtInNetworks } from "../../../protocol/networks.ts";
-import { renderVariables, type ShopVariables, shopVariables } from "../../../published/shop-variables.ts";
-
-export const frameworks = ["express", "hono", "fastify", "next"] as const;
-
-export type Framework = (typeof frameworks)[number];
+import {
+  type Framework,
+  renderVariables,
+  type ShopVariables,
+  shopVariables,
+} from "../../../published/shop-variables.ts";
 
 /** What `x402-kit init` writes, by its path in the folder `templates`: the same text, so that it is tested once. */
 const templates = import.meta.glob<string>(
