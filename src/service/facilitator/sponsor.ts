@@ -16,9 +16,13 @@ export type GiftLimits = { each: bigint; daily: bigint };
 export type Sponsor = {
   /** Whether so much would be given now, or is on its way already. Sends nothing. */
   wouldGive(receiver: Omit<Receiver, "chainId">, wei: bigint): Promise<boolean>;
+  /** Whether it was given something within the last hour, by whichever request. */
+  gaveLately(receiver: Omit<Receiver, "chainId">): Promise<boolean>;
   /** Gives it, or sends again what was given and is not mined. False where nothing is given, or it was before, and is spent. */
   give(receiver: Omit<Receiver, "chainId">, wei: bigint): Promise<boolean>;
 };
+
+const latelyMs = 60 * 60 * 1000;
 
 /** A transfer of coins to an account without code. */
 const transferGas = 21_000n;
@@ -84,6 +88,11 @@ export function createSponsor({
       const known = await gifts.find({ chainId, ...receiver });
       if (known === null) return (await feesToGive(wei)) !== undefined;
       return known.txNonce >= (await chain.transactionCount(known.sponsor));
+    },
+
+    async gaveLately(receiver) {
+      const known = await gifts.find({ chainId, ...receiver });
+      return known !== null && now() - known.givenAt < latelyMs;
     },
 
     async give(receiver, wei) {

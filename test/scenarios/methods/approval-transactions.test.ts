@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
-import type { Hex } from "../../../src/protocol/hex.ts";
+import { type Hex, quantity } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localGifts } from "../../../src/published/harness-addresses.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
@@ -268,6 +268,23 @@ describe("a payer without gas money", () => {
     expect((await scene.post(running, "settle", body)).status).toBe(503);
     await release();
     while ((await gifts()) === before) await sleep(50);
+    expect(await settleUntilDecided(running, body)).toMatchObject(success);
+    expect(await gifts()).toBe(before + 1);
+  });
+
+  test("whose gift is mined is not refused for fees that have risen meanwhile", async () => {
+    const running = await scene.startService({ settleWaitMs: 800 });
+    const fee = 4_000_000_000n;
+    const body = await signPoor({ maxFeePerGas: fee });
+    const before = await gifts();
+    const release = await scene.holdMining();
+    expect((await scene.post(running, "settle", body)).status).toBe(503);
+    await release();
+    while ((await gifts()) === before) await sleep(50);
+    // A block may ask for as much, and the one after it for more.
+    await node().request("anvil_setNextBlockBaseFeePerGas", quantity((fee * 15n) / 16n));
+    await node().request("evm_mine");
+    expect(await verify(running, body)).toMatchObject({ isValid: true });
     expect(await settleUntilDecided(running, body)).toMatchObject(success);
     expect(await gifts()).toBe(before + 1);
   });
