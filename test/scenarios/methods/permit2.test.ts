@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { withHighS } from "../../../src/fixtures/cases/payment-spec.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
+import { testPayers } from "../../../src/published/test-payers.ts";
 import type { JsonResponse } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
 import { takingOf, value } from "../../support/recovery-scene.ts";
@@ -223,7 +224,7 @@ describe("scheme upto", () => {
 
   test("is verified as long as what the payer has holds all that was verified", async () => {
     const running = await start();
-    const half = { max: (await scene.balanceOf(payerAddress())) / 2n, amount: 1n };
+    const half = { max: (await scene.balanceOf(testPayers.funded.address)) / 2n, amount: 1n };
     const bodies = [];
     for (let index = 0; index < 3; index++) bodies.push(await scene.signPermit("funded", half));
     const verdicts = [];
@@ -239,10 +240,6 @@ describe("scheme upto", () => {
     expect(await verify(running, takingOf(last, smaller.max))).toMatchObject({ isValid: true });
   });
 });
-
-function payerAddress(): Hex {
-  return "0x652026B65e32ffC7487F89D68D208977789a04d3";
-}
 
 describe.each(["claimed, not broadcast", "broadcast, not watched", "mined, not recorded"] as const)(
   "killed when %s",
