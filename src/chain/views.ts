@@ -93,6 +93,11 @@ export type ViewResult = {
 /** What came of all of them, and at which block. */
 export type ViewResults = { blockNumber: bigint; results: readonly ViewResult[] };
 
+/** Whether a view gave true; false where it gave nothing, as that of a token without a blacklist. */
+export function isTrue(word: Hex | undefined): boolean {
+  return word !== undefined && BigInt(word) !== 0n;
+}
+
 /** The block number stands before the results. */
 const wordsBefore = 1;
 const wordsPerView = 3;

@@ -108,6 +108,31 @@ export async function startServiceProcess(
   };
 }
 
+/**
+ * Has a service kill itself at a step of settling a payment, and the next one settle it.
+ *
+ * @returns the next one's answer, and how much its organization's recipient got from both
+ */
+export async function settleAfterDeath(
+  scene: Composition,
+  body: Body,
+  {
+    between,
+    dieAt,
+    ...options
+  }: { between?: () => Promise<unknown>; dieAt: AnyBoundary; transferFrom?: boolean },
+): Promise<{ answer: unknown; received: bigint }> {
+  const before = await scene.recipientBalance();
+  const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt, ...options });
+  await first.settleAndDie(body);
+  await between?.();
+  const second = await startServiceProcess(scene, scene.databaseUrl(), options);
+  const { body: answer } = await second.settleUntilDecided(body);
+  const received = (await scene.recipientBalance()) - before;
+  await second.stop();
+  return { answer, received };
+}
+
 /** Ends the processes that a failed test has left. */
 export function killServiceProcesses(): void {
   for (const child of running) child.kill("SIGKILL");

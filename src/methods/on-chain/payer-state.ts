@@ -1,6 +1,6 @@
 import { type LogFilter, readLog } from "../../chain/log-reader.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
-import { balanceOf, isBlacklisted, isPaused } from "../../chain/views.ts";
+import { balanceOf, isBlacklisted, isPaused, isTrue } from "../../chain/views.ts";
 import {
   type Address,
   addressWord,
@@ -13,7 +13,7 @@ import {
 import type { Asset } from "../../protocol/networks.ts";
 import { maxUint256 } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
-import { isTrue, type TokenState } from "../exact-eip3009/on-chain/eip3009-state.ts";
+import type { TokenState } from "../exact-eip3009/on-chain/eip3009-state.ts";
 import { transferTopic } from "../exact-eip3009/on-chain/events.ts";
 import type { NextTransaction } from "../permit2/approval-transaction.ts";
 import { allowanceOf, nextApprovalOf } from "../permit2/on-chain/permit2-state.ts";

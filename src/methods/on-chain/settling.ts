@@ -98,14 +98,18 @@ export type Settling = {
    * Before all else that is asked here about a payment that is new.
    *
    * @param isUnderWay whether the payer's transaction, or the coins that it lacks, were sent: what it offers for its gas is not
-   * judged anew then, since a payer gets those coins once
+   * judged anew then, since a payer gets those coins once. Asked where that would be refused
    */
-  prepare?(chain: Chain, call: SettleCall, isUnderWay?: boolean): Promise<SettleCall | Invalid>;
+  prepare?(
+    chain: Chain,
+    call: SettleCall,
+    isUnderWay?: () => Promise<boolean>,
+  ): Promise<SettleCall | Invalid>;
   /**
    * A transaction of the payer's own that came with a prepared payment, and has to be mined before it can settle; undefined
    * where none has to. Then {@link Settling.prepare} gives the payment without it.
    */
-  before?(call: SettleCall, network: NetworkConfig): PayerTransaction | undefined;
+  before?(call: SettleCall): PayerTransaction | undefined;
   /**
    * Why that would not work out: it would revert, or the node cannot simulate what comes after it, and state stands against
    * the payment; undefined where nothing is known against it.

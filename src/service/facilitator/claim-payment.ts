@@ -101,8 +101,9 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     if (fails !== undefined) return fails;
     if (funds === undefined || simulation.payerCode === undefined) throw new Error("the funds were not read");
     const payerCode = simulation.payerCode ?? codeToCome(signature);
-    const refused = refusedForCode(caller.organization.limits[network.name], signed.payer, payerCode);
-    if (checked("payerIsAccepted", refused) !== undefined && refused !== undefined) return refused;
+    const limits = caller.organization.limits[network.name];
+    const refused = checked("payerIsAccepted", refusedForCode(limits, signed.payer, payerCode));
+    if (refused !== undefined) return refused;
     requireGasMoney(transaction.gas, network, head, funds);
     return { head, funds, payerCode, transaction };
   }

@@ -13,6 +13,20 @@ import type { Sponsor } from "./sponsor.ts";
  * nothing of it has to survive this process: whoever settles the payment again finds it mined, or sends the same bytes again.
  */
 
+/**
+ * {@link Settling.prepare}, where what the payer's transaction offers for its gas is not judged anew for one who was given it
+ * by this request or an earlier one. `isSent`: the transaction was sent.
+ */
+export async function prepareCall(
+  settling: Settling,
+  { chain, sponsor }: Pick<GasMoneyOptions, "chain" | "sponsor">,
+  asked: SettleCall,
+  isSent = false,
+): Promise<SettleCall | Invalid> {
+  const isUnderWay = async () => isSent || ((await sponsor?.gaveLately(asked.payment)) ?? false);
+  return (await settling.prepare?.(chain, asked, isUnderWay)) ?? asked;
+}
+
 /** Why a payment would not settle, by its simulation; undefined, without a promise, where nothing is known against it. */
 export function explainFailure(
   settling: Settling,
@@ -88,7 +102,7 @@ export async function unlessMined(
   asked: SettleCall,
 ): Promise<SettleCall | Invalid> {
   const call = (await settling.prepare?.(chain, asked)) ?? asked;
-  return "reason" in call || settling.before?.(call, chain.network) !== undefined ? refusal : call;
+  return "reason" in call || settling.before?.(call) !== undefined ? refusal : call;
 }
 
 /** How often it is looked whether the transaction is mined, and how often its bytes are sent again, in block times. */
@@ -115,21 +129,18 @@ export async function prepareToSettle(
 ): Promise<SettleCall | Invalid> {
   const { blockTimeMs } = chain.network;
   let isChecked = false;
-  let isGiven = false;
   let sentAt: number | undefined;
 
   async function tryToPrepare(): Promise<SettleCall | Invalid | undefined> {
-    const isUnderWay = isGiven || sentAt !== undefined;
-    const call = (await settling.prepare?.(chain, asked, isUnderWay)) ?? asked;
+    const call = await prepareCall(settling, { chain, sponsor }, asked, sentAt !== undefined);
     if ("reason" in call) return call;
-    const before = settling.before?.(call, chain.network);
+    const before = settling.before?.(call);
     if (before === undefined) return call;
     const refusal = isChecked ? undefined : await check(call, before);
     if (refusal !== undefined) return unlessMined(refusal, settling, chain, asked);
     isChecked = true;
     if (sentAt === undefined) {
       const paid = await giveGasMoney(before, { chain, sponsor, asset: call.payment.asset });
-      isGiven ||= paid === undefined;
       if (paid === undefined) return undefined;
       if (paid !== true) return unlessMined(paid, settling, chain, asked);
     }
@@ -147,6 +158,6 @@ export async function prepareToSettle(
   });
   if (prepared !== undefined) return prepared;
   throw new UndeterminedError(
-    "The approval that came with the payment was sent, and is not mined yet; the payment itself was not sent. Send the same payment again",
+    "The approval that came with the payment is not mined yet, and the payment itself was not sent. Send the same payment again",
   );
 }

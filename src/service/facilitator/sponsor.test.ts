@@ -12,6 +12,9 @@ test("what is sent again is what was kept, and pays more after a while", async (
   const signer = createLocalSigner(harnessAccounts.sponsor.privateKey);
   const [asset, payer] = [`0x${"aa".repeat(20)}`, `0x${"bb".repeat(20)}`] as const;
   let time = 0;
+  // Enough for the gift, and not for its gas.
+  let coins = 1_000n;
+  const errors: unknown[] = [];
   let kept: Gift | null = null;
   const steps: string[] = [];
   const gifts: Gifts = {
@@ -32,7 +35,7 @@ test("what is sent again is what was kept, and pays more after a while", async (
     network: { ...networks.base, blockTimeMs: 100, maxFeePerGas: 10n ** 12n },
     head: async () => ({ number: 1n, timestamp: 1n, baseFeePerGas: 10n ** 9n }),
     suggestedTip: async () => 10n ** 6n,
-    nativeBalance: async () => 10n ** 18n,
+    nativeBalance: async () => coins,
     transactionCount: async () => 3,
     async broadcast(_raw: readonly Hex[], { hashes = [] }: { hashes?: readonly Hex[] } = {}) {
       steps.push(`send ${hashes.join(" ")}`);
@@ -44,9 +47,16 @@ test("what is sent again is what was kept, and pays more after a while", async (
     chain: chain as unknown as Parameters<typeof createSponsor>[0]["chain"],
     ...{ signer, gifts, limits: { each: 1_000n, daily: 1_000n }, now: () => time },
     metrics: { gift: (...gift) => counted.push(gift) },
-    log: { info() {}, error() {} } as unknown as Parameters<typeof createSponsor>[0]["log"],
+    log: { info() {}, error: (_: unknown, text: string) => errors.push(text) } as unknown as Parameters<
+      typeof createSponsor
+    >[0]["log"],
   });
 
+  expect(await sponsor.wouldGive({ asset, payer }, 1_000n)).toBe(false);
+  coins = 0n;
+  expect(await sponsor.give({ asset, payer }, 1_000n)).toBe(false);
+  expect(errors).toEqual(Array(2).fill("the sponsor has no coins left to give"));
+  coins = 10n ** 18n;
   expect(await sponsor.give({ asset, payer }, 1_001n)).toBe(false);
   expect(steps).toEqual([]);
   expect(await sponsor.give({ asset, payer }, 1_000n)).toBe(true);

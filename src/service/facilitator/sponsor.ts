@@ -1,5 +1,5 @@
 import type { Chain } from "../../chain/chain.ts";
-import { estimateFees, feeCap, isReplacementDue, raiseFees } from "../../chain/fees.ts";
+import { estimateFees, type Fees, feeCap, isReplacementDue, raiseFees } from "../../chain/fees.ts";
 import type { CoinSigner } from "../../chain/signing/signer.ts";
 import type { Gift, Gifts, Receiver } from "../../ledger/gifts.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
@@ -16,9 +16,13 @@ export type GiftLimits = { each: bigint; daily: bigint };
 export type Sponsor = {
   /** Whether so much would be given now, or is on its way already. Sends nothing. */
   wouldGive(receiver: Omit<Receiver, "chainId">, wei: bigint): Promise<boolean>;
+  /** Whether it was given something within the last hour, by whichever request. */
+  gaveLately(receiver: Omit<Receiver, "chainId">): Promise<boolean>;
   /** Gives it, or sends again what was given and is not mined. False where nothing is given, or it was before, and is spent. */
   give(receiver: Omit<Receiver, "chainId">, wei: bigint): Promise<boolean>;
 };
+
+const latelyMs = 60 * 60 * 1000;
 
 /** A transfer of coins to an account without code. */
 const transferGas = 21_000n;
@@ -44,12 +48,12 @@ export function createSponsor({
   const { chainId } = network;
   const sender = { chainId, address: signer.address };
 
-  async function currentFees() {
+  async function currentFees(): Promise<Fees> {
     const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
     return estimateFees(head, network, tip);
   }
 
-  function sign(to: Address, value: bigint, nonce: number, fees: Awaited<ReturnType<typeof currentFees>>) {
+  function sign(to: Address, value: bigint, nonce: number, fees: Fees) {
     return signer.signTransfer({ ...{ chainId, nonce, to, value, gas: transferGas, data: "0x" }, ...fees });
   }
 
@@ -70,16 +74,25 @@ export function createSponsor({
     await chain.broadcast(raw, { everywhere: true, hashes: open.map(({ hash }) => hash) });
   }
 
-  async function isWithinLimits(wei: bigint): Promise<boolean> {
-    if (wei > limits.each || (await chain.nativeBalance(signer.address)) < wei) return false;
-    return (await gifts.givenOn(sender, now())) + wei <= limits.daily;
+  /** What a gift offers for its gas; undefined where so much is not given, or the sponsor does not have it. */
+  async function feesToGive(wei: bigint): Promise<Fees | undefined> {
+    if (wei > limits.each || (await gifts.givenOn(sender, now())) + wei > limits.daily) return undefined;
+    const [fees, coins] = await Promise.all([currentFees(), chain.nativeBalance(signer.address)]);
+    if (coins >= wei + transferGas * fees.maxFeePerGas) return fees;
+    log.error({ network: network.name, sponsor: signer.address }, "the sponsor has no coins left to give");
+    return undefined;
   }
 
   return {
     async wouldGive(receiver, wei) {
       const known = await gifts.find({ chainId, ...receiver });
-      if (known === null) return isWithinLimits(wei);
+      if (known === null) return (await feesToGive(wei)) !== undefined;
       return known.txNonce >= (await chain.transactionCount(known.sponsor));
+    },
+
+    async gaveLately(receiver) {
+      const known = await gifts.find({ chainId, ...receiver });
+      return known !== null && now() - known.givenAt < latelyMs;
     },
 
     async give(receiver, wei) {
@@ -87,16 +100,8 @@ export function createSponsor({
       const known = await gifts.find({ chainId, ...receiver });
       if (known !== null && known.txNonce < mined) return false;
       if (known === null) {
-        if (!(await isWithinLimits(wei))) return false;
-        const fees = await currentFees();
-        const cost = wei + transferGas * fees.maxFeePerGas;
-        if ((await chain.nativeBalance(signer.address)) < cost) {
-          log.error(
-            { network: network.name, sponsor: signer.address },
-            "the sponsor has no coins left to give",
-          );
-          return false;
-        }
+        const fees = await feesToGive(wei);
+        if (fees === undefined) return false;
         const given = await gifts.give(
           { chainId, ...receiver, sponsor: signer.address, value: wei },
           { mined, dailyLimit: limits.daily },

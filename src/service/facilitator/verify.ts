@@ -20,7 +20,7 @@ import {
   verifySignature,
   withOperator,
 } from "./intake.ts";
-import { checkGasMoney, explainFailure, unlessMined } from "./payer-transaction.ts";
+import { checkGasMoney, explainFailure, prepareCall, unlessMined } from "./payer-transaction.ts";
 
 /**
  * Checks a payment: undefined when it is valid. Throws when that cannot be determined.
@@ -96,12 +96,12 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       id: payment.id,
     };
     return withOperator(lanes, async ({ chain, sponsor }) => {
-      const call = (await settling.prepare?.(chain, asked)) ?? asked;
+      const call = await prepareCall(settling, { chain, sponsor }, asked);
       if ("reason" in call) return checked("simulationSucceeds", call);
       const transaction = settling.transaction([call], network);
       const effect = settling.effect?.(call, network);
       const limits = caller?.organization.limits[network.name];
-      const before = settling.before?.(call, network);
+      const before = settling.before?.(call);
       const simulation = await chain.simulate(transaction, {
         payer: signed.payer,
         asset: signed.asset,

@@ -27,7 +27,7 @@ export const sponsorCheck: NetworkCheck = {
       return [ok(sponsorCheckName, `${has} are a day's gifts, ${formatCoins(daily, network)}`, { account })];
     }
     // A gift takes gas besides what is given.
-    const count = balance <= each ? 0n : balance / (each === 0n ? 1n : each);
+    const count = balance <= each ? 0n : balance / each;
     const detail =
       count === 0n
         ? `${has} do not cover one gift, up to ${formatCoins(each, network)} and its gas: payers without gas are told to approve Permit2 by themselves`

@@ -10,7 +10,11 @@ import { type Composition, compose, type Running } from "../../support/compositi
 import { accountOf } from "../../support/key-accounts.ts";
 import { spender, spenderCode, transferFrom, transferFromWays } from "../../support/methods/transfer-from.ts";
 import type { Body } from "../../support/service.ts";
-import { killServiceProcesses, startServiceProcess } from "../../support/service-process.ts";
+import {
+  killServiceProcesses,
+  settleAfterDeath,
+  startServiceProcess,
+} from "../../support/service-process.ts";
 
 /*
  * A way to pay that the service has never heard of, from a file of the tests: all that a payment meets is there for it,
@@ -186,16 +190,12 @@ describe("the studio", () => {
 test.each(["claimed, not broadcast", "broadcast, not watched", "mined, not recorded"] as const)(
   "killed when %s: the next process answers as the chain shows, and the payer is charged once",
   async (dieAt) => {
-    const before = await composition.recipientBalance();
-    const body = await sign();
-    const transferFrom = true;
-    const first = await startServiceProcess(composition, composition.databaseUrl(), { dieAt, transferFrom });
-    await first.settleAndDie(body);
-    const second = await startServiceProcess(composition, composition.databaseUrl(), { transferFrom });
-    const answer = await second.settleUntilDecided(body);
-    expect(answer.body).toMatchObject(settledAs);
-    expect((await composition.recipientBalance()) - before).toBe(value);
-    await second.stop();
+    const { answer, received } = await settleAfterDeath(composition, await sign(), {
+      dieAt,
+      transferFrom: true,
+    });
+    expect(answer).toMatchObject(settledAs);
+    expect(received).toBe(value);
   },
 );
 

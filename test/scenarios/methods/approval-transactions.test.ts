@@ -1,31 +1,23 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
-import type { Hex } from "../../../src/protocol/hex.ts";
+import { type Hex, quantity } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localGifts } from "../../../src/published/harness-addresses.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
 import { boundaries, giftBoundaries } from "../../support/crash/boundaries.ts";
-import { composeRecovery, type RecoveryScene, takingOf, value } from "../../support/recovery-scene.ts";
+import { takingOf, value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
-import { killServiceProcesses, startServiceProcess } from "../../support/service-process.ts";
+import { settleAfterDeath } from "../../support/service-process.ts";
+import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
 
 /*
  * Payments by Permit2 of payers who have not approved it, and send a transaction along that does.
  */
 
-let scene: RecoveryScene;
-beforeAll(async () => {
-  scene = await composeRecovery();
-});
-afterAll(async () => {
-  killServiceProcesses();
-  await scene.close();
-});
-beforeEach(() => scene.openDirectory());
-afterEach(() => scene.clear());
+const scene = useRecoveryScene();
 
 type Answer = { success: boolean; errorReason?: string; errorMessage?: string; transaction: Hex };
 const answerOf = ({ body }: JsonResponse) => body as Answer;
@@ -180,17 +172,11 @@ test("another transaction of the payer that takes its place is told, and nothing
 });
 
 test.each(boundaries.slice(0, 6))("a process that dies: %s", async (dieAt) => {
-  const before = await scene.recipientBalance();
   const transactions = await transactionsOf();
-  const body = await sign();
-  const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt });
-  await first.settleAndDie(body);
-  const second = await startServiceProcess(scene, scene.databaseUrl(), {});
-  const answer = await second.settleUntilDecided(body);
-  expect(answer.body).toMatchObject(success);
-  expect((await scene.recipientBalance()) - before).toBe(value);
+  const { answer, received } = await settleAfterDeath(scene, await sign(), { dieAt });
+  expect(answer).toMatchObject(success);
+  expect(received).toBe(value);
   expect(await transactionsOf()).toBe(transactions + 1);
-  await second.stop();
 });
 
 describe("a payer without gas money", () => {
@@ -286,18 +272,29 @@ describe("a payer without gas money", () => {
     expect(await gifts()).toBe(before + 1);
   });
 
+  test("whose gift is mined is not refused for fees that have risen meanwhile", async () => {
+    const running = await scene.startService({ settleWaitMs: 800 });
+    const fee = 4_000_000_000n;
+    const body = await signPoor({ maxFeePerGas: fee });
+    const before = await gifts();
+    const release = await scene.holdMining();
+    expect((await scene.post(running, "settle", body)).status).toBe(503);
+    await release();
+    while ((await gifts()) === before) await sleep(50);
+    // A block may ask for as much, and the one after it for more.
+    await node().request("anvil_setNextBlockBaseFeePerGas", quantity((fee * 15n) / 16n));
+    await node().request("evm_mine");
+    expect(await verify(running, body)).toMatchObject({ isValid: true });
+    expect(await settleUntilDecided(running, body)).toMatchObject(success);
+    expect(await gifts()).toBe(before + 1);
+  });
+
   test.each([...giftBoundaries, ...boundaries.slice(0, 5)])("of a process that dies: %s", async (dieAt) => {
-    const before = await scene.recipientBalance();
     const [given, sent] = [await gifts(), await countOf(address)];
-    const body = await signPoor();
-    const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt });
-    await first.settleAndDie(body);
-    const second = await startServiceProcess(scene, scene.databaseUrl(), {});
-    const answer = await second.settleUntilDecided(body);
-    expect(answer.body).toMatchObject(success);
-    expect((await scene.recipientBalance()) - before).toBe(value);
+    const { answer, received } = await settleAfterDeath(scene, await signPoor(), { dieAt });
+    expect(answer).toMatchObject(success);
+    expect(received).toBe(value);
     expect(await gifts()).toBe(given + 1);
     expect(await countOf(address)).toBe(sent + 1);
-    await second.stop();
   });
 });

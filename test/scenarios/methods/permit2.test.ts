@@ -1,32 +1,25 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { withHighS } from "../../../src/fixtures/cases/payment-spec.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
+import { testPayers } from "../../../src/published/test-payers.ts";
 import type { JsonResponse } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
-import { composeRecovery, type RecoveryScene, takingOf, value } from "../../support/recovery-scene.ts";
+import { takingOf, value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
-import { killServiceProcesses, startServiceProcess } from "../../support/service-process.ts";
+import { settleAfterDeath } from "../../support/service-process.ts";
+import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
 
 /*
  * Payments by Permit2, of schemes “exact” and “upto”, through the facilitator contract and straight to the merchant.
  */
 
-let scene: RecoveryScene;
-beforeAll(async () => {
-  scene = await composeRecovery();
-});
-afterAll(async () => {
-  killServiceProcesses();
-  await scene.close();
-});
+const scene = useRecoveryScene();
 let strandedBefore = 0n;
 beforeEach(async () => {
-  await scene.openDirectory();
   strandedBefore = await scene.stranded();
 });
-afterEach(() => scene.clear());
 
 type Answer = {
   success: boolean;
@@ -231,7 +224,7 @@ describe("scheme upto", () => {
 
   test("is verified as long as what the payer has holds all that was verified", async () => {
     const running = await start();
-    const half = { max: (await scene.balanceOf(payerAddress())) / 2n, amount: 1n };
+    const half = { max: (await scene.balanceOf(testPayers.funded.address)) / 2n, amount: 1n };
     const bodies = [];
     for (let index = 0; index < 3; index++) bodies.push(await scene.signPermit("funded", half));
     const verdicts = [];
@@ -248,27 +241,18 @@ describe("scheme upto", () => {
   });
 });
 
-function payerAddress(): Hex {
-  return "0x652026B65e32ffC7487F89D68D208977789a04d3";
-}
-
 describe.each(["claimed, not broadcast", "broadcast, not watched", "mined, not recorded"] as const)(
   "killed when %s",
   (dieAt) => {
     test.each(["exact", "upto"] as const)(
       "the next process answers a payment of scheme %s as the chain shows, and the payer is charged once",
       async (scheme) => {
-        const before = await scene.recipientBalance();
         const terms = scheme === "upto" ? { max: 20_000n, amount: 1_000n } : {};
         const body = await scene.signPermit("funded", terms);
-        const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt });
-        await first.settleAndDie(body);
-        const second = await startServiceProcess(scene, scene.databaseUrl(), {});
-        const answer = await second.settleUntilDecided(body);
-        expect(answer.body).toMatchObject({ success: true, transaction: hash });
-        if (scheme === "upto") expect(answer.body).toMatchObject({ amount: "1000" });
-        expect((await scene.recipientBalance()) - before).toBe(scheme === "upto" ? 1_000n : value);
-        await second.stop();
+        const { answer, received } = await settleAfterDeath(scene, body, { dieAt });
+        expect(answer).toMatchObject({ success: true, transaction: hash });
+        if (scheme === "upto") expect(answer).toMatchObject({ amount: "1000" });
+        expect(received).toBe(scheme === "upto" ? 1_000n : value);
       },
     );
   },
@@ -362,14 +346,9 @@ describe("an approval that comes with the payment", () => {
   });
 
   test("survives the process that has claimed the payment", async () => {
-    const before = await scene.recipientBalance();
     const body = await scene.signPermit("unapproved", { approval: {} });
-    const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt: "claimed, not broadcast" });
-    await first.settleAndDie(body);
-    const second = await startServiceProcess(scene, scene.databaseUrl(), {});
-    const answer = await second.settleUntilDecided(body);
-    expect(answer.body).toMatchObject({ success: true, transaction: hash });
-    expect((await scene.recipientBalance()) - before).toBe(value);
-    await second.stop();
+    const { answer, received } = await settleAfterDeath(scene, body, { dieAt: "claimed, not broadcast" });
+    expect(answer).toMatchObject({ success: true, transaction: hash });
+    expect(received).toBe(value);
   });
 });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import type { NetworkConfig } from "../../../src/config/serve-config.ts";
 import { mockGasBurningWalletDeployedBytecode } from "../../../src/contracts/mockWallets.ts";
@@ -8,32 +8,24 @@ import { type Address, type Hex, quantity, sameAddress, toHex } from "../../../s
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
-import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
+import { value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
-import { killServiceProcesses, startServiceProcess } from "../../support/service-process.ts";
+import { settleAfterDeath } from "../../support/service-process.ts";
+import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
 
 /*
  * Payments that go straight to the merchant's own address, as public facilitators have it. Whoever submits one, the
  * merchant has the money: what matters is that whoever asked for it first hears of its success, once, and nobody else.
  */
 
-let scene: RecoveryScene;
-beforeAll(async () => {
-  scene = await composeRecovery();
-});
-afterAll(async () => {
-  killServiceProcesses();
-  await scene.close();
-});
+const scene = useRecoveryScene();
 
 let merchant: Address;
 let strandedBefore = 0n;
 beforeEach(async () => {
-  await scene.openDirectory();
   merchant = toHex(globalThis.crypto.getRandomValues(new Uint8Array(20)));
   strandedBefore = await scene.stranded();
 });
-afterEach(() => scene.clear());
 
 const start = (network: Partial<NetworkConfig> = {}, options: { settleWaitMs?: number } = {}) =>
   scene.startService({ network: { payTo: "any", ...network }, ...options });
@@ -422,16 +414,15 @@ test("the block of a third party vanishes after its success was given: ours sett
 
 test("killed before anything was sent, and a third party submits it: the next process gives it as the success it is", async () => {
   const body = await scene.payment("funded", 600, 1, { straight: true });
-  const before = await scene.recipientBalance();
-  const dieAt = "claimed, not broadcast";
-  const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt });
-  await first.settleAndDie(body);
-  const theirs = await scene.mine(scene.submission(body));
-  const second = await startServiceProcess(scene, scene.databaseUrl());
-  const answer = await second.settleUntilDecided(body);
-  expect(answer.body).toMatchObject({ success: true, transaction: theirs });
-  expect((await scene.recipientBalance()) - before).toBe(value);
-  await second.stop();
+  let theirs: Hex | undefined;
+  const { answer, received } = await settleAfterDeath(scene, body, {
+    dieAt: "claimed, not broadcast",
+    between: async () => {
+      theirs = await scene.mine(scene.submission(body));
+    },
+  });
+  expect(answer).toMatchObject({ success: true, transaction: theirs });
+  expect(received).toBe(value);
 });
 
 test("the organization lists what went straight with the merchant as its recipient", async () => {

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { create2Address, create2Deployer } from "../../../src/protocol/create2.ts";
 import { type Address, type Hex, keccak256Text } from "../../../src/protocol/hex.ts";
@@ -8,22 +8,14 @@ import { testPayers } from "../../../src/published/test-payers.ts";
 import { walletInitCode } from "../../../src/published/undeployed-wallet.ts";
 import type { JsonResponse } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
-import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
+import { value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
-import { killServiceProcesses, startServiceProcess } from "../../support/service-process.ts";
+import { settleAfterDeath } from "../../support/service-process.ts";
+import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
 
 /* Payers whose smart wallets are deployed with their first payment (ERC-6492). */
 
-let scene: RecoveryScene;
-beforeAll(async () => {
-  scene = await composeRecovery();
-});
-afterAll(async () => {
-  killServiceProcesses();
-  await scene.close();
-});
-beforeEach(() => scene.openDirectory());
-afterEach(() => scene.clear());
+const scene = useRecoveryScene();
 
 const answerOf = ({ body }: JsonResponse) => body as Record<string, unknown>;
 const settle = async (running: Running, body: Body) => answerOf(await scene.post(running, "settle", body));
@@ -165,13 +157,8 @@ test("several wallets at once are deployed each by its own transaction", async (
 });
 
 test("the next process deploys the wallet of a payment that the last one had claimed", async () => {
-  const before = await scene.recipientBalance();
   const body = await sign(await newWallet());
-  const first = await startServiceProcess(scene, scene.databaseUrl(), { dieAt: "claimed, not broadcast" });
-  await first.settleAndDie(body);
-  const second = await startServiceProcess(scene, scene.databaseUrl(), {});
-  const answer = await second.settleUntilDecided(body);
-  expect(answer.body).toMatchObject({ success: true, transaction: hash });
-  expect((await scene.recipientBalance()) - before).toBe(value);
-  await second.stop();
+  const { answer, received } = await settleAfterDeath(scene, body, { dieAt: "claimed, not broadcast" });
+  expect(answer).toMatchObject({ success: true, transaction: hash });
+  expect(received).toBe(value);
 });

@@ -1,9 +1,10 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import { main } from "../../../src/cli/main.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
-import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
+import { value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
+import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
 
 /*
  * `x402-kit recover` and `x402-kit stranded`, beside a service that has no recoverer's key.
@@ -11,17 +12,13 @@ import type { Body } from "../../support/service.ts";
 
 const { address: recoverer } = accountOf("recoverer of its own");
 
-let scene: RecoveryScene;
+const scene = useRecoveryScene();
 beforeAll(async () => {
-  scene = await composeRecovery();
   await scene.mine(scene.ofAdmin("grantRole", "RECOVERER_ROLE", recoverer));
 });
-afterAll(() => scene.close());
 beforeEach(async () => {
-  await scene.openDirectory();
   await scene.chain.setBalance(recoverer, 10n ** 18n);
 });
-afterEach(() => scene.clear());
 
 /** Runs a command, and gives what it printed. */
 async function run(command: string, env: Record<string, string> = {}) {

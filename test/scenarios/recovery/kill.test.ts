@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { programFile } from "../../support/programs.ts";
 import { createRandom } from "../../support/random.ts";
-import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
+import { value } from "../../support/recovery-scene.ts";
 import { type RecoveryStep, recoverySteps } from "../../support/recovery-steps.ts";
+import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
 
 /*
  * kill -9 at any point of a recovery: the next process finds it, and the recipient is paid once.
@@ -20,17 +21,11 @@ const points = steps
   .slice(0, kills)
   .map((step) => ({ step, afterMs: random.between(0, 1) * random.between(1, 120) }));
 
-let scene: RecoveryScene;
+const scene = useRecoveryScene();
 const children = new Set<ChildProcess>();
-beforeAll(async () => {
-  scene = await composeRecovery();
-});
-afterAll(async () => {
+afterAll(() => {
   for (const child of children) child.kill("SIGKILL");
-  await scene.close();
 });
-beforeEach(() => scene.openDirectory());
-afterEach(() => scene.clear());
 
 /** Starts a service that will kill itself. */
 async function startDoomed(point: {

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { Chain } from "../../../src/chain/chain.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import type { JsonResponse } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
-import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
+import { value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
+import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
 
 /*
  * Anyone who sees an authorization can submit it straight to the token. Then the payer has paid, the value lies in the
@@ -14,20 +15,14 @@ import type { Body } from "../../support/service.ts";
  * other account ever does.
  */
 
-let scene: RecoveryScene;
-beforeAll(async () => {
-  scene = await composeRecovery();
-});
-afterAll(() => scene.close());
+const scene = useRecoveryScene();
 
 let strandedBefore = 0n;
 let forwardsBefore = 0;
 beforeEach(async () => {
-  await scene.openDirectory();
   strandedBefore = await scene.stranded();
   forwardsBefore = await scene.recovererTransactions();
 });
-afterEach(() => scene.clear());
 
 const request = (method: string, ...params: unknown[]) => scene.chain.node.request(method, ...params);
 const answerOf = ({ body }: JsonResponse) =>

@@ -1,20 +1,15 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { addressWord } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
+import { value } from "../../support/recovery-scene.ts";
+import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
 
 /*
  * The contract forwards only what its payer signed. A contract wallet is asked when the value is forwarded, and may have
  * changed its answer since it paid.
  */
 
-let scene: RecoveryScene;
-beforeAll(async () => {
-  scene = await composeRecovery();
-});
-afterAll(() => scene.close());
-beforeEach(() => scene.openDirectory());
-afterEach(() => scene.clear());
+const scene = useRecoveryScene();
 
 test("what a wallet does not stand by any more waits with the reason, until it does again", async () => {
   const { node } = scene.chain;

@@ -6,6 +6,7 @@ import {
   hasOperatorRole,
   isBlacklisted,
   isPaused,
+  isTrue,
   selector,
   type ViewCall,
   viewGas,
@@ -204,10 +205,6 @@ export function payerStateOf(used: Hex, balance: Hex, blacklisted?: Hex, paused?
     payerBlacklisted: isTrue(blacklisted),
     tokenPaused: isTrue(paused),
   };
-}
-
-export function isTrue(word: Hex | undefined): boolean {
-  return word !== undefined && BigInt(word) !== 0n;
 }
 
 const authorizationState = selector("authorizationState(address,bytes32)");

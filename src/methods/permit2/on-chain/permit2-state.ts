@@ -7,6 +7,7 @@ import {
   hasOperatorRole,
   isBlacklisted,
   isPaused,
+  isTrue,
   selector,
   type ViewCall,
   viewGas,
@@ -17,7 +18,6 @@ import { findAsset } from "../../../protocol/networks.ts";
 import { refusals } from "../../../protocol/refusals.ts";
 import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
 import { maxUint256 } from "../../../protocol/wire-values.ts";
-import { isTrue } from "../../exact-eip3009/on-chain/eip3009-state.ts";
 import { findObstacle, requireOperable, requireSimulated } from "../../on-chain/contract-faults.ts";
 import { amountOf, type PaymentState, type SettleCall } from "../../on-chain/settling.ts";
 import type { UseView } from "../../on-chain/use-reader.ts";

@@ -13,7 +13,7 @@ import { recoverSigner } from "../../../chain/signing/recover-signer.ts";
 import { callViews, readViews, viewGas } from "../../../chain/views.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
 import { expiryMarginSeconds } from "../../../protocol/refusals.ts";
-import type { ForeignTransaction } from "../../../protocol/signed-transaction.ts";
+import { type ForeignTransaction, readSignedTransaction } from "../../../protocol/signed-transaction.ts";
 import { amountOf, type PayerTransaction, type SettleCall } from "../../on-chain/settling.ts";
 import {
   type Approval,
@@ -41,7 +41,7 @@ import { allowanceOf } from "./permit2-state.ts";
 export async function prepare(
   chain: Chain,
   call: SettleCall,
-  isUnderWay = false,
+  isUnderWay = async () => false,
 ): Promise<SettleCall | Invalid> {
   const { payment } = call;
   const { gasSponsoring = [] } = chain.network;
@@ -78,7 +78,7 @@ async function prepareTransaction(
   chain: Chain,
   call: SettleCall,
   approval: ApprovalTransaction | "malformed",
-  isUnderWay: boolean,
+  isUnderWay: () => Promise<boolean>,
 ): Promise<SettleCall | Invalid> {
   const { payment } = call;
   const { network } = chain;
@@ -87,8 +87,9 @@ async function prepareTransaction(
   const { next, head, tip, isShort } = await askStanding(chain, call);
   if (!isShort) return { ...call, payment: withoutApproval(payment) };
   if (transaction.nonce !== next) return transactionRefusals.otherNonce(transaction.nonce, next);
-  const tooLow = isUnderWay ? undefined : findLowFee(transaction, { head, tip, network });
-  return tooLow ?? { ...call, payment: withoutApproval(payment, "approvalTransaction") };
+  const tooLow = findLowFee(transaction, { head, tip, network });
+  if (tooLow !== undefined && !(await isUnderWay())) return tooLow;
+  return { ...call, payment: withoutApproval(payment, "approvalTransaction") };
 }
 
 /** Whether blocks would leave out what offers no more for its gas. */
@@ -133,15 +134,12 @@ async function isAllowanceShort(chain: Chain, call: SettleCall): Promise<boolean
   return allowance?.word !== undefined && BigInt(allowance.word) < amountOf(call);
 }
 
-/** The transaction of the payer's that has to be mined before a prepared payment can settle. */
-export function transactionBefore(
-  { payment }: SettleCall,
-  network: Chain["network"],
-): PayerTransaction | undefined {
+/** The transaction of the payer's that has to be mined before a prepared payment can settle: {@link prepare} keeps a good one. */
+export function transactionBefore({ payment }: SettleCall): PayerTransaction | undefined {
   const approval = approvalTransactionOf(payment);
-  if (approval === undefined) return undefined;
-  const transaction = checkTransaction(approval, payment, network, recoverSigner);
-  if ("reason" in transaction) return undefined;
+  if (approval === undefined || approval === "malformed") return undefined;
+  const transaction = readSignedTransaction(approval.raw);
+  if (transaction === undefined) return undefined;
   const from = payment.payer;
   const refuse = (has: bigint, needed: bigint) => transactionRefusals.gasMoneyMissing(from, has, needed);
   return { from, refuse, ...transaction };
