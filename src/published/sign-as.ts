@@ -5,9 +5,7 @@ import {
   createDigestSigner,
   signAuthorization,
 } from "../methods/exact-eip3009/authorization.ts";
-import type { Permit } from "../methods/permit2/permit.ts";
-import { type PermitTerms, signPermit } from "../methods/permit2/sign-permit.ts";
-import { addressOfPublicKey, type Hex, toBytes, toHex } from "../protocol/hex.ts";
+import { type Address, addressOfPublicKey, type Hex, isBytes32, toBytes, toHex } from "../protocol/hex.ts";
 import { publicKeyOf, signDigest } from "../util/secp256k1.ts";
 import { type TestPayerName, testPayers } from "./test-payers.ts";
 import { wrapForUndeployed } from "./undeployed-wallet.ts";
@@ -24,36 +22,51 @@ export async function signAs(
   payer: TestPayerName,
   terms: Omit<AuthorizationTerms, "from">,
 ): Promise<{ authorization: Authorization; signature: Hex }> {
-  const { address, privateKey } = testPayers[payer];
-  const signed = await signAuthorization(createPayerSigner(privateKey), { ...terms, from: address });
-  return { ...signed, signature: wrapIfUndeployed(payer, signed.signature) };
+  return signAuthorization(signerAs(payer), terms);
 }
 
-/** The same for Permit2. The terms are those of {@link signPermit}. */
-export async function signPermitAs(
-  payer: TestPayerName,
-  terms: Omit<PermitTerms, "from">,
-): Promise<{ permit: Permit; signature: Hex }> {
+/** What signs for a test payer in the way of {@link signAs}, whatever the way to pay. */
+export function signerAs(payer: TestPayerName): KeySigner {
   const { address, privateKey } = testPayers[payer];
-  const signed = await signPermit(createPayerSigner(privateKey), { ...terms, from: address });
-  return { ...signed, signature: wrapIfUndeployed(payer, signed.signature) };
+  const signer = createPayerSigner(privateKey, address);
+  if (payer !== "undeployedWallet") return signer;
+  return keySigner(address, (digest) => wrapForUndeployed(signer.signDigest(digest)));
 }
 
-function wrapIfUndeployed(payer: TestPayerName, signature: Hex): Hex {
-  return payer === "undeployedWallet" ? wrapForUndeployed(signature) : signature;
+export function isTestPayer(name: string): name is TestPayerName {
+  return Object.hasOwn(testPayers, name);
 }
+
+/** What signs for a test payer, by its name, or with a private key; undefined of a text that is neither. */
+export function signerNamed(payer: string): KeySigner | undefined {
+  if (isTestPayer(payer)) return signerAs(payer);
+  try {
+    return isBytes32(payer) ? createPayerSigner(payer) : undefined;
+  } catch {
+    // Outside the curve's order: wrong like what is no key at all.
+    return undefined;
+  }
+}
+
+/** Signs typed data of EIP-3009, and digests of anything. */
+export type KeySigner = AuthorizationSigner & { signDigest(digest: Hex): Hex };
 
 /**
  * Signs payments with a private key, as a viem account would: the same signature, without viem's import, which
  * takes 100 ms.
  *
+ * @param address the payer's, where that is not the key's: a wallet that the key controls
  * @throws when the key is not 32 bytes or outside the curve's order
  */
-export function createPayerSigner(privateKey: Hex): AuthorizationSigner & { signDigest(digest: Hex): Hex } {
+export function createPayerSigner(privateKey: Hex, address?: Address): KeySigner {
   const key = toBytes(privateKey);
   const sign = (digest: Hex): Hex => {
     const { rs, recoveryId } = signDigest(toBytes(digest), key);
     return `${toHex(rs)}${recoveryId === 0 ? "1b" : "1c"}`;
   };
-  return { ...createDigestSigner(addressOfPublicKey(publicKeyOf(key)), sign), signDigest: sign };
+  return keySigner(address ?? addressOfPublicKey(publicKeyOf(key)), sign);
+}
+
+function keySigner(address: Address, sign: (digest: Hex) => Hex): KeySigner {
+  return { ...createDigestSigner(address, sign), signDigest: sign };
 }

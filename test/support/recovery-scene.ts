@@ -34,11 +34,11 @@ import { encodeProxySettle } from "../../src/methods/permit2/on-chain/permit2-ca
 import { bitOf } from "../../src/methods/permit2/on-chain/permit2-state.ts";
 import { type Permit, permit2Address } from "../../src/methods/permit2/permit.ts";
 import { permitOf, permitPayment } from "../../src/methods/permit2/permit2-payload.ts";
-import { type ApprovalTerms, signApproval } from "../../src/methods/permit2/sign-permit.ts";
+import { type ApprovalTerms, signApproval, signPermit } from "../../src/methods/permit2/sign-permit.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
-import { createPayerSigner, signAs, signPermitAs } from "../../src/published/sign-as.ts";
+import { createPayerSigner, signAs, signerAs } from "../../src/published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../src/published/test-payers.ts";
 import type { Service } from "../../src/service/service.ts";
 import { type Composition, compose, patientWaitMs, type Running } from "./composition.ts";
@@ -244,7 +244,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       { payTo = facilitatorContract, max, amount = value, approval, approvalTransaction, ...terms } = {},
     ) {
       const signed = permitPayment(
-        await signPermitAs(payer, {
+        await signPermit(signerAs(payer), {
           ...{ chainId: network.chainId, token: asset.address, amount: max ?? amount, to: payTo },
           deadline: (await chain.now()) + 600n,
           ...(max !== undefined && { facilitator: facilitatorContract }),

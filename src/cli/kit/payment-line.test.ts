@@ -54,3 +54,9 @@ test("what was said long ago is said again", () => {
   for (let other = 0; other < 10; other++) render({ ...refused, id: `0x1${other}` });
   expect(render({ ...refused, operation: "settle" })).toContain("why: It is late.");
 });
+
+test("what is refused again and again is said again before it is out of sight", () => {
+  const render = createPlainRenderer();
+  const said = Array.from({ length: 23 }, () => render(refused).includes("why: It is late."));
+  expect(said.flatMap((isSaid, line) => (isSaid ? [line] : []))).toEqual([0, 11, 22]);
+});

@@ -107,7 +107,8 @@ export function createLineRenderer(): (line: PaymentLine) => string {
     const { id, operation } = line;
     const below = belowLine(line).join("\n");
     const earlier = below === "" ? undefined : said.find((one) => one.id === id && one.below === below);
-    if (earlier === undefined) said.unshift({ id, operation, below });
+    // A line that only points to it moves it further away, too.
+    said.unshift({ id, operation, below: earlier === undefined ? below : "" });
     said.length = Math.min(said.length, mostBetween);
     const same = `         ${paint.soft(`as ${earlier?.operation ?? "it"} above`)}`;
     return [headOf(line), ...(earlier !== undefined ? [same] : below === "" ? [] : [below])].join("\n");

@@ -1,26 +1,16 @@
 import { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { paymentOf } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../../methods/methods.ts";
-import { permitPayment, permitTimes } from "../../methods/permit2/permit2-payload.ts";
+import { signTerms, transferMethodOf } from "../../methods/sign-terms.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { transferMethods } from "../../protocol/networks.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
 import { KitError } from "../../util/errors.ts";
 import { requireGiven, type Wanted } from "../../util/given.ts";
 import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
-import {
-  type Payer,
-  type PaymentSpec,
-  paymentSpec,
-  readPayer,
-  signPermitWith,
-  signWith,
-  uptoByPermit2,
-  usualMethod,
-} from "../control/pay.ts";
+import { type Payer, type PaymentSpec, paymentSpec, readPayer } from "../control/pay.ts";
 
 /** Buys at shops. */
 export type HarnessBuyer = {
@@ -126,22 +116,11 @@ async function pay(
       ) ?? [];
     if (name === undefined || running === undefined || value === undefined) continue;
     const now = await readHeadTime(createLocalRpc(running.rpcUrl), name);
-    const times = timesFrom(now, { until: validForSeconds ?? maxTimeoutSeconds });
-    const { chainId } = running;
-    const payment = isByPermit2
-      ? permitPayment(
-          await signPermitWith(payer, {
-            ...{ chainId, token: asset, amount: value, to: payTo, facilitator },
-            ...permitTimes(times),
-          }),
-        )
-      : paymentOf(
-          asset,
-          await signWith(payer, {
-            ...{ asset: { ...running.asset, address: asset }, chainId, to: payTo, value },
-            ...times,
-          }),
-        );
+    const payment = await signTerms(readPayer(payer), {
+      ...{ method: isByPermit2 ? "permit2" : "eip3009", facilitator, chainId: running.chainId },
+      ...{ asset: { ...running.asset, address: asset }, to: payTo, value },
+      ...timesFrom(now, { until: validForSeconds ?? maxTimeoutSeconds }),
+    });
     const payload = methodOf(payment).write(payment);
     return x402Version === 1
       ? { "X-PAYMENT": writeHeader({ x402Version, scheme: "exact", network, payload }) }
@@ -205,8 +184,7 @@ export function describeShop(
 ): ShopConfig {
   requireGiven(options, shopOptions, "options");
   const { scheme = "exact" } = options;
-  const { method = usualMethod(scheme) } = options;
-  if (scheme === "upto" && method !== "permit2") throw uptoByPermit2();
+  const method = transferMethodOf(scheme, options.method);
   const running = requireRunning(description, network);
   const { caip2, asset } = running;
   const headers = { Authorization: `Bearer ${apiKey}` };

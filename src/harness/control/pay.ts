@@ -1,29 +1,22 @@
 import { askNode, readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { type Authorization, signAuthorization } from "../../methods/exact-eip3009/authorization.ts";
-import { buildBody, paymentOf, type WrittenRequest } from "../../methods/exact-eip3009/eip3009-payload.ts";
+import type { Authorization } from "../../methods/exact-eip3009/authorization.ts";
+import { buildBody, type WrittenRequest } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { forTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../../methods/methods.ts";
 import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
 import { approvalExtension } from "../../methods/permit2/approval.ts";
 import { signApprovalTransaction, transactionExtension } from "../../methods/permit2/approval-transaction.ts";
 import type { Permit } from "../../methods/permit2/permit.ts";
-import { permitPayment, permitTimes } from "../../methods/permit2/permit2-payload.ts";
-import {
-  type ApprovalTerms,
-  type PayerSigner,
-  type PermitTerms,
-  permitMembers,
-  signApproval,
-  signPermit,
-} from "../../methods/permit2/sign-permit.ts";
+import { type PayerSigner, permitMembers, signApproval } from "../../methods/permit2/sign-permit.ts";
+import { signTerms, transferMethodOf } from "../../methods/sign-terms.ts";
 import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
-import { type Address, type Hex, isBytes32 } from "../../protocol/hex.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
 import { type NetworkName, type TransferMethod, transferMethods } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
-import { createPayerSigner, signAs, signPermitAs } from "../../published/sign-as.ts";
+import { createPayerSigner, isTestPayer, type KeySigner, signerNamed } from "../../published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import {
@@ -138,10 +131,9 @@ export async function signPayment(
   if (spec.authorization !== undefined) requireGiven(spec.authorization, signedMembers, "authorization");
   if (spec.permit !== undefined) requireGiven(spec.permit, permitMembers, "permit");
   const { network, payer = "funded", scheme = "exact", validForSeconds = 600 } = spec;
-  const { method = usualMethod(scheme) } = spec;
+  const method = transferMethodOf(scheme, spec.method);
   const { x402Version = method === "permit2" ? 2 : 1 } = spec;
   const running = requireRunning(harness, network);
-  if (scheme === "upto" && method !== "permit2") throw uptoByPermit2();
   if (spec.max !== undefined && scheme !== "upto") {
     throw new KitError("Only scheme upto has a maximum", { hints: ['Ask for it: { scheme: "upto" }.'] });
   }
@@ -170,27 +162,13 @@ export async function signPayment(
   const { asset, chainId, rpcUrl } = running;
   const payTo = spec.payTo === undefined ? running.payTo : requireAccount(spec.payTo);
   const now = await readHeadTime(createLocalRpc(rpcUrl), network);
-  const times = timesFrom(now, { until: validForSeconds });
-  const payment =
-    method === "permit2"
-      ? permitPayment(
-          await signPermitWith(payer, {
-            ...{ chainId, token: asset.address, amount: max, to: payTo },
-            ...permitTimes(times),
-            ...(scheme === "upto" && { facilitator: running.facilitatorContract }),
-            ...(nonce !== undefined && { nonce: BigInt(nonce) }),
-            ...spec.permit,
-          }),
-        )
-      : paymentOf(
-          asset.address,
-          await signWith(payer, {
-            ...{ asset, chainId, to: payTo, value: amount },
-            ...times,
-            ...(nonce !== undefined && { nonce }),
-            ...spec.authorization,
-          }),
-        );
+  const payment = await signTerms(readPayer(payer), {
+    ...{ method, asset, chainId, to: payTo, value: max },
+    ...timesFrom(now, { until: validForSeconds }),
+    ...(nonce !== undefined && { nonce }),
+    ...(scheme === "upto" && { facilitator: running.facilitatorContract }),
+    ...{ authorization: spec.authorization, permit: spec.permit },
+  });
   const ask = askNode(rpcUrl);
   const extensions =
     approval === "transaction"
@@ -205,8 +183,9 @@ export async function signPayment(
       : approval
         ? {
             [approvalExtension]: {
-              info: await signApprovalWith(payer, {
-                ...{ asset, chainId, amount: payment.limit, deadline: payment.window.last },
+              info: await signApproval(typeof payer === "string" ? keySignerOf(payer) : payer, {
+                ...{ asset, chainId, from: payment.payer, amount: payment.limit },
+                deadline: payment.window.last,
                 nonce: await askNextApproval(ask, payment),
               }),
             },
@@ -229,16 +208,6 @@ export async function signPayment(
       ? request
       : { ...rest, paymentRequirements: { ...paymentRequirements, amount: `${amount}` } };
   return { request, settleRequest, payment };
-}
-
-/** How tokens move by a scheme, where nothing is said. */
-export function usualMethod(scheme: "exact" | "upto"): TransferMethod {
-  return scheme === "upto" ? "permit2" : "eip3009";
-}
-
-/** Why scheme “upto” is not paid by EIP-3009. */
-export function uptoByPermit2(): KitError {
-  return new KitError("Scheme upto is paid by Permit2 alone", { hints: ["Leave the method out."] });
 }
 
 /** 0.01 USDC. */
@@ -278,74 +247,37 @@ export function postPayment(
   });
 }
 
-/** Signs an authorization as whoever pays. */
-export function signWith(payer: Payer, terms: Parameters<typeof signAs>[1]): ReturnType<typeof signAs> {
-  const signer = readPayer(payer);
-  return typeof signer === "string" ? signAs(signer, terms) : signAuthorization(signer, terms);
-}
-
-/** The same by Permit2. */
-export function signPermitWith(
-  payer: Payer,
-  terms: PermitTerms,
-): Promise<{ permit: Permit; signature: Hex }> {
-  const signer = readPayer(payer);
-  return typeof signer === "string" ? signPermitAs(signer, terms) : signPermit(signer, terms);
-}
-
 /**
- * The test payer of that name, or what signs.
+ * What signs for a payer.
  *
- * @throws {KitError} when it is neither
+ * @throws {KitError} when it is neither a test payer nor what signs
  */
-export function readPayer(payer: Payer): TestPayerName | PayerSigner {
-  if (typeof payer === "string") return isTestPayer(payer) ? payer : signerOf(payer);
-  if (!aText.fits(payer.address) || !aFunction.fits(payer.signTypedData)) throw noPayer();
+export function readPayer(payer: Payer): PayerSigner | KeySigner {
+  if (typeof payer === "string") return signerNamed(payer) ?? refusePayer();
+  if (!aText.fits(payer.address) || !aFunction.fits(payer.signTypedData)) return refusePayer();
   return payer;
 }
 
-function signApprovalWith(payer: Payer, terms: ApprovalTerms): ReturnType<typeof signApproval> {
-  if (typeof payer !== "string") return signApproval(payer, terms);
-  return isTestPayer(payer)
-    ? signApproval(createPayerSigner(testPayers[payer].privateKey), {
-        from: testPayers[payer].address,
-        ...terms,
-      })
-    : signApproval(signerOf(payer), terms);
-}
-
-/** What signs a transaction of a payer's. */
-function keySignerOf(payer: Payer): ReturnType<typeof createPayerSigner> {
+/** What signs with a payer's key itself, which of a wallet is its owner's. */
+function keySignerOf(payer: Payer): KeySigner {
   if (typeof payer === "string") {
-    return isTestPayer(payer) ? createPayerSigner(testPayers[payer].privateKey) : signerOf(payer);
+    return isTestPayer(payer)
+      ? createPayerSigner(testPayers[payer].privateKey)
+      : (signerNamed(payer) ?? refusePayer());
   }
   throw new KitError("An approval that is a transaction is signed with a private key", {
     hints: ["Give the payer as a test payer's name, or as a private key."],
   });
 }
 
-function isTestPayer(payer: string): payer is TestPayerName {
-  return Object.hasOwn(testPayers, payer);
-}
-
-function signerOf(key: string): ReturnType<typeof createPayerSigner> {
-  if (isBytes32(key)) {
-    try {
-      return createPayerSigner(key);
-    } catch {
-      // Outside the curve's order: wrong like what is no key at all.
-    }
-  }
-  throw noPayer();
-}
-
-const noPayer = () =>
-  new KitError(
+function refusePayer(): never {
+  throw new KitError(
     `The payer is neither a test payer (${Object.keys(testPayers).join(", ")}) nor a private key`,
     {
       hints: ["A private key is 0x and 64 hexadecimal digits. A viem account works too."],
     },
   );
+}
 
 /** A hundredth of a token. */
 function hundredthOf({ decimals }: RunningNetwork["asset"]): bigint {

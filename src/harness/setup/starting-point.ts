@@ -141,7 +141,6 @@ function readCounts(answers: readonly unknown[]): MinedCounts {
 }
 
 /** This machine's time, in unix seconds. */
-/** This machine's time, in unix seconds. */
 export const clock = () => Math.floor(Date.now() / 1_000);
 
 const zeroAddress: Hex = `0x${"00".repeat(20)}`;

@@ -1,10 +1,8 @@
 import { z } from "zod";
-import { type AuthorizationTerms, signAuthorization } from "../../methods/exact-eip3009/authorization.ts";
-import { paymentOf } from "../../methods/exact-eip3009/eip3009-payload.ts";
+import type { AuthorizationTerms } from "../../methods/exact-eip3009/authorization.ts";
 import { type PaymentTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../../methods/methods.ts";
-import { permitPayment, permitTimes } from "../../methods/permit2/permit2-payload.ts";
-import { signPermit } from "../../methods/permit2/sign-permit.ts";
+import { signTerms } from "../../methods/sign-terms.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { type Network, type NetworkRegistry, transferMethods } from "../../protocol/networks.ts";
 import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
@@ -132,27 +130,19 @@ export async function payFor(
   return { payment, headers: headerOf(terms, payment, deviation) };
 }
 
-async function sign(
+function sign(
   { way, network, asset, payTo, amount, maxTimeoutSeconds }: Terms,
   { privateKey }: CasePayer,
   now: bigint,
   { authorization, domain }: Deviation,
 ): Promise<SignedPayment> {
-  const signer = createPayerSigner(privateKey);
-  const { chainId } = network;
-  const signed = { asset, chainId, to: payTo, value: amount };
-  const times = timesFrom(now, { until: maxTimeoutSeconds });
-  const all = { ...signed, ...times, ...domain, ...authorization };
-  if (way.scheme === "exact" && way.method === "eip3009") {
-    return paymentOf(all.asset.address, await signAuthorization(signer, all));
-  }
-  return permitPayment(
-    await signPermit(signer, {
-      ...{ chainId: all.chainId, token: all.asset.address, to: all.to, amount: all.value },
-      ...permitTimes({ ...times, ...authorization }),
-      ...(way.scheme === "upto" && { facilitator: way.facilitator }),
-    }),
-  );
+  return signTerms(createPayerSigner(privateKey), {
+    ...{ asset, chainId: network.chainId, to: payTo, value: amount },
+    ...timesFrom(now, { until: maxTimeoutSeconds }),
+    ...domain,
+    ...authorization,
+    ...(way.scheme === "upto" ? { method: "permit2", facilitator: way.facilitator } : { method: way.method }),
+  });
 }
 
 function headerOf(

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { strangerAddress } from "../../../src/fixtures/cases/payment-spec.ts";
 import { findScenario } from "../../../src/fixtures/index.ts";
@@ -11,7 +11,6 @@ import { startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import { type PaymentSpec, pay } from "../../../src/harness/control/pay.ts";
 import { describeFaults } from "../../../src/harness/faults/fault-board.ts";
 import { connectHarness } from "../../../src/harness/index.ts";
-import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import {
   encodeCancellation,
   encodeSubmission,
@@ -21,7 +20,6 @@ import { channels } from "../../../src/observe/channels/channels.ts";
 import { requestTimeOf, vitestOf } from "../../../src/observe/studio/page/snippets.ts";
 import {
   type PaymentDetail,
-  type PaymentSummary,
   paymentAnswerSchema,
   paymentListSchema,
   transactionViewSchema,
@@ -30,29 +28,14 @@ import { networks } from "../../../src/protocol/networks.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { type Body, post, sendFrom, signedRequest, startTestHarness } from "../../support/service.ts";
+import { useStudio } from "../../support/studio.ts";
 
 /*
  * The studio of a running `up`: what it tells over HTTP. What a person sees is in the tests of its page.
  */
 
-let harness: RunningHarness;
-let origin: string;
-beforeAll(async () => {
-  harness = await startTestHarness({ networks: ["base"], studio: true });
-  origin = harness.description.facilitator.url.replace(/\/v1$/, "");
-});
-beforeEach(() => harness.reset());
-afterAll(() => harness?.close());
-
-const payAs = (payer: PaymentSpec["payer"]) =>
-  pay(harness.description, { network: "base", ...(payer !== undefined && { payer }) });
-
-async function get<T>(path: string): Promise<T> {
-  const response = await fetch(`${origin}${path}`);
-  return (await response.json()) as T;
-}
-const list = async () => (await get<{ payments: PaymentSummary[] }>("/payments")).payments;
-const detailOf = async (id: string) => (await get<{ payment: PaymentDetail }>(`/payments/${id}`)).payment;
+const studio = useStudio();
+const { payAs, get, list, detailOf } = studio;
 
 /** Runs what is copied of a payment as vitest does, but for the imports and the harness, which is this one. */
 async function runCopied(payment: PaymentDetail, connected: object, contract?: string): Promise<void> {
@@ -88,11 +71,11 @@ describe("over HTTP", () => {
   )("$kind ($place) can be set as it is offered, and is gone when it is cleared", async (one) => {
     const { kind, place, lasts, fields } = one;
     const control = async (action: string, body: object) =>
-      (await requestJson(`${origin}/harness/faults/${action}`, { method: "POST", body })).body;
+      (await requestJson(`${studio.origin}/harness/faults/${action}`, { method: "POST", body })).body;
     const given = fields
       .filter(({ needed }) => needed)
       .map(({ name, type, example }) => [name, type === "integer" ? Number(example) : example]);
-    if (kind === "reorg") await harness.chains.base?.mine(5);
+    if (kind === "reorg") await studio.harness.chains.base?.mine(5);
     const set = await control("add", { network: place, kind, ...Object.fromEntries(given) });
     expect(set).toMatchObject({ kind, network: place });
     const listed = lasts ? [expect.objectContaining({ kind, network: place })] : [];
@@ -162,7 +145,7 @@ describe("over HTTP", () => {
     ["/payments?network=foo", "network"],
     ["/events?bogus=1", "bogus"],
   ])("%s is refused, and the parameter named", async (path, problem) => {
-    const response = await fetch(`${origin}${path}`);
+    const response = await fetch(`${studio.origin}${path}`);
     expect(response.status).toBe(400);
     expect(await response.text()).toContain(problem);
   });
@@ -171,7 +154,7 @@ describe("over HTTP", () => {
     await payAs("funded");
     const [payment] = await list();
     const again = (id: string, body: object) =>
-      fetch(`${origin}/payments/${id}/again`, {
+      fetch(`${studio.origin}/payments/${id}/again`, {
         method: "POST",
         headers: { "content-type": "application/json" },
         body: JSON.stringify(body),
@@ -184,7 +167,7 @@ describe("over HTTP", () => {
   test("a control request that cannot be read is refused as its sender's mistake", async () => {
     const control = async (body: string, type = "application/json") => {
       const headers = { "content-type": type };
-      const response = await fetch(`${origin}/harness/pay`, { method: "POST", headers, body });
+      const response = await fetch(`${studio.origin}/harness/pay`, { method: "POST", headers, body });
       return [response.status, await response.json()];
     };
     const refusal = (error: string) => ({ error: expect.stringContaining(error), because: [], hints: [] });
@@ -200,15 +183,15 @@ describe("over HTTP", () => {
     const hits: { isHit: boolean }[][] = [];
     const unsubscribe = channels.fault.subscribe(({ calls }) => hits.push([...calls]));
     const control = (path: string, body: object) =>
-      fetch(`${origin}/harness/faults/${path}`, {
+      fetch(`${studio.origin}/harness/faults/${path}`, {
         method: "POST",
         headers: { "content-type": "application/json" },
         body: JSON.stringify(body),
       });
     const error = { code: -32_000, message: "header not found" };
     await control("add", { network: "base", kind: "error", method: "eth_call", nth: 1, ...error });
-    const [hit, spared] = [await signedRequest(harness), await signedRequest(harness)];
-    await Promise.all([post(harness, "verify", hit), post(harness, "verify", spared)]);
+    const [hit, spared] = [await signedRequest(studio.harness), await signedRequest(studio.harness)];
+    await Promise.all([post(studio.harness, "verify", hit), post(studio.harness, "verify", spared)]);
     unsubscribe();
     const stories = await Promise.all((await list()).map(({ id }) => detailOf(id)));
     const faulted = stories.filter(({ timeline }) => timeline.some(({ kind }) => kind === "fault"));
@@ -225,7 +208,7 @@ describe("over HTTP", () => {
       z
         .object({ id: z.string() })
         .or(z.object({ removed: z.boolean() }))
-        .parse((await requestJson(`${origin}/harness/faults/${path}`, { method: "POST", body })).body);
+        .parse((await requestJson(`${studio.origin}/harness/faults/${path}`, { method: "POST", body })).body);
     const faultsOf = async (id: string | undefined) =>
       (await detailOf(id ?? "")).timeline.flatMap(({ kind, title }) => (kind === "fault" ? [title] : []));
     const idOf = async (body: Body) => {
@@ -233,12 +216,12 @@ describe("over HTTP", () => {
       return parsed.ok ? parsed.request.settlementId : "";
     };
     // Enough for the reorganization below.
-    await harness.chains.base?.mine(5);
-    const [held, verified] = [await signedRequest(harness), await signedRequest(harness)];
-    await post(harness, "verify", held);
+    await studio.harness.chains.base?.mine(5);
+    const [held, verified] = [await signedRequest(studio.harness), await signedRequest(studio.harness)];
+    await post(studio.harness, "verify", held);
     const fault = await control("add", { network: "base", kind: "hold-blocks" });
-    const settling = post(harness, "settle", held);
-    await post(harness, "verify", verified);
+    const settling = post(studio.harness, "settle", held);
+    await post(studio.harness, "verify", verified);
     await expect.poll(async () => faultsOf(await idOf(held))).toEqual(["hold-blocks"]);
     await control("remove", fault);
     expect((await settling).body).toMatchObject({ success: true });
@@ -249,18 +232,20 @@ describe("over HTTP", () => {
   });
 
   test("the transaction of payments is told decoded: call, fee, block and events, without signatures", async () => {
-    const bodies = await Promise.all([1, 2].map(() => signedRequest(harness)));
-    await Promise.all(bodies.map((body) => post(harness, "settle", body)));
+    const bodies = await Promise.all([1, 2].map(() => signedRequest(studio.harness)));
+    await Promise.all(bodies.map((body) => post(studio.harness, "settle", body)));
     const [payment] = await list();
     const raw = await get(`/payments/${payment?.id}/transaction`);
     const { call, mined, hash, to } = transactionViewSchema.parse(raw);
     expect(hash).toBe(payment?.transaction);
-    expect(to?.toLowerCase()).toBe(harness.description.networks.base?.facilitatorContract.toLowerCase());
+    expect(to?.toLowerCase()).toBe(
+      studio.harness.description.networks.base?.facilitatorContract.toLowerCase(),
+    );
     expect(call?.name).toMatch(/^settle(Batch)?$/);
     expect(call?.payments.map(({ payer }) => payer.toLowerCase())).toContain(payment?.payer?.toLowerCase());
     expect(call?.payments[0]).toMatchObject({
       value: "10000",
-      recipient: harness.description.organization.recipient,
+      recipient: studio.harness.description.organization.recipient,
     });
     expect(mined).toMatchObject({ succeeded: true, fee: expect.stringMatching(/^[1-9]\d+$/) });
     expect(BigInt(mined?.fee ?? 0)).toBe(BigInt(mined?.gasUsed ?? 0) * BigInt(mined?.gasPrice ?? 0));
@@ -270,9 +255,9 @@ describe("over HTTP", () => {
     for (const body of bodies) {
       expect(JSON.stringify(raw)).not.toContain(body.paymentPayload.payload.signature.slice(2, 66));
     }
-    await post(harness, "verify", await signedRequest(harness));
+    await post(studio.harness, "verify", await signedRequest(studio.harness));
     const unsettled = (await list())[0]?.id;
-    const none = await fetch(`${origin}/payments/${unsettled}/transaction`);
+    const none = await fetch(`${studio.origin}/payments/${unsettled}/transaction`);
     expect([none.status, await none.text()]).toEqual([409, expect.stringContaining("no transaction")]);
   });
 
@@ -298,19 +283,19 @@ describe("over HTTP", () => {
       movedBy = 0,
       ...times
     }: { movedBy?: number; validBefore?: string; validAfter?: string }) => {
-      const connected = await connectHarness(harness.description.facilitator.url, ["base"]);
+      const connected = await connectHarness(studio.harness.description.facilitator.url, ["base"]);
       if (movedBy > 0) {
         // The service has seen the chain before.
         await payAs("funded");
-        await harness.chains.base?.advanceTime(movedBy);
+        await studio.harness.chains.base?.advanceTime(movedBy);
       }
       for (const x402Version of [1, 2]) {
         const body = { network: "base", payer, amount: "777", x402Version, ...times };
-        await requestJson(`${origin}/harness/pay`, { method: "POST", body });
+        await requestJson(`${studio.origin}/harness/pay`, { method: "POST", body });
         const before = await detailOf((await list())[0]?.id ?? "");
         const { seconds, clock } = requestTimeOf(before);
         expect(clock).toBe("chain");
-        expect(Math.abs(seconds - Number(await harness.chains.base?.now()))).toBeLessThan(60);
+        expect(Math.abs(seconds - Number(await studio.harness.chains.base?.now()))).toBeLessThan(60);
         expect(vitestOf(before).includes("validBefore")).toBe("validBefore" in times);
         await runCopied(before, connected);
         const [after] = await list();
@@ -334,8 +319,8 @@ describe("over HTTP", () => {
   ])(
     "a payment by Permit2 %s is told and copied as a test that makes it again",
     async (_, payer, spec, line) => {
-      const connected = await connectHarness(harness.description.facilitator.url, ["base"]);
-      await pay(harness.description, { network: "base", method: "permit2", payer, ...spec });
+      const connected = await connectHarness(studio.harness.description.facilitator.url, ["base"]);
+      await pay(studio.harness.description, { network: "base", method: "permit2", payer, ...spec });
       const before = await detailOf((await list())[0]?.id ?? "");
       expect(before.signedMembers.map(({ label }) => label)).toContain("witness.to");
       expect(vitestOf(before)).toMatch(line);
@@ -355,13 +340,13 @@ describe("over HTTP", () => {
   test.each([0, 3_600])(
     "a settle that was asked for again %i s later is copied as a test that asks again, in both versions",
     async (movedBy) => {
-      const connected = await connectHarness(harness.description.facilitator.url, ["base"]);
+      const connected = await connectHarness(studio.harness.description.facilitator.url, ["base"]);
       for (const x402Version of [1, 2] as const) {
-        await pay(harness.description, { network: "base", x402Version });
+        await pay(studio.harness.description, { network: "base", x402Version });
         const again = { operation: "settle" };
         const id = (await list())[0]?.id ?? "";
-        if (movedBy > 0) await harness.chains.base?.advanceTime(movedBy);
-        await requestJson(`${origin}/payments/${id}/again`, { method: "POST", body: again });
+        if (movedBy > 0) await studio.harness.chains.base?.advanceTime(movedBy);
+        await requestJson(`${studio.origin}/payments/${id}/again`, { method: "POST", body: again });
         const before = await detailOf(id);
         expect(before.settle?.outcome).toBe("invalid");
         await runCopied(before, connected);
@@ -374,7 +359,7 @@ describe("over HTTP", () => {
   );
 
   test("a refusal says what is wrong and what to do", async () => {
-    await post(harness, "verify", await signedRequest(harness, { validBefore: -5 }));
+    await post(studio.harness, "verify", await signedRequest(studio.harness, { validBefore: -5 }));
     const [payment] = await list();
     expect(payment?.verify?.outcome).toBe("invalid");
     const { explanations } = await detailOf(payment?.id ?? "");
@@ -388,18 +373,18 @@ describe("over HTTP", () => {
   ] as const)(
     "a contract wallet (%s) whose signature held is not said to have signed wrongly",
     async (payer, order, mistake) => {
-      await post(harness, "settle", await signedRequest(harness, { payer, ...order }));
+      await post(studio.harness, "settle", await signedRequest(studio.harness, { payer, ...order }));
       const { explanations } = await detailOf((await list())[0]?.id ?? "");
       expect(explanations.map((one) => one.mistake)).toEqual([mistake]);
     },
   );
 
   test("an authorization that another sender used straight on the token is told with when, where and by whom", async () => {
-    const body = await signedRequest(harness);
+    const body = await signedRequest(studio.harness);
     const { authorization, signature } = body.paymentPayload.payload;
     const { address: token } = networks.base.usdc;
-    await sendFrom(harness, strangerAddress, token, encodeSubmission(authorization, signature));
-    await post(harness, "verify", body);
+    await sendFrom(studio.harness, strangerAddress, token, encodeSubmission(authorization, signature));
+    await post(studio.harness, "verify", body);
     const [explanation] = (await detailOf((await list())[0]?.id ?? "")).explanations;
     expect(explanation).toMatchObject({
       mistake: "invalid_transaction_state",
@@ -416,13 +401,13 @@ describe("over HTTP", () => {
   });
 
   test("an authorization that its payer cancelled is told so", async () => {
-    const body = await signedRequest(harness);
+    const body = await signedRequest(studio.harness);
     const { nonce } = body.paymentPayload.payload.authorization;
     const { funded } = testPayers;
     const asset = networks.base.usdc;
     const data = await encodeCancellation(funded.privateKey, { asset, chainId: 8453 }, nonce);
-    await sendFrom(harness, strangerAddress, asset.address, data);
-    await post(harness, "settle", body);
+    await sendFrom(studio.harness, strangerAddress, asset.address, data);
+    await post(studio.harness, "settle", body);
     const [explanation] = (await detailOf((await list())[0]?.id ?? "")).explanations;
     expect(explanation).toMatchObject({
       title: "The authorization was cancelled",
@@ -431,7 +416,7 @@ describe("over HTTP", () => {
   });
 
   test("a request that is no payment is listed too", async () => {
-    await post(harness, "verify", { paymentPayload: 7 });
+    await post(studio.harness, "verify", { paymentPayload: 7 });
     const [payment] = await list();
     expect(payment).toMatchObject({ payer: null, verify: { outcome: "invalid", reason: "invalid_payload" } });
     expect(payment?.id).toMatch(/^request-/);
@@ -439,8 +424,8 @@ describe("over HTTP", () => {
 
   /** Sends bytes to verify, and ends the connection unanswered where that is asked for. */
   async function sendRaw(headers: Record<string, string>, body: string, cut = false): Promise<void> {
-    const { apiKey } = harness.description.organization;
-    const request = httpRequest(`${origin}/v1/verify`, {
+    const { apiKey } = studio.harness.description.organization;
+    const request = httpRequest(`${studio.origin}/v1/verify`, {
       method: "POST",
       headers: { authorization: apiKey, ...headers },
     });
@@ -516,10 +501,10 @@ describe("over HTTP", () => {
   });
 
   test("a body that cannot be read is told without its secrets", async () => {
-    const body = await signedRequest(harness);
+    const body = await signedRequest(studio.harness);
     const { signature } = body.paymentPayload.payload;
     const { privateKey } = testPayers.funded;
-    const { apiKey } = harness.description.organization;
+    const { apiKey } = studio.harness.description.organization;
     await sendRaw(json, JSON.stringify({ body, privateKey, apiKey }).slice(0, -1));
     const told = JSON.stringify(await newest());
     expect(told).toContain(body.paymentPayload.payload.authorization.from);
@@ -529,19 +514,19 @@ describe("over HTTP", () => {
   });
 
   test("no signature, key or secret is told", async () => {
-    const body = await signedRequest(harness);
-    await post(harness, "verify", body);
+    const body = await signedRequest(studio.harness);
+    await post(studio.harness, "verify", body);
     const [payment] = await list();
     const told = JSON.stringify([payment, await detailOf(payment?.id ?? "")]);
     expect(told).not.toContain(body.paymentPayload.payload.signature.slice(2, 66));
-    expect(told).not.toContain(harness.description.organization.apiKey);
+    expect(told).not.toContain(studio.harness.description.organization.apiKey);
   });
 
   test("a payment is sent again, and written as a command that works when pasted", async () => {
     await payAs("funded");
     const [payment] = await list();
     const postTo = (what: string, headers: Record<string, string> = {}) =>
-      fetch(`${origin}/payments/${payment?.id}/${what}`, {
+      fetch(`${studio.origin}/payments/${payment?.id}/${what}`, {
         method: "POST",
         headers: { "content-type": "application/json", ...headers },
         body: '{"operation":"verify"}',
@@ -565,32 +550,32 @@ describe("over HTTP", () => {
     for (const what of ["again", "curl"]) {
       expect((await postTo(what, { origin: "https://evil.example" })).status).toBe(403);
     }
-    expect((await fetch(`${origin}/payments/0x12/again`, { method: "POST" })).status).toBe(404);
+    expect((await fetch(`${studio.origin}/payments/0x12/again`, { method: "POST" })).status).toBe(404);
   });
 
   test("the page and its files have 60 kB at most, as they are sent compressed", async () => {
-    const html = await (await fetch(`${origin}/studio`)).text();
+    const html = await (await fetch(`${studio.origin}/studio`)).text();
     const names = [...html.matchAll(/(?:src|href)="(\/studio\/[^"]+)"/g)].map(([, name = ""]) => name);
     expect(names.length).toBeGreaterThan(1);
     const files = await Promise.all(
-      names.map(async (name) => Buffer.from(await (await fetch(`${origin}${name}`)).arrayBuffer())),
+      names.map(async (name) => Buffer.from(await (await fetch(`${studio.origin}${name}`)).arrayBuffer())),
     );
     const sizes = [Buffer.from(html), ...files].map((file) => gzipSync(file).length);
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(60_000);
   });
 
   test("requests without a route, without a key and without a readable body are listed, with what to do", async () => {
-    await fetch(`${origin}/v2/verify?x=1`, { method: "POST" });
+    await fetch(`${studio.origin}/v2/verify?x=1`, { method: "POST" });
     const verify = (headers: Record<string, string>, body: string) =>
-      fetch(`${origin}/v1/verify`, {
+      fetch(`${studio.origin}/v1/verify`, {
         method: "POST",
         headers: { "content-type": "application/json", ...headers },
         body,
       });
     await verify({}, "{}");
-    await verify({ authorization: harness.description.organization.apiKey }, "{");
+    await verify({ authorization: studio.harness.description.organization.apiKey }, "{");
     const newest = async () =>
-      paymentListSchema.parse(await (await fetch(`${origin}/payments?limit=3`)).json()).payments;
+      paymentListSchema.parse(await (await fetch(`${studio.origin}/payments?limit=3`)).json()).payments;
     await expect
       .poll(async () =>
         (await newest()).map(({ verify: view, unrouted }) => view?.status ?? unrouted?.status),
@@ -604,17 +589,17 @@ describe("over HTTP", () => {
       [lost, "ends in /v1"],
     ] as const) {
       const { payment } = paymentAnswerSchema.parse(
-        await (await fetch(`${origin}/payments/${request?.id}`)).json(),
+        await (await fetch(`${studio.origin}/payments/${request?.id}`)).json(),
       );
       expect(payment.explanations[0]?.fix).toContain(fix);
     }
   });
 
   test("what was never seen is 404, and the page has a policy of its own", async () => {
-    expect((await fetch(`${origin}/payments/0x12`)).status).toBe(404);
-    expect((await fetch(`${origin}/studio/..%2fpackage.json`)).status).toBe(404);
-    const page = await fetch(`${origin}/`);
-    expect(page.url).toBe(`${origin}/studio`);
+    expect((await fetch(`${studio.origin}/payments/0x12`)).status).toBe(404);
+    expect((await fetch(`${studio.origin}/studio/..%2fpackage.json`)).status).toBe(404);
+    const page = await fetch(`${studio.origin}/`);
+    expect(page.url).toBe(`${studio.origin}/studio`);
     expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
   });
 });
@@ -635,7 +620,7 @@ test("the example of the OpenAPI document works as it stands, each time it is re
   for (let read = 0; read < 2; read++) {
     const document = await get<Body>("/openapi.json");
     const { requestBody } = document.paths["/v1/settle"].post;
-    const settle = await requestJson(`${origin}/v1/settle`, {
+    const settle = await requestJson(`${studio.origin}/v1/settle`, {
       method: "POST",
       headers: { authorization: document.components.securitySchemes.apiKey["x-scalar-secret-token"] },
       body: requestBody.content["application/json"].example,
@@ -695,7 +680,7 @@ describe("the stream of events", () => {
     const first = await readEvents({});
     const [, payment] = await first.until((events) => events.length >= 2);
     first.end();
-    await harness.reset();
+    await studio.harness.reset();
     const second = await readEvents({ "last-event-id": payment?.id ?? "" });
     const [event] = await second.until((events) => events.length >= 1);
     second.end();
@@ -708,7 +693,7 @@ type ServerEvent = { id: string | undefined; event: string | undefined; data: st
 /** Reads the stream of events. */
 async function readEvents(headers: Record<string, string>) {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  const outgoing = httpRequest(`${origin}/events`, { headers }, resolve);
+  const outgoing = httpRequest(`${studio.origin}/events`, { headers }, resolve);
   outgoing.on("error", reject);
   outgoing.end();
   const response = await promise;

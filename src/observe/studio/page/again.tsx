@@ -1,10 +1,10 @@
 import type { PaymentDetail } from "../payment-view.ts";
 import { Button, Menu } from "./controls.tsx";
-import { operationOf, resend } from "./fix.ts";
+import { resend } from "./fix.ts";
 import { ask, command, copyText, harness, isLocal } from "./local-service.ts";
 import { edit, freshTermsOf, pay } from "./pay-from-page.ts";
 import { statusOf } from "./payment-status.ts";
-import { scenarioOf, vitestOf } from "./snippets.ts";
+import { operationOf, scenarioOf, vitestOf } from "./snippets.ts";
 import { toast } from "./toasts.tsx";
 
 /** What can be done with a payment once more. */

@@ -59,8 +59,7 @@ function differs({ signed, required }: Pair): boolean {
 function pairsOf(payment: PaymentDetail, required: Record<string, string>): Pair[] {
   const { signedMembers, token } = payment;
   const requested = requestTimeOf(payment);
-  const asText = (name: string) => (value: string) =>
-    /^0x[0-9a-f]{40,64}$/i.test(value) ? <Hash name={name} hex={value} /> : value;
+  const asText = (name: string) => (value: string) => <Hash name={name} hex={value} />;
   const asAmount = (value: string) => (
     <>
       {formatAmount(value, token)} <span class="exact">{value}</span>

@@ -122,8 +122,9 @@ export function CopyTextButton({ children, ...props }: CopyProps & { children: C
   );
 }
 
-/** A hash or an address: shortened in the middle, whole at hand and to copy. */
+/** A hash or an address: shortened in the middle, whole at hand and to copy. Another text as it is. */
 export function Hash({ name, hex }: { name: string; hex: string }) {
+  if (!/^0x[0-9a-f]{40,64}$/i.test(hex)) return <>{hex}</>;
   return (
     <span class="hash">
       <code title={hex}>{shorten(hex)}</code>
@@ -160,12 +161,12 @@ export function Facts({ facts, ...rest }: { facts: Record<string, unknown>; clas
     <dl {...rest}>
       {Object.entries(facts).map(([name, value]) => {
         if (value === null || value === undefined) return null;
-        const text = String(value);
-        const isHex = /^0x[0-9a-f]{40,64}$/i.test(text);
         return (
           <div key={name}>
             <dt>{name}</dt>
-            <dd>{isHex ? <Hash name={name} hex={text} /> : text}</dd>
+            <dd>
+              <Hash name={name} hex={String(value)} />
+            </dd>
           </div>
         );
       })}

@@ -110,7 +110,7 @@ function Head({ payment, isMended }: { payment: PaymentDetail; isMended: boolean
         {payer !== null && (
           <span>
             {payerName !== null && <b>{payerName} </b>}
-            {/^0x[0-9a-f]{40}$/i.test(payer) ? <Hash name="the payer" hex={payer} /> : payer}
+            <Hash name="the payer" hex={payer} />
             {required?.payTo !== undefined && (
               <>
                 <Icon name="to" />

@@ -13,17 +13,10 @@ import {
   networkNames,
 } from "./local-service.ts";
 
-const refreshEveryMs = 1_000;
-
 /** Trouble between a shop and the facilitator, between that and a node, and on the chain, as switches with counters. */
 export function FaultsPane() {
   const chosen = useSignal("");
-  useEffect(() => {
-    void loadFaultForm();
-    void loadFaults();
-    const timer = setInterval(loadFaults, refreshEveryMs);
-    return () => clearInterval(timer);
-  }, []);
+  useEffect(() => void loadFaultForm(), []);
   const names = networkNames.value;
   const network = chosen.value || names[0] || "";
   const rowsOf = (place: string, where: string) =>

@@ -3,6 +3,7 @@ import type { PaymentDetail } from "../payment-view.ts";
 import { act, activeFaults, ask, chains, clearFaults, isLocal, tokenOf } from "./local-service.ts";
 import { freshTermsOf, pay } from "./pay-from-page.ts";
 import { statusOf } from "./payment-status.ts";
+import { operationOf } from "./snippets.ts";
 
 /** What mends a refused payment on a local chain, as one button. */
 export type Fix = { label: string; run(): Promise<unknown> };
@@ -14,10 +15,6 @@ const ofTimes =
 /** Whether the payer has too little. */
 export function isOfBalance({ explanations }: PaymentDetail): boolean {
   return explanations.some(({ mistake }) => ofBalance.test(mistake));
-}
-
-export function operationOf({ settle }: Pick<PaymentDetail, "settle">): "verify" | "settle" {
-  return settle === null ? "verify" : "settle";
 }
 
 /** Sends the very request again. */

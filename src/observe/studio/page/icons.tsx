@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 
-const shapes: Readonly<Record<IconName, ComponentChildren>> = {
+const shapes = {
   settled: <path d="m3.5 8.5 3 3 6-7" />,
   valid: <path d="M8 2.5 13 4.5v3.5c0 3-2.2 4.8-5 5.5-2.8-.7-5-2.5-5-5.5V4.5z" />,
   refused: <path d="m4 4 8 8m0-8-8 8" />,
@@ -23,24 +23,10 @@ const shapes: Readonly<Record<IconName, ComponentChildren>> = {
       <path d="m10 10 3.5 3.5" />
     </>
   ),
-};
-
-export type IconName =
-  | "settled"
-  | "valid"
-  | "refused"
-  | "undecided"
-  | "open"
-  | "copy"
-  | "to"
-  | "down"
-  | "back"
-  | "close"
-  | "fault"
-  | "search";
+} as const satisfies Readonly<Record<string, ComponentChildren>>;
 
 /** A sign of 16 px, beside a text or a label that says the same. */
-export function Icon({ name }: { name: IconName }) {
+export function Icon({ name }: { name: keyof typeof shapes }) {
   return (
     <svg class={`icon icon-${name}`} viewBox="0 0 16 16" aria-hidden="true">
       {shapes[name]}

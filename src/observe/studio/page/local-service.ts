@@ -132,7 +132,7 @@ export async function loadFaults(): Promise<void> {
   if (Array.isArray(list)) faults.value = list as FaultView[];
 }
 
-const lookEveryMs = 1_500;
+const lookEveryMs = 1_000;
 
 /** Keeps the faults up to date while somebody looks, since tests and commands set them too. */
 export function followFaults(): void {

@@ -12,6 +12,11 @@ export function requestTimeOf({ chainTime, firstSeenAt }: PaymentDetail): ClockT
     : { seconds: Number(chainTime), clock: "chain" };
 }
 
+/** What a payment was asked for last, as far as it has come. */
+export function operationOf({ settle }: Pick<PaymentDetail, "settle">): "verify" | "settle" {
+  return settle === null ? "verify" : "settle";
+}
+
 /**
  * A vitest test with this kit that makes the same payment, right or wrong, and expects the same answer.
  *
@@ -24,7 +29,7 @@ export function vitestOf(payment: PaymentDetail, facilitatorContract?: string): 
     payTo !== undefined &&
     facilitatorContract !== undefined &&
     payTo.toLowerCase() !== facilitatorContract.toLowerCase();
-  const operation = settle === null ? "verify" : "settle";
+  const operation = operationOf({ settle });
   const isAgain = isRepeated(payment);
   return [
     isStraight
@@ -175,7 +180,7 @@ function signedLines(payment: PaymentDetail): readonly string[] {
 
 /** The scenario of fixtures and mock that ends a request as this payment did; undefined while it is open. */
 export function scenarioOf({ verify, settle, x402Version }: PaymentDetail): string | undefined {
-  const operation = settle === null ? "verify" : "settle";
+  const operation = operationOf({ settle });
   const view = settle ?? verify;
   const version = x402Version === 2 ? ".v2" : "";
   switch (view?.outcome) {

@@ -2,7 +2,7 @@ import { Button, Select } from "./controls.tsx";
 import { shorten } from "./format.ts";
 import { Icon } from "./icons.tsx";
 import { networkNames } from "./local-service.ts";
-import { statuses, statusWords } from "./payment-status.ts";
+import { statusWords } from "./payment-status.ts";
 import { filterBy, filters, paused, payers, rows, statusCounts, total } from "./payment-stream.ts";
 
 /** More are found by the search; a menu of thousands is of no use. */
@@ -16,11 +16,12 @@ export function Toolbar() {
     .map(([address, name]) => [address, name ?? shorten(address)] as const);
   const counts = statusCounts.value;
   const all = [...counts.values()].reduce((sum, count) => sum + count, 0);
-  const chips = [["", "All", all] as const].concat(
-    statuses
-      .filter((one) => (counts.get(one) ?? 0) > 0 || one === status)
-      .map((one) => [one, statusWords[one], counts.get(one) ?? 0] as never),
-  );
+  const chips: (readonly [status: string, word: string, count: number])[] = [
+    ["", "All", all],
+    ...[...counts]
+      .filter(([one, count]) => count > 0 || one === status)
+      .map(([one, count]) => [one, statusWords[one], count] as const),
+  ];
   return (
     <section class="toolbar" aria-label="Filters">
       <div class="search">
