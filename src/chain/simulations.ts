@@ -81,19 +81,21 @@ export function createSimulations(
       transaction,
       { payer, asset, withFunds, bounds = [], withPayerCode = withFunds, effect, before, id },
     ) {
-      const one = before === undefined ? callOf(operator, transaction) : await seriesOf(before, transaction);
+      const simulate = () =>
+        before === undefined ? callOf(operator, transaction) : seriesOf(before, transaction);
       const read = bounds.filter((bound) => typeof bound !== "bigint");
       const ofPayer = withPayerCode ? [codeOf(payer), balanceOf(asset, payer), ...read] : [];
       const views = [...ofPayer, ...(effect?.views ?? [])];
       // What is not asked for has no place among the answers.
       const [simulation, viewed, ...gasMoney] = [
-        effect === undefined ? { ...one, about: id } : undefined,
+        effect === undefined ? { ...(await simulate()), about: id } : undefined,
         views.length > 0 ? { ...callViews(views, viewGas), about: id } : undefined,
         ...(withFunds ? [gasMoneyCall, tipCall] : []),
       ];
       const calls = [headCall, simulation, viewed, ...gasMoney].filter((call) => call !== undefined);
-      const isSeries = before !== undefined && simulation !== undefined;
-      const answers = await ask(calls, { optional: isSeries ? [tipCall, simulation] : [tipCall] });
+      // Not every node knows how to simulate several.
+      const optional = [tipCall, before && simulation].filter((call) => call !== undefined);
+      const answers = await ask(calls, { optional });
       const answerTo = (call: RpcCall | undefined) =>
         call === undefined ? undefined : answers[calls.indexOf(call)];
       const head = expect("the newest block", answerTo(headCall), readHead);
@@ -101,19 +103,11 @@ export function createSimulations(
         viewed === undefined
           ? { blockNumber: head.number, results: [] }
           : expect("the payer and the effect", answerTo(viewed), (result) => readViews(result, views.length));
-      const series: Partial<Simulation> = isSeries ? readSeries(answerTo(simulation)) : {};
-      const revert = isSeries
-        ? series.revert
-        : effect === undefined
-          ? readSimulation("simulating settle", answerTo(simulation))
-          : effect.isThere(results.slice(ofPayer.length))
-            ? undefined
-            : await whyWithoutEffect(transaction, id);
       const [code, balance, ...bounded] = results.slice(0, ofPayer.length);
       const payerCode = withPayerCode ? code?.codeHash : undefined;
+      const outcome = { payerCode, ...(await readOutcome()) };
       // What is no token has no balance to read either.
-      const outcome = { payerCode, revert, before: series.before };
-      const isReverted = revert !== undefined || (isSeries && typeof series.before === "object");
+      const isReverted = outcome.revert !== undefined || typeof outcome.before === "object";
       if (!withFunds || isReverted) return { head, funds: undefined, ...outcome };
       return {
         // The calls of a batch may see different blocks, and those behind a balancer different nodes.
@@ -131,6 +125,15 @@ export function createSimulations(
         },
         ...outcome,
       };
+
+      async function readOutcome(): Promise<Pick<Simulation, "revert" | "before">> {
+        if (effect !== undefined) {
+          const isThere = effect.isThere(results.slice(ofPayer.length));
+          return { revert: isThere ? undefined : await whyWithoutEffect(transaction, id) };
+        }
+        if (before !== undefined) return readSeries(answerTo(simulation));
+        return { revert: readSimulation("simulating settle", answerTo(simulation)) };
+      }
     },
 
     simulateFrom,
@@ -144,7 +147,7 @@ export function createSimulations(
   };
 }
 
-/** What came of two transactions, one after the other (`eth_simulateV1`), which not every node knows. */
+/** What came of two transactions, one after the other (`eth_simulateV1`). */
 function readSeries(answer: RpcAnswer | undefined): Pick<Simulation, "revert" | "before"> {
   const [block] = Array.isArray(answer?.result) ? answer.result : [];
   const { calls } = membersOf(block);

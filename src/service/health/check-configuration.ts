@@ -90,8 +90,14 @@ export function findRefusedKeys(config: ServeConfig): readonly ConfigurationProb
       : findPublished("OPERATOR_ADDRESS", "address", operators.addresses, isPublishedAddress)),
     ...findPublished("RECOVERER_PRIVATE_KEY", "key", recoverer, isPublishedKey),
     ...findPublished("SPONSOR_PRIVATE_KEY", "key", sponsor, isPublishedKey),
-    ...findSharedSponsor(config),
-    ...findSharedRecoverer(config),
+    // Its txNonces would be the operator's.
+    ...findShared("SPONSOR_PRIVATE_KEY", sponsorKey, operators, "; use one of its own"),
+    ...findShared(
+      "RECOVERER_PRIVATE_KEY",
+      recovererKey,
+      operators,
+      ": one that leaks could then do both; use another",
+    ),
   ];
 }
 
@@ -113,20 +119,15 @@ function findPublished(
   });
 }
 
-/** The same for the sponsor, whose txNonces would be the operator's. */
-function findSharedSponsor({ operators, sponsorKey }: ServeConfig): readonly ConfigurationProblem[] {
-  if (sponsorKey === undefined || operators.kind === "local") return [];
-  const sponsor = privateKeyToAddress(sponsorKey);
-  if (!operators.addresses.some((address) => sameAddress(address, sponsor))) return [];
-  const problem = `is the key of the operator ${sponsor}; use one of its own`;
-  return [{ name: "SPONSOR_PRIVATE_KEY", problem }];
-}
-
-/** The configuration's parser compares local operator keys with the recoverer's; here, remote ones. */
-function findSharedRecoverer({ operators, recovererKey }: ServeConfig): readonly ConfigurationProblem[] {
-  if (recovererKey === undefined || operators.kind === "local") return [];
-  const recoverer = privateKeyToAddress(recovererKey);
-  if (!operators.addresses.some((address) => sameAddress(address, recoverer))) return [];
-  const problem = `is the key of the operator ${recoverer}: one that leaks could then do both; use another`;
-  return [{ name: "RECOVERER_PRIVATE_KEY", problem, example }];
+/** The configuration's parser compares local operator keys with those of the other accounts; here, remote ones. */
+function findShared(
+  name: string,
+  key: Hex | undefined,
+  operators: ServeConfig["operators"],
+  what: string,
+): readonly ConfigurationProblem[] {
+  if (key === undefined || operators.kind === "local") return [];
+  const account = privateKeyToAddress(key);
+  if (!operators.addresses.some((address) => sameAddress(address, account))) return [];
+  return [{ name, problem: `is the key of the operator ${account}${what}`, example }];
 }
