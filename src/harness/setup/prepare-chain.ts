@@ -253,7 +253,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
       whileStill(async () => {
         const state = String(await node.request("anvil_dumpState"));
         const time = Number(await readHeadTime(node, node.name));
-        return { state, ahead: Math.max(0, time - Math.floor(Date.now() / 1_000)) };
+        return { state, ahead: Math.max(0, time - clock()) };
       }),
   };
 }
