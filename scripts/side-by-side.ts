@@ -2,9 +2,9 @@ import { type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 
 /*
- * Runs npm scripts at the same time: `node scripts/side-by-side.ts check test:contracts`. What one has printed follows
- * in one piece when it ends. The one behind `--live` prints as it runs, and the others' output waits for its end. Where
- * one fails, the others still end, and then it exits with 1.
+ * Runs npm scripts at the same time: `node scripts/side-by-side.ts check test:contracts`. One that passes is a line;
+ * what one that fails has printed follows in one piece. The one behind `--live` prints as it runs, and the others'
+ * output waits for its end. Where one fails, the others still end, and then it exits with 1.
  */
 
 const live = process.argv[2] === "--live" ? process.argv[3] : undefined;
@@ -32,8 +32,7 @@ async function run(script: string, mayPrint: Promise<unknown>): Promise<boolean>
   const took = `${((performance.now() - started) / 1_000).toFixed(1)} s`;
   console.log(`npm run ${script}: ${code === 0 ? "passed" : "FAILED"} after ${took}`);
   await mayPrint;
-  const shown = output.trimEnd();
-  if (shown !== "") console.log(live === undefined ? `${shown}\n` : `npm run ${script}:\n${shown}\n`);
+  if (code !== 0) console.log(`npm run ${script}:\n${output.trimEnd()}\n`);
   return code === 0;
 }
 
