@@ -1,11 +1,34 @@
-import { createServer, type RequestListener } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { closeAtOnce, listenOnLoopback as listen } from "../../src/util/node-http.ts";
 
-/** A server on this machine alone, at any free port. */
 export type LoopbackServer = { origin: string; close(): Promise<void> };
 
-export async function listenOnLoopback(handle: RequestListener): Promise<LoopbackServer> {
-  const server = createServer(handle);
+/**
+ * A server on a free port. Where its handler fails, the answer is a 500 that says how; to close it waits for the
+ * handlers under way, whatever became of their connections.
+ */
+export async function listenOnLoopback(
+  handle: (request: IncomingMessage, response: ServerResponse) => unknown,
+): Promise<LoopbackServer> {
+  const underWay = new Set<Promise<void>>();
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+    try {
+      await handle(request, response);
+    } catch (error) {
+      if (!response.headersSent) response.writeHead(500);
+      response.end(`${error}`);
+    }
+  };
+  const server = createServer((request, response) => {
+    const answered = answer(request, response).finally(() => underWay.delete(answered));
+    underWay.add(answered);
+  });
   const port = await listen(server);
-  return { origin: `http://127.0.0.1:${port}`, close: () => closeAtOnce(server) };
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    async close() {
+      await closeAtOnce(server);
+      await Promise.all(underWay);
+    },
+  };
 }

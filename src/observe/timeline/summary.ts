@@ -1,4 +1,4 @@
-import { methodOf } from "../../methods/methods.ts";
+import { methods } from "../../methods/methods.ts";
 import { builtInNetworks, type Network, type NetworkRegistry } from "../../protocol/networks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { type KnownTokens, knownToken, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
@@ -38,9 +38,14 @@ export function summaryOf(record: PaymentRecord, names: KnownNames = {}): Paymen
 /** What is taken of a payment that allows more, as its claim has it; null of others, and of what failed. */
 function chargeOf({ request, entries }: PaymentRecord, { ledger }: PaymentSummary): string | null {
   const { payment } = request ?? {};
-  if (payment === undefined || ledger === "failed" || !methodOf(payment).takesLess) return null;
+  if (payment === undefined || ledger === "failed" || !allowsLess(payment)) return null;
   const claim = entries.findLast((entry) => entry.kind === "settlement" && entry.step === "claimed");
   return claim !== undefined && "amount" in claim ? `${claim.amount}` : null;
+}
+
+/** Of a way to pay that only the service knows, nothing is said. */
+function allowsLess({ method }: PaymentRequest["payment"]): boolean {
+  return methods.some(({ name, takesLess }) => name === method && takesLess);
 }
 
 function takeIn(summary: PaymentSummary, entry: Entry, asked: PaymentRecord["asked"]): void {
