@@ -28,7 +28,7 @@ describe("paying", { timeout: 60_000 }, () => {
     await payInDialog(async () => {});
     await said("Paid and settled.");
     await expect.poll(() => page.locator("article h2").textContent(), soon).toBe("0.01 USDC on base");
-    expect(await page.getByRole("dialog").count()).toBe(0);
+    await expect.poll(() => page.getByRole("dialog").count(), soon).toBe(0);
     await payInDialog((form) => form.getByLabel("Payer").selectOption("empty"));
     await said("Not settled: insufficient_funds.");
     const newest = (await list())[0]?.id;
@@ -74,7 +74,9 @@ describe("paying", { timeout: 60_000 }, () => {
     expect(Math.abs(Number(signed?.validAfter) - now - 3_600)).toBeLessThan(30);
 
     await button("Edit…").click();
-    expect(await form.getByLabel("Valid after").inputValue()).toMatch(/^now \+ (359\d|360\d) s$/);
+    await expect
+      .poll(() => form.getByLabel("Valid after").inputValue(), soon)
+      .toMatch(/^now \+ (359\d|360\d) s$/);
     await form.getByLabel("Valid after").fill("now − 60 s");
     await form.getByRole("button", { name: "Pay", exact: true }).click();
     await expect.poll(() => rows().first().textContent(), soon).toMatch(/Settled/);
@@ -96,7 +98,9 @@ describe("paying", { timeout: 60_000 }, () => {
     await button("Repeat settle").click();
     await said("Sent the same settle again.");
     await button("Edit…").click();
-    expect(await page.getByLabel("Valid before").inputValue()).toMatch(/^now \+ (59\d|60\d) s$/);
+    await expect
+      .poll(() => page.getByLabel("Valid before").inputValue(), soon)
+      .toMatch(/^now \+ (59\d|60\d) s$/);
   });
 });
 
@@ -124,8 +128,10 @@ describe("a payment once more", { timeout: 60_000 }, () => {
     await page.getByLabel("USDC").fill("0.02");
     // Open of itself where the times are not the usual ones.
     await page.locator("dialog details").evaluate((times) => times.setAttribute("open", ""));
-    expect(await page.getByLabel("Valid after").inputValue()).toBe("0");
-    expect(await page.getByLabel("Valid before").inputValue()).toMatch(/^now \+ (59\d|60\d) s$/);
+    await expect.poll(() => page.getByLabel("Valid after").inputValue(), soon).toBe("0");
+    await expect
+      .poll(() => page.getByLabel("Valid before").inputValue(), soon)
+      .toMatch(/^now \+ (59\d|60\d) s$/);
     await page.getByLabel("Valid before").fill("now − 5 s");
     await page.getByRole("button", { name: "Pay", exact: true }).click();
     await page.waitForSelector("text=3 of 3");
@@ -174,7 +180,7 @@ describe("a payment once more", { timeout: 60_000 }, () => {
     await payAs("empty", { amount: 10_000_000_000_000_000n });
     await rows().first().click();
     await shown.page.waitForSelector(".explanation");
-    expect(await shown.page.getByRole("button", { name: /^Fund/ }).count()).toBe(0);
+    await expect.poll(() => shown.page.getByRole("button", { name: /^Fund/ }).count(), soon).toBe(0);
   });
 
   test.each([
@@ -196,7 +202,7 @@ describe("a payment once more", { timeout: 60_000 }, () => {
     await rows().first().click();
     await button("End the faults and send it again").waitFor();
     // It may still settle: a new one would pay twice.
-    expect(await button("Pay again").count()).toBe(0);
+    await expect.poll(() => button("Pay again").count(), soon).toBe(0);
     await button("End the faults and send it again").click();
     await expect.poll(() => rows().first().locator(".badge").textContent(), soon).toBe("Verified");
     expect(await studio.harness.faults.list()).toEqual([]);
@@ -241,7 +247,7 @@ describe("the chains", { timeout: 60_000 }, () => {
     await card.getByLabel("USDC for the payer on base").fill("1002.5");
     await card.getByRole("button", { name: "Fund USDC" }).click();
     await expect.poll(balance, soon).toBe("1,002.5");
-    expect(await card.textContent()).toMatch(/operator 10000\.00 ETH for gas/);
+    await expect.poll(() => card.textContent(), soon).toMatch(/operator 10000\.00 ETH for gas/);
     const time = async () => Number((await studio.get<{ time: number }[]>("/harness/chains"))[0]?.time);
     const before = await time();
     await card.getByRole("button", { name: "+1 hour" }).click();
@@ -271,7 +277,7 @@ describe("the chains", { timeout: 60_000 }, () => {
     expect(await list()).toHaveLength(0);
     expect(await studio.harness.faults.list()).toEqual([]);
     await shown.open("Payments");
-    expect(await page.getByRole("button", { name: /Reset/ }).count()).toBe(0);
+    await expect.poll(() => page.getByRole("button", { name: /Reset/ }).count(), soon).toBe(0);
   });
 });
 
@@ -297,7 +303,7 @@ describe("faults", { timeout: 60_000 }, () => {
     await page.locator("article .hit").getByText("hit by delay").waitFor();
     await banner.getByRole("button", { name: "End it" }).click();
     await expect.poll(() => banner.count(), soon).toBe(0);
-    expect(await page.locator("nav .alarm").count()).toBe(0);
+    await expect.poll(() => page.locator("nav .alarm").count(), soon).toBe(0);
     expect(await studio.harness.faults.list()).toEqual([]);
   });
 
@@ -325,7 +331,7 @@ describe("faults", { timeout: 60_000 }, () => {
     await expect.poll(() => fault.getAttribute("aria-checked"), soon).toBe("true");
     await post(studio.harness, "verify", await signedRequest(studio.harness));
     await expect.poll(() => fault.getAttribute("aria-checked"), soon).toBe("false");
-    expect(await page.getByText("used up, hit 1 time").count()).toBe(2);
+    await expect.poll(() => page.getByText("used up, hit 1 time").count(), soon).toBe(2);
     await fault.click();
     await expect.poll(() => fault.getAttribute("aria-checked"), soon).toBe("true");
     await button("Clear all faults").click();
@@ -375,7 +381,7 @@ describe("faults", { timeout: 60_000 }, () => {
       }
     }
     const lasting = (await studio.harness.faults.list()).length;
-    expect(await set.getByRole("button", { name: /^Remove/ }).count()).toBe(lasting);
+    await expect.poll(() => set.getByRole("button", { name: /^Remove/ }).count(), soon).toBe(lasting);
     await set.getByRole("button", { name: "Clear all faults" }).click();
     await set.getByText("No fault is set.").waitFor();
     expect(await studio.harness.faults.list()).toEqual([]);

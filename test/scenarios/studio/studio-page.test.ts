@@ -40,13 +40,13 @@ describe("payments", { timeout: 60_000 }, () => {
     await page.getByText("Answer to settle: 200").click();
     await expect.poll(article, soon).toContain('"success": true');
     const compared = page.getByRole("table", { name: "Signed and required" });
-    expect(await compared.getByRole("rowheader").allTextContents()).toEqual([
-      ...["from", "to / payTo", "value / amount", "validAfter", "validBefore", "nonce", "asset"],
-    ]);
+    await expect
+      .poll(() => compared.getByRole("rowheader").allTextContents(), soon)
+      .toEqual([...["from", "to / payTo", "value / amount", "validAfter", "validBefore", "nonce", "asset"]]);
     const [amount, after] = [compared.getByRole("row").nth(3), compared.getByRole("row").nth(4)];
-    expect(await amount.textContent()).toMatch(/^value \/ amount([\d.]+ USDC \d+)\1$/);
-    expect(await after.textContent()).toBe("validAfteralways 0");
-    expect(await compared.locator(".differs").count()).toBe(0);
+    await expect.poll(() => amount.textContent(), soon).toMatch(/^value \/ amount([\d.]+ USDC \d+)\1$/);
+    await expect.poll(() => after.textContent(), soon).toBe("validAfteralways 0");
+    await expect.poll(() => compared.locator(".differs").count(), soon).toBe(0);
     await page.getByText("Transaction, decoded").click();
     for (const decoded of ["settle of 0x", "AuthorizationUsed", "Settled", "fee"]) {
       await expect.poll(article, soon).toContain(decoded);
@@ -85,9 +85,9 @@ describe("payments", { timeout: 60_000 }, () => {
     const { page } = shown;
     for (const amount of [1_234_567_890n, 10_000n, 2_500_000n]) await payAs("funded", { amount });
     await rows().nth(2).waitFor();
-    expect(await page.locator(".amount").allTextContents()).toEqual([
-      ...["2.5 USDC", "0.01 USDC", "1,234.56789 USDC"],
-    ]);
+    await expect
+      .poll(() => page.locator(".amount").allTextContents(), soon)
+      .toEqual([...["2.5 USDC", "0.01 USDC", "1,234.56789 USDC"]]);
     const points = await page
       .locator(".amount .fraction")
       .evaluateAll((all) => all.map((one) => one.getBoundingClientRect().left));
@@ -97,7 +97,7 @@ describe("payments", { timeout: 60_000 }, () => {
     await page.waitForSelector("article");
     const { payer } = (await list())[0] ?? {};
     const code = page.locator(`.terms code[title="${payer}"]`);
-    expect(await code.textContent()).toBe(`${payer?.slice(0, 6)}…${payer?.slice(-4)}`);
+    await expect.poll(() => code.textContent(), soon).toBe(`${payer?.slice(0, 6)}…${payer?.slice(-4)}`);
     const font = await page.evaluate(`getComputedStyle(document.querySelector(".terms code")).fontFamily`);
     expect(font).toContain("monospace");
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -130,7 +130,7 @@ describe("payments", { timeout: 60_000 }, () => {
       await expect.poll(titles, soon).toContain(row);
     }
     const checks = settle.getByText(/^\d+ checks passed$/);
-    expect(await page.getByText("signature holds").first().isVisible()).toBe(false);
+    await expect.poll(() => page.getByText("signature holds").first().isVisible(), soon).toBe(false);
     await checks.click();
     await settle.getByText("signature holds").waitFor();
     const widths = await settle.locator(".rpc .bar").evaluateAll((all) => all.map((one) => one.offsetWidth));
@@ -183,8 +183,8 @@ describe("payments", { timeout: 60_000 }, () => {
     for (const view of ["Chains", "Faults", "Setup"] as const) {
       await shown.open(view);
       await page.waitForSelector(".card");
-      expect(await page.getByLabel("Search payments").count()).toBe(0);
-      expect(await button("Pause").count()).toBe(0);
+      await expect.poll(() => page.getByLabel("Search payments").count(), soon).toBe(0);
+      await expect.poll(() => button("Pause").count(), soon).toBe(0);
     }
   });
 
@@ -220,7 +220,7 @@ describe("payments", { timeout: 60_000 }, () => {
       await expect.poll(() => page.locator("article h3").count(), soon).toBeGreaterThan(0);
       await page.locator("article").getByText("taken").filter({ visible: true }).first().waitFor();
     }
-    expect(await page.locator("main img, main script").count()).toBe(0);
+    await expect.poll(() => page.locator("main img, main script").count(), soon).toBe(0);
     expect(await page.title()).toBe("(4 refused) x402 studio");
     // An id from the address bar is an id, and no path.
     for (const path of ["#../harness", "/payments/..%2fharness"]) {
@@ -308,7 +308,7 @@ describe("at every size", { timeout: 60_000 }, () => {
       expect(jumps).toHaveLength(1);
       await row.click();
       await page.waitForSelector("article");
-      expect(await row.isVisible()).toBe(false);
+      await expect.poll(() => row.isVisible(), soon).toBe(false);
       await page.getByRole("button", { name: "Close" }).click();
       await expect.poll(() => row.isVisible(), soon).toBe(true);
     } finally {
@@ -336,7 +336,7 @@ describe("at every size", { timeout: 60_000 }, () => {
     await page.keyboard.press("Enter");
     await page.getByRole("menuitem", { name: "Copy as curl" }).waitFor();
     await page.keyboard.press("Escape");
-    expect(await page.getByRole("menuitem").count()).toBe(0);
+    await expect.poll(() => page.getByRole("menuitem").count(), soon).toBe(0);
     await button("Pay again").focus();
     await page.keyboard.press("Enter");
     await page.waitForSelector("text=2 of 2");
@@ -416,10 +416,10 @@ describe("the stream", { timeout: 60_000 }, () => {
     const { page } = shown;
     await announcePayments(5_000);
     await page.waitForSelector("text=5000 of 5000", { timeout: 50_000 });
-    expect(await rows().count()).toBeLessThan(100);
+    await expect.poll(() => rows().count(), soon).toBeLessThan(100);
     await page.locator(".scroller").evaluate((element) => element.scrollTo(0, element.scrollHeight));
     await page.waitForSelector('tr[aria-rowindex="5001"]');
-    expect(await rows().count()).toBeLessThan(100);
+    await expect.poll(() => rows().count(), soon).toBeLessThan(100);
   });
 
   test("of a mock it offers nothing that needs a chain", async () => {
@@ -432,13 +432,15 @@ describe("the stream", { timeout: 60_000 }, () => {
     await page.goto(`${at}/studio`);
     await rows().first().click();
     await page.waitForSelector("article");
-    expect(await page.locator(".again button, .explanation button").allTextContents()).toEqual(["Copy "]);
+    await expect
+      .poll(() => page.locator(".again button, .explanation button").allTextContents(), soon)
+      .toEqual(["Copy "]);
     await page.getByRole("button", { name: "Copy", exact: true }).first().click();
-    expect(await page.getByRole("menuitem").allTextContents()).toEqual([
-      ...["Copy as test", "Copy scenario", "Copy link", "Copy id"],
-    ]);
-    expect(await page.locator("nav a").allTextContents()).toEqual(["Payments", "Setup"]);
-    expect(await page.getByRole("button", { name: "Pay…" }).count()).toBe(0);
+    await expect
+      .poll(() => page.getByRole("menuitem").allTextContents(), soon)
+      .toEqual([...["Copy as test", "Copy scenario", "Copy link", "Copy id"]]);
+    await expect.poll(() => page.locator("nav a").allTextContents(), soon).toEqual(["Payments", "Setup"]);
+    await expect.poll(() => page.getByRole("button", { name: "Pay…" }).count(), soon).toBe(0);
     // Before its service ends.
     await page.goto("about:blank");
   });

@@ -65,7 +65,7 @@ describe("URLs", { timeout: 60_000 }, () => {
     await page.waitForSelector("article");
     await page.goBack();
     await expect.poll(path, soon).toBe("/studio?q=USDC&status=refused");
-    expect(await page.getByLabel("Search payments").inputValue()).toBe("USDC");
+    await expect.poll(() => page.getByLabel("Search payments").inputValue(), soon).toBe("USDC");
   });
 
   test("a link of an older form, with the id behind #, leads to the payment", async () => {
@@ -97,11 +97,11 @@ describe("the guide", { timeout: 60_000 }, () => {
     await fetch(`${studio.origin}/v1/supported`);
     await page.getByText(/A shop has connected (now|\d+ s ago)/).waitFor();
     await button("hono").click();
-    expect(await part("commands")).toContain("@x402/hono");
+    await expect.poll(() => part("commands"), soon).toContain("@x402/hono");
     await button("Pay as empty, which is refused").click();
     await said("Not settled: insufficient_funds.");
     await page.waitForSelector("article");
-    expect(await rows().count()).toBe(1);
+    await expect.poll(() => rows().count(), soon).toBe(1);
   });
 
   test("it stands below the first payments, such as those that `up` makes, until a shop connects", async () => {
@@ -132,10 +132,10 @@ describe("what is there to copy", { timeout: 60_000 }, () => {
       await button(framework).click();
       // The files that `x402-kit init` writes, which test/scenarios/package/init.test.ts runs.
       await expect.poll(() => part("shop.js"), soon).toBe(await template(`${framework}/shop.js`));
-      expect(await part("commands")).toContain("npm pkg set type=module\nnpm install ");
-      expect(await part("commands")).toContain(`@x402/${framework}`);
+      await expect.poll(() => part("commands"), soon).toContain("npm pkg set type=module\nnpm install ");
+      await expect.poll(() => part("commands"), soon).toContain(`@x402/${framework}`);
     }
-    expect(await part("buyer.js")).toBe(await template("common/buyer.js"));
+    await expect.poll(() => part("buyer.js"), soon).toBe(await template("common/buyer.js"));
     expect(parseEnv((await part(".env")) ?? "")).toEqual({
       X402_FACILITATOR_URL: studio.harness.description.facilitator.url,
       X402_API_KEY: organization.apiKey,
@@ -158,7 +158,7 @@ describe("what is there to copy", { timeout: 60_000 }, () => {
     const { facilitator, organization } = straight.description;
     await page.goto(`${new URL(facilitator.url).origin}/studio/setup`);
     await expect.poll(() => part(".env"), soon).toContain(`X402_PAY_TO=${organization.recipient}\n`);
-    expect(await page.locator("main").textContent()).toContain("as by public facilitators");
+    await expect.poll(() => page.locator("main").textContent(), soon).toContain("as by public facilitators");
     // Before its service ends.
     await page.goto("about:blank");
   });
