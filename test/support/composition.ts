@@ -1,5 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
@@ -20,6 +19,7 @@ import type { TestPayerName } from "../../src/published/test-payers.ts";
 import type { Service } from "../../src/service/service.ts";
 import { type JsonResponse, requestJson } from "../../src/util/http-client.ts";
 import { type CountingProxy, startCountingProxy } from "./counting-proxy.ts";
+import { makeDatabaseFolder } from "./database-folder.ts";
 import { localNetwork } from "./local-network.ts";
 import type { Body } from "./service.ts";
 import { createWrappedService, type Wrap } from "./wrapped-service.ts";
@@ -104,7 +104,7 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
     }),
 
     async openDirectory() {
-      directory = await mkdtemp(join(tmpdir(), "x402-service-"));
+      directory = makeDatabaseFolder();
     },
 
     databaseUrl: () => `sqlite:${join(directory, "ledger.sqlite")}`,

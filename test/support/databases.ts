@@ -1,9 +1,9 @@
-import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, inject } from "vitest";
 import type { Database } from "../../src/ledger/database/database.ts";
 import { migrate, openDatabase } from "../../src/ledger/database/open-database.ts";
+import { makeDatabaseFolder } from "./database-folder.ts";
 import { type PostgresServer, startPostgres, usePostgres } from "./postgres.ts";
 
 /** A kind of database that all code must support. */
@@ -32,7 +32,7 @@ export const backends: readonly Backend[] = [
     duplicate: "UNIQUE constraint failed",
     orphan: "FOREIGN KEY constraint failed",
     async prepare() {
-      const folder = mkdtempSync(join(tmpdir(), "x402-kit-databases-"));
+      const folder = makeDatabaseFolder();
       const template = join(folder, "template.db");
       await migrateNew(`sqlite:${template}`);
       let created = 0;

@@ -1,5 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { encodeFunctionData, keccak256, toHex } from "viem";
@@ -42,6 +41,7 @@ import { createPayerSigner, signAs, signerAs } from "../../src/published/sign-as
 import { type TestPayerName, testPayers } from "../../src/published/test-payers.ts";
 import type { Service } from "../../src/service/service.ts";
 import { type Composition, compose, patientWaitMs, type Running } from "./composition.ts";
+import { makeDatabaseFolder } from "./database-folder.ts";
 import { parseBody } from "./example-payment.ts";
 import type { Body } from "./service.ts";
 import { createWrappedService, type Wrap } from "./wrapped-service.ts";
@@ -176,7 +176,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
 
     async openDirectory(url) {
       databaseUrl = url;
-      directory = await mkdtemp(join(tmpdir(), "x402-recovery-"));
+      directory = makeDatabaseFolder();
       recipient = await newAddress();
       rivalRecipient = await newAddress();
     },
