@@ -33,15 +33,13 @@ type CardProps = {
 
 function ProblemCard({ payment, explanation, fix }: CardProps) {
   const { mistake, title, at, got, expected, why, fix: advice, more } = explanation;
-  const [headline = "", rest = ""] = title.split(/(?<=\.)\s(.*)/s);
   const lines = [...commandsIn(advice, payment), ...linesFor(mistake)];
   return (
     <section
       class={`explanation ${statusOf(payment) === "refused" ? "" : "soft-tone"}`}
       aria-label="What is wrong"
     >
-      <h3>{headline}</h3>
-      {rest !== "" && <p>{rest}</p>}
+      <h3>{title}</h3>
       {(at !== "" || got !== null || expected !== null) && (
         <dl class="difference">
           {at !== "" && (
