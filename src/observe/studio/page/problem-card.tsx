@@ -67,7 +67,7 @@ function ProblemCard({ payment, explanation, fix }: CardProps) {
       {why !== "" && <p class="why">{withCode(why)}</p>}
       {advice !== "" && (
         <p>
-          <strong>What to do:</strong> {withCode(advice)}
+          <strong>What to do:</strong> {withCode(lines.length > 0 ? withoutLocal(advice) : advice)}
         </p>
       )}
       {fix !== undefined && (
@@ -87,6 +87,11 @@ function ProblemCard({ payment, explanation, fix }: CardProps) {
       )}
     </section>
   );
+}
+
+/** An advice without the command that stands below it, ready to be pasted. */
+function withoutLocal(advice: string): string {
+  return advice.replace(/ On a local chain: `[^`]+`\.$/, "");
 }
 
 const commandStart = /^(x402-kit |up --)/;
