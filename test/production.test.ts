@@ -83,8 +83,8 @@ test.each(expressions)("%s asks for metrics and labels that the service has", as
   for (const label of labels) expect(known).toContain(label);
 });
 
-test("every alert has its row in the guide, which says what to do", () => {
-  const guide = read("docs/guides/operations.md");
+test("every alert has its row in docs/observability.md, which says what to do", () => {
+  const guide = read("docs/observability.md");
   expect([...guide.matchAll(/^\| `(X402\w+)`/gm)].map(([, name]) => name)).toEqual(
     alerts.map(({ alert }) => alert),
   );

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { clientCases } from "./client/client-cases.ts";
 import { shopCases } from "./shop/shop-cases.ts";
 
-const guide = await readFile(new URL("../../docs/guides/judge.md", import.meta.url), "utf8");
+const guide = await readFile(new URL("../../docs/judge-cases.md", import.meta.url), "utf8");
 
 test.each([
   ...clientCases.map(({ name, shop }) => [name, shop]),

@@ -1,4 +1,10 @@
-import { type InvalidReason, isSituation, type SettleErrorReasonV2, type Situation } from "./catalogue.ts";
+import {
+  type InvalidReason,
+  isSituation,
+  type SettleErrorReasonV2,
+  type Situation,
+  splitMessage,
+} from "./catalogue.ts";
 import type { MistakeId } from "./mistakes.ts";
 import { isProblem, problemTexts } from "./problems.ts";
 import { type Rules, rules } from "./specification.ts";
@@ -21,7 +27,12 @@ type SituationText = {
 };
 
 /** What `explain` says of a reason where nothing more exact is known, or to be said. */
-type ReasonText = { meaning: string; fix: string };
+type ReasonText = {
+  meaning: string;
+  fix: string;
+  /** The command that mends it on a local chain. */
+  locally?: string;
+};
 
 /** The reasons of verify and settle. */
 export const reasonTexts: Readonly<
@@ -74,7 +85,8 @@ export const reasonTexts: Readonly<
   },
   insufficient_funds: {
     meaning: "The payer's balance does not hold the amount, or other settlements under way use it up.",
-    fix: "Give the payer more of the token, or wait for the settlements under way; on a local chain: `x402-kit fund`.",
+    fix: "Give the payer more of the token, or wait for the settlements under way.",
+    locally: "x402-kit fund",
   },
   invalid_transaction_state: {
     meaning:
@@ -119,11 +131,13 @@ export const reasonTexts: Readonly<
   },
   permit2_insufficient_balance: {
     meaning: "The payer's balance does not hold the amount, or other payments of the payer use it up.",
-    fix: "Give the payer more of the token, or wait for the payments under way; on a local chain: `x402-kit fund`.",
+    fix: "Give the payer more of the token, or wait for the payments under way.",
+    locally: "x402-kit fund",
   },
   permit2_allowance_required: {
     meaning: "The payer has not let Permit2 take so much of the token.",
-    fix: "Let the payer approve Permit2 on the token, which the message has a command for, and send the same payment again; on a local chain: `x402-kit approve`.",
+    fix: "Let the payer approve Permit2 on the token, once for each token, and send the same payment again; the message has a command.",
+    locally: "x402-kit approve",
   },
   invalid_eip2612_extension_format: {
     meaning: "The approval of Permit2 that came with the payment (eip2612GasSponsoring) cannot be read.",
@@ -304,7 +318,6 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
   allowance_too_small: {
     means:
       "The payer has approved Permit2 for less than the amount, or not at all; the public servers answer 412 for it",
-    fix: "Let the payer send the approval that the message names, once for each token, and send the same payment again; on a local chain: `x402-kit approve`.",
   },
   approval_refused: {
     means: "The approval that came with the payment is refused by the token: by its nonce or its signature",
@@ -321,7 +334,7 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
     means:
       "The payer cannot pay for the approval that came as a transaction, and the facilitator gives nothing for it, or nothing more",
     why: "What is given for approvals has limits: once for each payer and token, and so much on one day.",
-    fix: "Let the payer approve Permit2 with gas money of its own, and send the same payment again; on a local chain: `x402-kit approve`.",
+    fix: "Let the payer approve Permit2 with gas money of its own, and send the same payment again.",
   },
   approval_transaction_malformed: { means: "The transaction that came to approve Permit2 cannot be read" },
   approval_transaction_of_other_payer: {
@@ -519,11 +532,48 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
  * @param situation undefined where it is not known, as in the answer of another facilitator
  */
 export function adviceOnReason(reason: string, situation: unknown): { why: string; fix: string } | undefined {
-  if (isProblem(reason)) return { why: "", fix: problemTexts[reason].fix };
+  const texts = textsOf(reason, situation);
+  return (
+    texts && {
+      why: texts.own.why ?? texts.meaning,
+      fix: withLocal(texts.own.fix ?? texts.fix, texts.locally),
+    }
+  );
+}
+
+/**
+ * The same of an answer of this service, whose message is the heading: it says more exactly what the reason means, and may end
+ * with an advice for this very payment. Nothing is said twice.
+ */
+export function adviceOnAnswer(
+  reason: string,
+  { situation, message }: { situation?: string | undefined; message: string },
+): { fact: string; why: string; fix: string } {
+  // A problem's message holds facts after its first sentence, too, such as which addresses there are.
+  if (isProblem(reason)) return { fact: message, why: "", fix: problemTexts[reason].fix };
+  const { fact, advice: said } = splitMessage(message);
+  // A message that was cut says less than the catalogue.
+  const advice = said?.endsWith("...") ? undefined : said;
+  const texts = textsOf(reason, situation);
+  if (texts === undefined) return { fact, why: "", fix: advice ?? "" };
+  const { own, fix, locally } = texts;
+  return { fact, why: own.why ?? "", fix: withLocal(own.fix ?? advice ?? fix, locally) };
+}
+
+/** What is said of a reason, and of its situation alone. */
+function textsOf(
+  reason: string,
+  situation: unknown,
+): (ReasonText & { own: Partial<SituationText> }) | undefined {
+  if (isProblem(reason)) return { meaning: "", fix: problemTexts[reason].fix, own: {} };
   if (!Object.hasOwn(reasonTexts, reason)) return undefined;
-  const { meaning, fix } = reasonTexts[reason as keyof typeof reasonTexts];
-  const known: Partial<SituationText> = isSituation(situation) ? situationTexts[situation] : {};
-  return { why: known.why ?? meaning, fix: known.fix ?? fix };
+  const own = isSituation(situation) ? situationTexts[situation] : {};
+  return { ...reasonTexts[reason as keyof typeof reasonTexts], own };
+}
+
+/** An advice, with the command that does it on a local chain. */
+export function withLocal(fix: string, command: string | undefined): string {
+  return command === undefined ? fix : `${fix.replace(/\.$/, "")}. On a local chain: \`${command}\`.`;
 }
 
 const guide = "docs/errors.md";

@@ -282,6 +282,13 @@ export function invalid(situation: RefusedSituation, fact: string, advice?: stri
   return { situation, reason: reasonOf(situation), message, fact };
 }
 
+/** Takes a message of {@link invalid} apart again: what is wrong, and what to do, where it says that. */
+export function splitMessage(message: string): { fact: string; advice: string | undefined } {
+  const { index } = /\. (?=[A-Z])/.exec(message) ?? {};
+  if (index === undefined) return { fact: message, advice: undefined };
+  return { fact: message.slice(0, index), advice: message.slice(index + 2) };
+}
+
 /** The same of one member of the request; the message is its path and what is wrong with it. */
 export function invalidAt(situation: RefusedSituation, at: string, problem: string): Invalid {
   return { ...invalid(situation, at + problem), at };

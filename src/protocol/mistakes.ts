@@ -195,7 +195,7 @@ export const mistakes = {
   "signed-by-another-key": {
     rank: 3,
     title: "The signature is not the payer's",
-    why: "For what was sent, it recovers to another address than authorization.from. Either another key signed, or the payer's key did for another domain than those that were tried, or a member was changed after signing (to, value, validAfter, validBefore, nonce).",
+    why: "For what was sent, it recovers to another address than authorization.from. That is so as well when a member (to, value, validAfter, validBefore, nonce) was changed after signing.",
     fix: advice["signed-by-another-key"],
   },
   "permit-domain": {

@@ -4,9 +4,6 @@ import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 
-/** What Node runs to start the shop. */
-const shopCommand = ["shop.js"];
-
 /** Starts the shop as in production, but for its facilitator, until the end of the test. Gives the URL of the report. */
 export async function openShop({ facilitator, organization, networks }) {
   const { caip2, payTo } = networks.base;
@@ -19,7 +16,7 @@ export async function openShop({ facilitator, organization, networks }) {
     X402_CAIP2: caip2,
     X402_PAY_TO: payTo,
   };
-  const shop = spawn(process.execPath, shopCommand, { stdio: ["ignore", "ignore", "inherit"], env });
+  const shop = spawn(process.execPath, ["shop.js"], { stdio: ["ignore", "ignore", "inherit"], env });
   onTestFinished(async () => {
     shop.kill();
     if (shop.exitCode === null) await once(shop, "close");

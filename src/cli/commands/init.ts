@@ -54,17 +54,12 @@ export const init = defineCommand({
   },
 });
 
-/** The files of a shop, a buyer and their test. */
+/** The files of a shop, a buyer and their test: a framework's own in the place of a common one. */
 function filesOf(framework: Framework): readonly File[] {
-  const files = [...readTemplates(framework), ...readTemplates("common")].map(({ path, text }) => ({
-    path,
-    text: path === "open-shop.js" && framework === "next" ? text.replace('["shop.js"]', nextCommand) : text,
-  }));
-  return [...files, { path: ".env", text: `${localEnv()}\n` }];
+  const own = readTemplates(framework);
+  const common = readTemplates("common").filter(({ path }) => own.every((file) => file.path !== path));
+  return [...own, ...common, { path: ".env", text: `${localEnv()}\n` }];
 }
-
-/** What starts a Next app, for Node. */
-const nextCommand = '["node_modules/next/dist/bin/next", "dev", "--hostname", "127.0.0.1"]';
 
 /** The variables of an `up` at its usual address. */
 function localEnv(): string {

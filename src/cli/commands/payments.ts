@@ -215,7 +215,7 @@ function explain(payment: PaymentDetail, url: string): readonly string[] {
   const message = settle?.message ?? verify?.message ?? null;
   return [
     // Where nothing more is known than was answered, the answer is the heading.
-    ...(message === null || explanations.some(({ title }) => title === message)
+    ...(message === null || explanations.some(({ title }) => message.startsWith(title))
       ? []
       : [`Answered: ${withoutAdvice(message, explanations[0]?.fix ?? "")}`, ""]),
     ...explanations.flatMap((explanation) => {

@@ -1,7 +1,7 @@
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import { permitPayloadFor } from "../../methods/permit2/permit2-payload.ts";
-import { reasons } from "../../protocol/catalogue.ts";
-import { adviceOnReason, reasonTexts } from "../../protocol/catalogue-texts.ts";
+import { isSituation, reasons } from "../../protocol/catalogue.ts";
+import { adviceOnAnswer, adviceOnReason, reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type Finding, finding, mistakes } from "../../protocol/mistakes.ts";
 import { formatSpan } from "../../protocol/moments.ts";
@@ -169,12 +169,14 @@ export function explainRefusedAnswer(answer: AnswerMembers): Finding {
   const message = errorMessage ?? answer.invalidMessage ?? answer.detail;
   const sentence = typeof message === "string" && message !== "" ? message : undefined;
   const at = "success" in answer || errorReason !== undefined ? "errorReason" : "invalidReason";
-  const got = sentence === undefined ? showValue(given) : `${showValue(given)}: ${sentence}`;
   // Of the reasons that are known, those that refuse nothing.
   const isUndetermined =
     typeof given === "string" &&
     (isProblem(given) || (Object.hasOwn(reasonTexts, given) && !Object.hasOwn(reasons, given)));
   const mistake = isUndetermined ? "undetermined" : "refused";
+  const gotWith = (text = sentence) =>
+    text === undefined ? showValue(given) : `${showValue(given)}: ${text}`;
+  const got = gotWith();
   if (typeof given !== "string") {
     return finding(mistake, at, { got, why: "The answer names no reason." });
   }
@@ -184,9 +186,18 @@ export function explainRefusedAnswer(answer: AnswerMembers): Finding {
     const why = "The reason is none of this facilitator's: the one that gave it has to say what it means.";
     return finding(mistake, at, { got, why });
   }
-  const isInRequest = !isUndetermined && !beyondRequest.includes(reason);
-  const fix = isInRequest ? `${advice.fix} ${mistakes.refused.fix}` : advice.fix;
+  if (sentence !== undefined && isSituation(situation) && !isUndetermined) {
+    // An answer of this service: its advice is said once.
+    const { fact, why, fix } = adviceOnAnswer(reason, { situation, message: sentence });
+    return finding(mistake, at, { got: gotWith(fact), fix: withRequest(fix, reason), reason, why });
+  }
+  const fix = isUndetermined ? advice.fix : withRequest(advice.fix, reason);
   return finding(mistake, at, { got, fix, reason, why: advice.why || noVerdict });
+}
+
+/** An advice, and how to find out more where what is wrong stands in the request. */
+function withRequest(fix: string, reason: string): string {
+  return beyondRequest.includes(reason) ? fix : `${fix.replace(/[^.]$/, "$&.")} ${mistakes.refused.fix}`;
 }
 
 /** The name of the problem that an answer is; undefined for others. */

@@ -9,7 +9,7 @@ import { buildBody, buildPaymentRequest } from "../../methods/exact-eip3009/eip3
 import { uptoProxyAddress } from "../../methods/permit2/permit.ts";
 import { writePermitPayload } from "../../methods/permit2/permit2-payload.ts";
 import { type PermitTerms, signPermit } from "../../methods/permit2/sign-permit.ts";
-import { reasonTexts } from "../../protocol/catalogue-texts.ts";
+import { reasonTexts, withLocal } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type MistakeId, mistakes } from "../../protocol/mistakes.ts";
 import { type BuiltInNetworkName, networks } from "../../protocol/networks.ts";
@@ -702,11 +702,11 @@ describe("an answer", () => {
   test("of refusal is explained by its reason, though it says nothing else", () => {
     const answer = { success: false, errorReason: "insufficient_funds", transaction: "", network: "base" };
     const { found, text } = of(answer);
-    const { meaning, fix } = reasonTexts.insufficient_funds;
+    const { meaning, fix, locally } = reasonTexts.insufficient_funds;
     expect(found).toEqual([
       {
         ...{ mistake: "refused", at: "errorReason", got: '"insufficient_funds"' },
-        ...{ why: meaning, fix, reason: "insufficient_funds" },
+        ...{ why: meaning, fix: withLocal(fix, locally), reason: "insufficient_funds" },
       },
     ]);
     expect(text).toContain(meaning);

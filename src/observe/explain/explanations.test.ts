@@ -87,7 +87,7 @@ test.each([
 ])("“$message” is explained by its own cause, not by all that share its reason", (refusal, fix) => {
   const context = { contracts: { mainnet: contract, testnet: contract } };
   const [explanation] = explainRefusal({ ...refusal, request: undefined, at: 0 }, context);
-  expect(explanation?.title).toBe(refusal.message);
+  expect(explanation?.title).toBe(refusal.fact);
   expect(explanation?.fix).toContain(fix);
   expect(explanation?.why).not.toContain("a party is blacklisted");
   expect(explanation?.why).not.toContain("is not the payer's");

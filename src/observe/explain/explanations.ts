@@ -1,7 +1,7 @@
 import { buildBody } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { methodOf } from "../../methods/methods.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
-import { adviceOnReason, errorsSection } from "../../protocol/catalogue-texts.ts";
+import { adviceOnAnswer, adviceOnReason, errorsSection } from "../../protocol/catalogue-texts.ts";
 import { type Finding, finding, isCause, mistakes } from "../../protocol/mistakes.ts";
 import { isProblem } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
@@ -106,14 +106,17 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   return [explanationOfReason({ ...refused, reason }), ...found];
 }
 
-/** What is said of a refusal whose reason alone is known. `at` is what it is about, where that is one member. */
+/** What is said of a refusal that nothing in the payment explains. `at` is what it is about, where that is one member. */
 export function explanationOfReason(
   { reason, message, situation }: Pick<RefusedRequest, "message" | "situation"> & { reason: string },
   at = "",
 ): RefusalExplanation {
-  const { why, fix } = adviceOnReason(reason, situation) ?? { why: "", fix: "" };
+  const { fact, why, fix } =
+    message === undefined
+      ? { fact: reason, ...(adviceOnReason(reason, situation) ?? { why: "", fix: "" }) }
+      : adviceOnAnswer(reason, { situation, message });
   const more = errorsSection(reason);
-  return { mistake: reason, title: message ?? reason, at, got: null, expected: null, why, fix, more };
+  return { mistake: reason, title: fact, at, got: null, expected: null, why, fix, more };
 }
 
 /** What is said of a payment whose answer was lost. `ledger`: what is known of its settlement. */

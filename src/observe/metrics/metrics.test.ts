@@ -199,12 +199,12 @@ describe("what is looked up", () => {
   });
 });
 
-test("docs/guides/operations.md has every metric of ours, and no other", async () => {
+test("docs/observability.md has every metric of ours, and no other", async () => {
   const { register } = await createMetrics();
   const ours = (await register.getMetricsAsJSON())
     .map(({ name }) => name)
     .filter((name) => name.startsWith("x402_"));
-  const guide = readFileSync(new URL("../../../docs/guides/operations.md", import.meta.url), "utf8");
+  const guide = readFileSync(new URL("../../../docs/observability.md", import.meta.url), "utf8");
   const table = [...guide.matchAll(/^\| `(x402_\w+)`/gm)].map(([, name]) => name);
   expect(table.toSorted()).toEqual(ours.toSorted());
   for (const [name] of guide.matchAll(/x402_\w+/g)) expect(ours).toContain(name);

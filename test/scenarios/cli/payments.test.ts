@@ -1,9 +1,10 @@
+import { HTTPFacilitatorClient } from "@x402/core/server";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import type { PaymentLine } from "../../../src/cli/kit/payment-line.ts";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
-import { pay, signPayment } from "../../../src/harness/control/pay.ts";
+import { type PaymentBodies, pay, signPayment } from "../../../src/harness/control/pay.ts";
 import { authorizationOf } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
 import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { captureSchema } from "../../../src/observe/capture/capture-format.ts";
@@ -174,17 +175,40 @@ test("a fix is a command that works as it stands, and what it links to is served
   expect(text).toContain(` id="${section}"`);
 });
 
-test("two settles at once are counted as two, and the one that paid is told before the other", async () => {
-  const { request: body } = await signPayment(description, { network: "base" });
-  const headers = { authorization: description.organization.apiKey };
-  const settle = () => requestJson(`${origin}/v1/settle`, { method: "POST", headers, body });
-  await Promise.all([settle(), settle()]);
-  const { stdout } = await cli("why");
-  expect(stdout).toMatch(
-    /^settle {8}settled, then invalid: invalid_transaction_state \(200\), asked 2 times$/m,
-  );
-  expect(stdout).toMatch(/^asked {9}at \d\d:\d\d:\d\d, \d+ s ago; nothing has come since$/m);
-});
+/** How a shop settles: by HTTP as it likes, or by the public client. */
+const settlers: Record<string, (body: PaymentBodies["request"]) => Promise<unknown>> = {
+  "plain HTTP": (body) =>
+    requestJson(`${origin}/v1/settle`, {
+      ...{ method: "POST", body },
+      headers: { authorization: description.organization.apiKey },
+    }),
+  "the public client": async (body) => {
+    const headers = { Authorization: description.organization.apiKey };
+    const createAuthHeaders = async () => ({ verify: headers, settle: headers, supported: headers });
+    const client = new HTTPFacilitatorClient({ url: description.facilitator.url, createAuthHeaders });
+    const { paymentPayload, paymentRequirements } = JSON.parse(JSON.stringify(body));
+    return client.settle(paymentPayload, paymentRequirements);
+  },
+};
+
+test.each(
+  Object.keys(settlers).flatMap((settler) => ([1, 2] as const).map((version) => ({ settler, version }))),
+)(
+  "two settles at once by $settler, version $version, are counted as two, and the one that paid is told first",
+  async ({ settler, version: x402Version }) => {
+    const { request: body } = await signPayment(description, { network: "base", x402Version });
+    const before = printed().length;
+    await Promise.all([settlers[settler]?.(body), settlers[settler]?.(body)]);
+    await expect.poll(() => printed().length).toBe(before + 2);
+    const { stdout } = await cli("why");
+    expect(stdout).toMatch(
+      /^settle {8}settled, then invalid: invalid_transaction_state \(200\), asked 2 times$/m,
+    );
+    expect(stdout).toMatch(/^asked {9}at \d\d:\d\d:\d\d, \d+ s ago; nothing has come since$/m);
+    const { payments } = paymentListSchema.parse(JSON.parse((await sendHttp(`${origin}/payments`)).text));
+    expect(payments[0]?.settle?.count).toBe(2);
+  },
+);
 
 test("why says each sentence once, and of a contract wallet nothing about the payer's key", async () => {
   const { request } = await signPayment(description, { network: "base", payer: "gasBurner" });

@@ -316,7 +316,7 @@ test("an answer that takes longer than --timeout is none", async () => {
 });
 
 test("the guide has each of them", async () => {
-  const guide = await readFile(new URL("../../../docs/guides/judge.md", import.meta.url), "utf8");
+  const guide = await readFile(new URL("../../../docs/judge-cases.md", import.meta.url), "utf8");
   for (const { what, finds, byChain } of wrongOnes) {
     expect(guide).toContain(`| ${what} | \`${finds[0]}\`${byChain ? ", with `--rpc-url`" : ""} |`);
   }

@@ -13,7 +13,7 @@ import { findDiffering } from "../../support/judge/decisions.ts";
 import { type Buyer, carefulBuyer, startBuyer, wrongBuyers } from "../../support/judge/wrong-buyers.ts";
 
 /*
- * The table of wrong clients in docs/guides/judge.md: each is found by its case, and by no other. They run in this process,
+ * The table of wrong clients in docs/judge-cases.md: each is found by its case, and by no other. They run in this process,
  * against the shops and chains of the judge, which they share, in the cases in which they decide anything otherwise than the
  * careful one.
  */
@@ -145,6 +145,6 @@ test.concurrent.each(wayNames.filter((way) => way !== "eip3009"))(
 );
 
 test("the guide has the table of wrong clients", async () => {
-  const guide = await readFile(join(repository, "docs/guides/judge.md"), "utf8");
+  const guide = await readFile(join(repository, "docs/judge-cases.md"), "utf8");
   for (const { fault, foundBy } of wrongBuyers) expect(guide).toContain(`| ${fault} | \`${foundBy}\` |\n`);
 });

@@ -19,7 +19,7 @@ import {
 } from "../../support/judge/wrong-shops.ts";
 
 /*
- * The table of wrong shops in docs/guides/judge.md: each is found by its cases, and by no others. They run in this process, on a
+ * The table of wrong shops in docs/judge-cases.md: each is found by its cases, and by no others. They run in this process, on a
  * chain that they share, in the cases in which they decide anything otherwise than the good one.
  */
 
@@ -115,7 +115,7 @@ test("a shop that delivers again what was paid for is not called bad where it is
 });
 
 test("the guide has the table of wrong shops", async () => {
-  const guide = await readFile(join(repository, "docs/guides/judge.md"), "utf8");
+  const guide = await readFile(join(repository, "docs/judge-cases.md"), "utf8");
   for (const { fault, foundBy } of wrongShops) {
     expect(guide).toContain(`| ${fault} | ${foundBy.map((name) => `\`${name}\``).join(", ")} |\n`);
   }

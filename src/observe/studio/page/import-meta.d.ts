@@ -1,4 +1,7 @@
 /** What Vite makes of it, as the page is built. */
 interface ImportMeta {
-  glob<T>(pattern: string, options: { query: "?raw"; import: "default"; eager: true }): Record<string, T>;
+  glob<T>(
+    patterns: readonly string[],
+    options: { query: "?raw"; import: "default"; eager: true },
+  ): Record<string, T>;
 }

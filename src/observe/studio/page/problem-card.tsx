@@ -33,15 +33,13 @@ type CardProps = {
 
 function ProblemCard({ payment, explanation, fix }: CardProps) {
   const { mistake, title, at, got, expected, why, fix: advice, more } = explanation;
-  const [headline = "", rest = ""] = title.split(/(?<=\.)\s(.*)/s);
   const lines = [...commandsIn(advice, payment), ...linesFor(mistake)];
   return (
     <section
       class={`explanation ${statusOf(payment) === "refused" ? "" : "soft-tone"}`}
       aria-label="What is wrong"
     >
-      <h3>{headline}</h3>
-      {rest !== "" && <p>{rest}</p>}
+      <h3>{title}</h3>
       {(at !== "" || got !== null || expected !== null) && (
         <dl class="difference">
           {at !== "" && (
@@ -69,7 +67,7 @@ function ProblemCard({ payment, explanation, fix }: CardProps) {
       {why !== "" && <p class="why">{withCode(why)}</p>}
       {advice !== "" && (
         <p>
-          <strong>What to do:</strong> {withCode(advice)}
+          <strong>What to do:</strong> {withCode(lines.length > 0 ? withoutLocal(advice) : advice)}
         </p>
       )}
       {fix !== undefined && (
@@ -89,6 +87,11 @@ function ProblemCard({ payment, explanation, fix }: CardProps) {
       )}
     </section>
   );
+}
+
+/** An advice without the command that stands below it, ready to be pasted. */
+function withoutLocal(advice: string): string {
+  return advice.replace(/ On a local chain: `[^`]+`\.$/, "");
 }
 
 const commandStart = /^(x402-kit |up --)/;
