@@ -94,6 +94,12 @@ def multiply(point, by: int):
     return result
 
 
+def address_of(private_key: str) -> str:
+    """The account of a key: the last 20 bytes of its public key's hash."""
+    x, y = multiply(G, int(private_key, 16))
+    return "0x" + keccak256(x.to_bytes(32, "big") + y.to_bytes(32, "big"))[12:].hex()
+
+
 def secret_numbers(key: bytes, digest: bytes):
     """RFC 6979, 3.2, with SHA-256."""
     k, v = bytes(32), b"\x01" * 32

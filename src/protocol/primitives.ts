@@ -5,7 +5,7 @@ import { addressFault, faults, forms, maxSignatureBytes, parseUint256 } from "./
 /** A `uint256` written as a decimal string without sign, space or leading zero. Read as a bigint. */
 export const uint256String = z
   .string(faults.digits)
-  .regex(forms.decimal, faults.decimal)
+  .regex(forms.decimal, { error: faults.decimal, abort: true })
   .refine((text) => parseUint256(text) !== null, faults.tooLarge)
   .transform((text) => BigInt(text))
   .meta({

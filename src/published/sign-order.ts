@@ -5,6 +5,7 @@ import { signTerms, transferMethodOf } from "../methods/sign-terms.ts";
 import type { Address } from "../protocol/hex.ts";
 import type { Asset, Network, TransferMethod } from "../protocol/networks.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
+import { maxUint256 } from "../protocol/wire-values.ts";
 import { KitError } from "../util/errors.ts";
 import { nearest } from "../util/text.ts";
 import type { Breakage, PaymentOrder } from "./payment-order.ts";
@@ -98,11 +99,17 @@ async function sign(
     asset: network.asset,
     chainId: network.chainId + (broken === "other_chain" ? 1 : 0),
     to: broken === "other_recipient" ? somebodyElse : payTo,
-    value: max + (broken === "too_much" ? 1n : broken === "too_little" ? -1n : 0n),
+    value: signedValue(max, broken),
     ...timesFrom(now, isOfTime ? window[broken] : { until: validForSeconds }),
     ...(scheme === "upto" && { facilitator: network.facilitatorContract }),
   });
   return broken === "no_signature" ? { ...signed, signature: "0x" } : signed;
+}
+
+function signedValue(max: bigint, broken: Breakage | undefined): bigint {
+  const value = max + (broken === "too_much" ? 1n : broken === "too_little" ? -1n : 0n);
+  if (value < 0n || value > maxUint256) throw new KitError(`A payment of ${max} cannot be ${broken}`);
+  return value;
 }
 
 /** Neither a payer nor a payee of the kit. */

@@ -23,7 +23,7 @@ import { authKinds } from "../../judge/conformance/send-request.ts";
 import { judgeExitCodesText, judgeFailureCodes } from "../../judge/report/exit-codes.ts";
 import { testKeys } from "../../published/test-keys.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
-import { nearest } from "../../util/text.ts";
+import { casesOption, chooseCases } from "../kit/cases-option.ts";
 import {
   addressOption,
   defineCommand,
@@ -79,11 +79,10 @@ export const conformance = defineCommand({
       example: "8",
       default: "1",
     }),
-    filter: textOption(
-      "NAME",
-      "run only scenarios whose names contain this, such as settle.v2 or insufficient_funds",
-      { example: "settle.v2", default: "" },
-    ),
+    cases: casesOption(scenarios, {
+      describe: "only scenarios whose names contain one of these, such as settle.v2 or insufficient_funds",
+      ...{ example: "settle.v2", kind: "scenario" },
+    }),
     junit: textOption("FILE", "write the report as JUnit XML to a file too", { example: "conformance.xml" }),
     json: flag("print the report as JSON"),
   },
@@ -103,20 +102,10 @@ export const conformance = defineCommand({
   failureCodes: judgeFailureCodes,
 
   async run(values, { print, printError, networks: knownNetworks }, { payerKey }) {
-    const { url, network, contract, filter, junit, json, auth, parallel, timeout } = values;
+    const { url, network, contract, cases, junit, json, auth, parallel, timeout } = values;
     requireWritable({ junit });
     const apiKey = values["api-key"];
-    const chosen = scenarios.filter(({ name }) => name.includes(filter));
-    if (chosen.length === 0) {
-      const names = scenarios.map(({ name }) => name);
-      const nearestNames = nearest(filter, names, 3).join(", ");
-      throw new ConfigurationError([
-        {
-          name: "--filter",
-          problem: `no scenario's name contains "${filter}"; the nearest are ${nearestNames}`,
-        },
-      ]);
-    }
+    const chosen = chooseCases(scenarios, cases);
     let facilitator: FoundFacilitator;
     try {
       facilitator = await findFacilitator({

@@ -28,7 +28,7 @@ import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import type { ShopResult } from "../../judge/shop/run-shop-case.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
 import { KitError } from "../../util/errors.ts";
-import { nearest } from "../../util/text.ts";
+import { casesOption, chooseCases } from "../kit/cases-option.ts";
 import {
   type CommandTerminal,
   commandOption,
@@ -60,9 +60,9 @@ function commonOptions(own: { cases: readonly { name: string }[]; ways: string; 
       read: readWholeNumber(1, 600),
       default: "25",
     }),
-    cases: option("NAMES", "only cases whose names contain one of these, and the first", {
-      example: "plain",
-      read: readCaseNames(own.cases.map(({ name }) => name)),
+    cases: casesOption(own.cases, {
+      describe: "only cases whose names contain one of these, and the first",
+      ...{ example: "plain", kind: "case" },
     }),
     header: option("HEADER", "a header that every request has to carry", {
       example: '"Authorization: Bearer secret"',
@@ -143,7 +143,7 @@ export const judgeClientCommand = defineCommand({
             ...{ knownNetworks, networkFile, versions, header, seed, studio, signal },
             ...{ networks: network, ways },
             start: (env) => startCommand(command, env),
-            cases: chooseCases(clientCases, cases),
+            cases: withFirst(clientCases, cases),
             timeoutMs: timeout * 1_000,
             slowMs: (slow ?? Math.min(mostSlow, timeout / 2)) * 1_000,
           },
@@ -227,7 +227,7 @@ export const judgeShopCommand = defineCommand({
           const options = {
             ...{ shop, network, ways, redelivers, lateMs, knownNetworks, networkFile },
             ...{ header, seed, studio, signal },
-            cases: chooseCases(shopCases, cases),
+            cases: withFirst(shopCases, cases),
             timeoutMs: timeout * 1_000,
             onFacilitator(facilitatorUrl: string, apiKey: string) {
               if (url === undefined) return;
@@ -323,22 +323,10 @@ function readPath(text: string): string {
   return text;
 }
 
-/** Reads parts of cases' names. */
-function readCaseNames(known: readonly string[]) {
-  return readList("name", (text) => {
-    if (known.some((name) => name.includes(text))) return text;
-    const problem = `no case's name contains "${text}"; the nearest are ${nearest(text, known, 3).join(", ")}`;
-    throw new InvalidValue(problem);
-  });
-}
-
-/** The cases of these names, after the first, which always runs. */
-function chooseCases<C extends { name: string }>(
-  all: readonly C[],
-  names: readonly string[] | undefined,
-): C[] {
-  if (names === undefined) return [...all];
-  return all.filter(({ name }, index) => index === 0 || names.some((part) => name.includes(part)));
+/** The cases of these names, after the first, which always runs: if it fails, the others say nothing. */
+function withFirst<C extends { name: string }>(all: readonly C[], names: readonly string[] | undefined): C[] {
+  const chosen = chooseCases(all, names);
+  return all.filter((tested, index) => index === 0 || chosen.includes(tested));
 }
 
 function readHeader(text: string): { name: string; value: string } {

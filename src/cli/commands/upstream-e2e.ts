@@ -12,8 +12,20 @@ const tried = {
   repository: "https://github.com/coinbase/x402",
 };
 
-/** Where the suite looks for facilitators that are no part of the project; git ignores what is there. */
-const place = "e2e/facilitators/external-proxies/x402-kit";
+/** Where the suite looks for facilitators that are no part of the project, below `e2e`; git ignores what is there. */
+const place = "facilitators/external-proxies/x402-kit";
+
+/** From the folder `e2e`, what has to be run once the files are there; the guide has the same lines. */
+const steps = [
+  // Of 69 packages the lockfile of that commit names a registry that only its authors reach.
+  "sed -i.bak 's|, tarball: https://artifactory[^}]*||' pnpm-lock.yaml",
+  "pnpm install",
+  // The suite runs the workspace's packages as they are built, and builds none of them.
+  'pnpm --filter "@x402/express-e2e^..." --filter "@x402/fetch-e2e^..." run build',
+  `cd ${place}`,
+  "bash install.sh",
+  "bash suite.sh --servers=express --clients=fetch",
+];
 
 export const upstreamE2e = defineCommand({
   options: {
@@ -34,11 +46,11 @@ export const upstreamE2e = defineCommand({
         hints: [`Get one: git clone ${tried.repository} x402`],
       });
     }
-    const files = writeFiles(join(folder, place), readTemplates("upstream-e2e"), isDry);
+    const files = writeFiles(join(folder, "e2e", place), readTemplates("upstream-e2e"), isDry);
     const found = await readCommit(folder);
     return {
       text: [
-        `In ${join(folder, place)}:`,
+        `In ${join(folder, "e2e", place)}:`,
         describeFiles(files, isDry),
         "",
         describeCommit(found),
@@ -46,7 +58,7 @@ export const upstreamE2e = defineCommand({
         ...nextCommands(folder, files),
       ].join("\n"),
       json: {
-        folder: join(folder, place),
+        folder: join(folder, "e2e", place),
         files: files.map(({ path, is }) => ({ path, is })),
         tried: tried.commit,
         found: found ?? null,
@@ -74,13 +86,14 @@ function describeCommit(found: string | undefined): string {
 
 /** What to run now. Files that were left as they are may do something else. */
 function nextCommands(folder: string, files: readonly Written[]): readonly string[] {
+  const [first, ...others] = steps;
   const left = files.filter(({ is }) => is === "other").map(({ path }) => path);
   return [
     ...(left.length === 0
       ? []
       : [`To have this version's ${left.join(", ")}: remove yours, and call this again.`, ""]),
-    "Next, once the suite's own `pnpm install:all` has been run:",
+    "Next, with pnpm 10:",
     "",
-    `  ${entering(join(folder, place))}bash install.sh && bash suite.sh`,
+    ...[`${entering(join(folder, "e2e"))}${first}`, ...others].map((step) => `  ${step}`),
   ];
 }

@@ -90,27 +90,61 @@ async function judgeOn(
   onJudged: (results: readonly ClientResult[]) => Promise<void>,
 ): Promise<ClientResult[]> {
   const { cases, studio, knownNetworks, networkFile, signal } = options;
-  const where = { ...on, knownNetworks, networkFile, signal };
-  await using scene = await openScene({ ...where, hasOtherNetwork: true, studio });
-  const run = async (tested: ClientCase) => {
+  const where = { ...on, knownNetworks, networkFile, studio, signal };
+  await using scene = await openScene({ ...where, hasOtherNetwork: true });
+  /** Those whose studio is looked at once everything has run. */
+  const kept: Scene[] = [];
+  await using _kept = {
+    [Symbol.asyncDispose]: async () =>
+      void (await Promise.all(kept.map((one) => one[Symbol.asyncDispose]()))),
+  };
+  const runOn = async (tested: ClientCase) => {
     if (tested.own === undefined) return runClientCase(tested, scene, shops, options);
-    await using own: Scene = await openScene({ ...where, ...tested.own });
+    const own = await openScene({ ...where, ...tested.own });
+    if (studio === true) {
+      kept.push(own);
+      return runClientCase(tested, own, shops, options);
+    }
+    await using _own = own;
     // Awaited here, because the scene closes at the end of this block.
     return await runClientCase(tested, own, shops, options);
   };
-  const [first, ...others] = cases;
-  if (first === undefined) return [];
-  // If this case fails, the others say nothing.
-  const plain = await run(first);
-  requireWorkingClient(plain, options);
-  // Must be deployed before payers are funded with it.
-  await scene.otherAsset();
-  const slowFirst = others.toSorted((a, b) => Number(b.isSlow ?? false) - Number(a.isSlow ?? false));
-  const rest = await inParallel(slowFirst, atOncePerCore * availableParallelism(), run);
-  const inOrder = rest.toSorted((a, b) => others.indexOf(a.tested) - others.indexOf(b.tested));
-  const results = [plain, ...inOrder];
+  const results = await runCases(cases, atOncePerCore * availableParallelism(), async (tested) => {
+    const result = await runOn(tested);
+    if (tested.comesFirst === true) {
+      requireWorkingClient(result, options);
+      // Must be deployed before payers are funded with it.
+      await scene.otherAsset();
+    }
+    return result;
+  });
   await onJudged(results);
   return results;
+}
+
+/**
+ * Runs cases, so many at once, slow ones early. If the one that comes first is bad, the others are not run.
+ *
+ * @returns the results in the order of the cases
+ */
+export async function runCases(
+  cases: readonly ClientCase[],
+  atOnce: number,
+  run: (tested: ClientCase) => Promise<ClientResult>,
+): Promise<ClientResult[]> {
+  const first = cases.find(({ comesFirst }) => comesFirst === true);
+  const others = cases.filter((tested) => tested !== first);
+  const before = first === undefined ? [] : [await run(first)];
+  const [bad] = before.filter(({ verdict }) => clientVerdicts[verdict].level !== "good");
+  if (bad !== undefined) return [bad, ...others.map((tested) => notRun(tested, bad))];
+  const slowFirst = others.toSorted((a, b) => Number(b.isSlow ?? false) - Number(a.isSlow ?? false));
+  const rest = await inParallel(slowFirst, atOnce, run);
+  return [...before, ...rest.toSorted((a, b) => others.indexOf(a.tested) - others.indexOf(b.tested))];
+}
+
+function notRun(tested: ClientCase, { network, way }: ClientResult): ClientResult {
+  const nothing = { transfers: [], runs: [], exchanges: [], links: [], tookMs: 0 };
+  return { tested, network, way, verdict: "not_run", ...nothing };
 }
 
 /**
@@ -245,6 +279,7 @@ export const clientVerdicts = {
   paid_not_served: { text: "paid and not served although it could have been", level: "wrong" },
   nonce_shared: { text: "two runs signed the same payment", level: "wrong" },
   hung: { text: "hung", level: "wrong" },
+  not_run: { text: "not run", level: "not_run" },
   not_paid_not_served: { text: "not paid and not served", level: "good" },
   paid_once_served: { text: "paid once and served", level: "good" },
 } as const;

@@ -129,11 +129,14 @@ async function sayEnd(running: RunningCommand): Promise<string> {
 /** To a shop that asks another facilitator, good and bad payments are all the same. */
 function requireAsked({ requests, url }: FacilitatorLine): void {
   if (requests > 0) return;
-  throw new KitError(`The shop refused a good payment, and never asked the facilitator at ${url}`, {
-    hints: [
-      "A shop that is started here takes the facilitator's URL from X402_FACILITATOR_URL, and the key from X402_API_KEY; one that runs already must use the URL and the key that were printed.",
-    ],
-  });
+  throw new KitError(
+    `The shop served nothing for a good payment, and never asked the facilitator at ${url}`,
+    {
+      hints: [
+        "A shop that is started here takes the facilitator's URL from X402_FACILITATOR_URL, and the key from X402_API_KEY; one that runs already must use the URL and the key that were printed.",
+      ],
+    },
+  );
 }
 
 /** No case of a way to pay starts after this time, so that it takes at most 90 s even if the shop hangs. */

@@ -61,7 +61,7 @@ export const shopCases: readonly ShopCase[] = [
     good: servesOnce,
     async run(buyer) {
       const resource = { url: "https://elsewhere.example/", description: "", mimeType: "" };
-      await buyer.send(await buyer.sign({ resource }));
+      buyer.expect(await buyer.send(await buyer.sign({ resource })), 200, 402, 400);
     },
   },
   {

@@ -59,7 +59,7 @@ async function startServer(handle: RequestListener): Promise<string> {
 
 describe("against a running harness", () => {
   test("all that can be seen from outside passes, and the report says what could not be", async () => {
-    const { code, output } = await run(["--url", `${origin}/v1`, "--filter", "settle.insufficient_funds"]);
+    const { code, output } = await run(["--url", `${origin}/v1`, "--cases", "settle.insufficient_funds"]);
     expect(output).toMatchInlineSnapshot(`
       "Conformance of http://127.0.0.1:PORT/v1 on base
       Compared: headers and bodies, to the letter
@@ -78,7 +78,7 @@ describe("against a running harness", () => {
   });
 
   test("payments are made, and the chain says the same of them", async () => {
-    const { code, output } = await run(["--url", origin, "--filter", ".success."]);
+    const { code, output } = await run(["--url", origin, "--cases", ".success."]);
     expect(output).toMatch(/\nAll \d\d scenarios passed\./);
     expect(code).toBe(0);
   });
@@ -86,11 +86,11 @@ describe("against a running harness", () => {
   test("a payer that was given money is not the facilitator's fault: its scenarios are not run", async () => {
     const { empty } = testPayers;
     await harness.chains.base?.fund(empty.address, 1_000_000n);
-    const { code, output } = await run(["--url", origin, "--filter", "verify.insufficient_funds"]);
+    const { code, output } = await run(["--url", origin, "--cases", "verify.insufficient_funds"]);
     expect(output).toContain("  the payer empty holds 1 USDC: run npx x402-facilitator-kit reset\n");
     expect(output).not.toContain("failed.");
     await createControlClient(origin).reset();
-    expect((await run(["--url", origin, "--filter", "verify.insufficient_funds"])).output).not.toContain(
+    expect((await run(["--url", origin, "--cases", "verify.insufficient_funds"])).output).not.toContain(
       "holds",
     );
     expect(code).toBe(0);
@@ -100,7 +100,7 @@ describe("against a running harness", () => {
     const directory = await mkdtemp(join(tmpdir(), "x402-conformance-"));
     endings.push(() => rm(directory, { recursive: true }));
     const file = join(directory, "report.xml");
-    const { code, output } = await run(["--url", origin, "--filter", "v2.in", "--json", "--junit", file]);
+    const { code, output } = await run(["--url", origin, "--cases", "v2.in", "--json", "--junit", file]);
     expect(code).toBe(0);
     const report = JSON.parse(output);
     expect(report).toMatchObject({ network: "base", compared: "everything", failed: 0 });
@@ -139,7 +139,7 @@ describe("against a facilitator that is not of this kit", () => {
 
   test("what is paid by Permit2 needs a payer who has approved it", async () => {
     const { args, env } = await others();
-    const filtered = [...args, "--filter", "success"];
+    const filtered = [...args, "--cases", "success"];
     expect((await run(filtered, env)).output).toMatch(
       /5 {2}needs a payer who has approved Permit2 on the token/,
     );
@@ -153,7 +153,7 @@ describe("against a facilitator that is not of this kit", () => {
   test("what settles needs a payer, and where to pay must be known", async () => {
     const { args, env } = await others();
     const { X402_API_KEY = "" } = env;
-    const withoutPayer = await run([...args, "--filter", "success.funded"], { X402_API_KEY });
+    const withoutPayer = await run([...args, "--cases", "success.funded"], { X402_API_KEY });
     expect(withoutPayer).toMatchObject({ code: 3 });
     expect(withoutPayer.output).toContain("4  needs a payer who has money: set PAYER_PRIVATE_KEY");
     expect((await run(["--url", origin], { X402_API_KEY })).output).toMatchInlineSnapshot(`
@@ -173,10 +173,10 @@ describe("against what is wrong", () => {
     );
     const args = ["--url", url, "--contract", harness.chains.base?.facilitatorContract ?? ""];
     const env = { X402_API_KEY: "of-another", PAYER_PRIVATE_KEY: generatePrivateKey() };
-    const { code, output } = await run([...args, "--filter", "funded"], env);
+    const { code, output } = await run([...args, "--cases", "funded"], env);
     expect(output).toContain("All 2 scenarios passed.");
     expect(code).toBe(0);
-    const failing = await run([...args, "--filter", "unauthorized.no_key"], env);
+    const failing = await run([...args, "--cases", "unauthorized.no_key"], env);
     expect(failing.output).toMatchInlineSnapshot(`
       "Conformance of http://127.0.0.1:PORT/v1 on base
       Compared: status, verdict and reason; messages and headers are its own
@@ -219,7 +219,7 @@ describe("against what is wrong", () => {
       payer: [{ [`${authorization}`]: true }],
     }));
     const { output } = await run(
-      ["--url", url, "--contract", `0x${"12".repeat(20)}`, "--filter", "verify.success.funded"],
+      ["--url", url, "--contract", `0x${"12".repeat(20)}`, "--cases", "verify.success.funded"],
       {
         X402_API_KEY: 'hush"hush\\',
         PAYER_PRIVATE_KEY: generatePrivateKey(),
@@ -235,7 +235,7 @@ describe("against what is wrong", () => {
       origin,
       "--contract",
       `0x${"12".repeat(20)}`,
-      "--filter",
+      "--cases",
       "invalid_payload.malformed",
     ];
     const { code, output } = await run(args, { X402_API_KEY: "of-another" });
@@ -249,7 +249,7 @@ describe("against what is wrong", () => {
     const url = await startImpostor(() => ({ isValid: true, "\u001b[2J": "\u001b[2J" }), {
       "eip155:*": [harnessAccounts.operator.address],
     });
-    const { output } = await run(["--url", url, "--filter", "verify.success.funded"]);
+    const { output } = await run(["--url", url, "--cases", "verify.success.funded"]);
     expect(output).toContain("body.\\u001b[2J");
     expect(output).not.toContain("\u001b");
   });
@@ -276,7 +276,7 @@ describe("against what is wrong", () => {
     const payTo = `0x${"12".repeat(20)}`;
     const args = ["--url", url, "--pay-to", payTo, "--auth", auth, "--auth-header", header];
     const env = { X402_API_KEY: "of-another", PAYER_PRIVATE_KEY: generatePrivateKey() };
-    const { code } = await run([...args, "--filter", "verify.v2.success.funded", "--parallel", "2"], env);
+    const { code } = await run([...args, "--cases", "verify.v2.success.funded", "--parallel", "2"], env);
     expect({ code, seen }).toEqual({ code: 0, seen: [expected, expected] });
   });
 
@@ -316,7 +316,7 @@ describe("against what is wrong", () => {
       await run(["--url", closed.origin]),
       await run(["--url", page]),
       await run(["--url", origin, "--network", "polygon"]),
-      await run(["--url", origin, "--filter", "insuficient_funds"]),
+      await run(["--url", origin, "--cases", "insuficient_funds"]),
       await run(["--contract", "0x12", "--api-key", "two words"], { PAYER_PRIVATE_KEY: "0xsecret" }),
     ];
     expect(told.map(({ output }) => output).join("\n\n")).toMatchInlineSnapshot(`
@@ -332,7 +332,7 @@ describe("against what is wrong", () => {
         GET http://127.0.0.1:PORT/v1/supported lists base
 
       x402-kit conformance: one thing is wrong
-        --filter: no scenario's name contains "insuficient_funds"; the nearest are verify.success.funded, verify.insufficient_funds.empty, settle.insufficient_funds.empty
+        --cases: no scenario's name contains "insuficient_funds"; the nearest are verify.success.funded, verify.insufficient_funds.empty, settle.insufficient_funds.empty (for example settle.v2)
 
       Options: npx x402-facilitator-kit conformance --help
 

@@ -24,7 +24,7 @@ type WrongFacilitator = {
   /** The line of the guide. */
   what: string;
   answer: (sent: Sent) => Promise<Answer>;
-  filter: string;
+  cases: string;
   /** Where the report finds it. */
   finds: readonly [scenario: string, at: string];
   /** Whether it is found only where the chain can be asked. */
@@ -63,7 +63,7 @@ const wrongOnes: readonly WrongFacilitator[] = [
       if (right.body.isValid === true) await ask("settle", body);
       return right;
     },
-    filter: "verify.success.funded",
+    cases: "verify.success.funded",
     finds: ["verify.success.funded", "chain"],
     byChain: true,
   },
@@ -74,7 +74,7 @@ const wrongOnes: readonly WrongFacilitator[] = [
       if (operation === "verify" && right.body.isValid === true) await ask("settle", body);
       return right;
     },
-    filter: "verify.v2.success.funded",
+    cases: "verify.v2.success.funded",
     finds: ["verify.v2.success.funded", "verified again: body.isValid"],
   },
   {
@@ -85,7 +85,7 @@ const wrongOnes: readonly WrongFacilitator[] = [
       const { payer } = right.body;
       return { status: 200, body: { success: true, transaction: noTransaction, network: "base", payer } };
     },
-    filter: "settle.success.funded",
+    cases: "settle.success.funded",
     finds: ["settle.success.funded", "chain"],
     byChain: true,
   },
@@ -97,32 +97,32 @@ const wrongOnes: readonly WrongFacilitator[] = [
       const members = { success: false, errorReason: "invalid_transaction_state", transaction: "" };
       return { status: 200, body: { ...right.body, ...members } };
     },
-    filter: "settle.success.funded",
+    cases: "settle.success.funded",
     finds: ["settle.success.funded", "chain"],
     byChain: true,
   },
   {
     what: "its settle names another network",
     answer: inSuccess({ network: "polygon" }),
-    filter: "settle.success.funded",
+    cases: "settle.success.funded",
     finds: ["settle.success.funded", "body.network"],
   },
   {
     what: "its settle names another payer",
     answer: inSuccess({ payer: another }),
-    filter: "settle.v2.success.funded",
+    cases: "settle.v2.success.funded",
     finds: ["settle.v2.success.funded", "body.payer"],
   },
   {
     what: "its verify names another payer",
     answer: inSuccess({ payer: another }),
-    filter: "verify.success.funded",
+    cases: "verify.success.funded",
     finds: ["verify.success.funded", "body.payer"],
   },
   {
     what: "its settle names no transaction",
     answer: inSuccess({ transaction: "" }),
-    filter: "settle.success.funded",
+    cases: "settle.success.funded",
     finds: ["settle.success.funded", "body.transaction"],
   },
   {
@@ -133,31 +133,31 @@ const wrongOnes: readonly WrongFacilitator[] = [
       const { network, payer } = right.body;
       return { status: 200, body: { success: true, transaction: noTransaction, network, payer } };
     },
-    filter: "settle.invalid_transaction_state.used_before",
+    cases: "settle.invalid_transaction_state.used_before",
     finds: ["settle.invalid_transaction_state.used_before", "body.success"],
   },
   {
     what: "does not look at the signature",
     answer: blindTo("invalid_exact_evm_payload_signature"),
-    filter: "verify.invalid_exact_evm_payload_signature",
+    cases: "verify.invalid_exact_evm_payload_signature",
     finds: ["verify.invalid_exact_evm_payload_signature.wrong_signer", "body.isValid"],
   },
   {
     what: "does not look at the balance",
     answer: blindTo("insufficient_funds"),
-    filter: "verify.insufficient_funds.empty",
+    cases: "verify.insufficient_funds.empty",
     finds: ["verify.insufficient_funds.empty", "body.isValid"],
   },
   {
     what: "does not look at the amount",
     answer: blindTo("invalid_exact_evm_payload_authorization_value"),
-    filter: "verify.invalid_exact_evm_payload_authorization_value.value_below",
+    cases: "verify.invalid_exact_evm_payload_authorization_value.value_below",
     finds: ["verify.invalid_exact_evm_payload_authorization_value.value_below", "body.isValid"],
   },
   {
     what: "does not look at the time",
     answer: blindTo("invalid_exact_evm_payload_authorization_valid_before"),
-    filter: "verify.invalid_exact_evm_payload_authorization_valid_before",
+    cases: "verify.invalid_exact_evm_payload_authorization_valid_before",
     finds: ["verify.invalid_exact_evm_payload_authorization_valid_before.expired", "body.isValid"],
   },
   {
@@ -167,7 +167,7 @@ const wrongOnes: readonly WrongFacilitator[] = [
       if (right.body.isValid !== true) return right;
       return { status: 200, body: { isValid: false, invalidReason: "invalid_payload" } };
     },
-    filter: "verify.success.funded",
+    cases: "verify.success.funded",
     finds: ["verify.success.funded", "body.isValid"],
   },
 ];
@@ -236,9 +236,9 @@ async function judge(
 
 const rpcUrl = () => runningChain(harness, "base").rpcUrl;
 
-test.each(wrongOnes)("wrong is one that $what", async ({ answer, filter, finds, byChain = false }) => {
+test.each(wrongOnes)("wrong is one that $what", async ({ answer, cases, finds, byChain = false }) => {
   const byRpc = byChain ? ["--rpc-url", rpcUrl()] : [];
-  const { code, report } = await judge(answer, ["--filter", filter, ...byRpc]);
+  const { code, report } = await judge(answer, ["--cases", cases, ...byRpc]);
   const [scenario, at] = finds;
   const found = report.scenarios.find(({ name }) => name === scenario);
   expect(found).toMatchObject({ outcome: "failed", level: "wrong" });
@@ -248,20 +248,20 @@ test.each(wrongOnes)("wrong is one that $what", async ({ answer, filter, finds, 
 
 test("the right one behind them is not wrong, with or without the chain", async () => {
   for (const byRpc of [[], ["--rpc-url", rpcUrl()]]) {
-    for (const filter of new Set(wrongOnes.map(({ filter }) => filter))) {
-      const { code, report } = await judge(right, ["--filter", filter, ...byRpc]);
-      expect({ filter, code, wrong: report.wrong }).toEqual({ filter, code: 0, wrong: 0 });
+    for (const cases of new Set(wrongOnes.map(({ cases }) => cases))) {
+      const { code, report } = await judge(right, ["--cases", cases, ...byRpc]);
+      expect({ cases, code, wrong: report.wrong }).toEqual({ cases, code: 0, wrong: 0 });
     }
   }
 });
 
 test("a payer without money is not the facilitator's fault, whether or not the chain can be asked", async () => {
   const poor = { ...env, PAYER_PRIVATE_KEY: generatePrivateKey() };
-  const filter = ["--filter", "e.v2.success.funded"];
-  const blind = await judge(right, filter, poor);
+  const chosen = ["--cases", "e.v2.success.funded"];
+  const blind = await judge(right, chosen, poor);
   expect(blind).toMatchObject({ code: 3, report: { wrong: 0, differs: 0, passed: 0 } });
   expect(blind.report.scenarios[0]?.why).toContain("the facilitator says that the payer lacks the money");
-  const seeing = await judge(right, [...filter, "--rpc-url", rpcUrl()], poor);
+  const seeing = await judge(right, [...chosen, "--rpc-url", rpcUrl()], poor);
   expect(seeing).toMatchObject({ code: 3, report: { wrong: 0, passed: 0 } });
   expect(seeing.report.scenarios[0]?.why).toContain("holds 0 USDC");
   // One that only says so is wrong, as soon as the chain can be asked.
@@ -269,13 +269,13 @@ test("a payer without money is not the facilitator's fault, whether or not the c
     status: 200,
     body: { isValid: false, invalidReason: "insufficient_funds" },
   });
-  expect((await judge(liar, filter)).code).toBe(3);
-  expect((await judge(liar, [...filter, "--rpc-url", rpcUrl()])).code).toBe(1);
+  expect((await judge(liar, chosen)).code).toBe(3);
+  expect((await judge(liar, [...chosen, "--rpc-url", rpcUrl()])).code).toBe(1);
 });
 
 test("on a chain that has the test payers, they pay, and no key of a payer is needed", async () => {
   const { X402_API_KEY = "" } = env;
-  const args = ["--filter", "settle.success", "--rpc-url", rpcUrl()];
+  const args = ["--cases", "settle.success", "--rpc-url", rpcUrl()];
   const { code, report } = await judge(right, args, { X402_API_KEY });
   expect(code).toBe(0);
   const passed = report.scenarios.filter(({ outcome }) => outcome === "passed").map(({ name }) => name);
@@ -310,7 +310,7 @@ test("an answer that takes longer than --timeout is none", async () => {
     await setTimeout(1_500);
     return ask(operation, body);
   };
-  const { code, report } = await judge(slow, ["--filter", "verify.v2.success.funded", "--timeout", "1"]);
+  const { code, report } = await judge(slow, ["--cases", "verify.v2.success.funded", "--timeout", "1"]);
   expect(code).toBe(1);
   expect(report.scenarios[0]?.differences).toMatchObject([{ at: "answer" }]);
 });

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import { faults, maxUint256 } from "../../../src/protocol/wire-values.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
@@ -109,13 +110,19 @@ describe.each(doors)("%s", (_, originOf) => {
       refusalOf("/__payment", { network: "bsae" }),
       refusalOf("/__payment", { payer: "fundet" }),
       refusalOf("/__payment", { scheme: "upto", method: "eip3009" }),
+      refusalOf("/__payment", { amount: "-5" }),
+      refusalOf("/__payment", { amount: "0", broken: "too_little" }),
+      refusalOf("/__payment", { scheme: "upto", max: `${maxUint256}`, broken: "too_much" }),
     ]);
-    expect(asked.map(({ status }) => status)).toEqual([400, 400, 400, 400]);
+    expect(asked.map(({ status }) => status)).toEqual(asked.map(() => 400));
     expect(asked.map(({ error }) => error)).toEqual([
       'The body: there is no "amout" here; did you mean "amount"?',
       'There is no network "bsae" here; did you mean base? There is base, polygon',
       `The payer is neither a test payer (${Object.keys(testPayers).join(", ")}) nor a private key`,
       "Scheme upto is paid by Permit2 alone",
+      `amount: ${faults.decimal}`,
+      "A payment of 0 cannot be too_little",
+      `A payment of ${maxUint256} cannot be too_much`,
     ]);
   });
 

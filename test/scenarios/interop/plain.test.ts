@@ -149,7 +149,7 @@ test("conformance knows where it lets payments go, and passes", async () => {
     "base",
     "--parallel",
     "16",
-    "--filter",
+    "--cases",
     "success",
   ];
   const { code, stdout } = await runCli(args);

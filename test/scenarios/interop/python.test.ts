@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import { repository } from "../../support/cli.ts";
+import { judge } from "../../support/judge/judge.ts";
 
 /*
  * examples/python, as its README runs it. Where there is no python3 nothing can be run, which is printed.
@@ -42,6 +43,25 @@ test("the example in Python pays, and is told of a payer without money", async (
   ]);
   expect(mock.calls.map(({ operation }) => operation)).toEqual(["verify", "settle", "verify", "settle"]);
 }, 40_000);
+
+test("the buyer in Python pays once where answers are lost, and nobody but the shop", async () => {
+  // Prints nothing: it tells whether there is a Python.
+  if ((await python("signer.py")) === undefined) return;
+  const { code, verdicts } = await judge(
+    "client",
+    ["python3", "-B", join(folder, "buy.py")],
+    ...["--cases", "facilitator-answer-lost,reset-in-body,redirect,thousandfold"],
+  );
+  expect(verdicts).toEqual({
+    plain: "paid_once_served",
+    "facilitator-answer-lost": "paid_once_served",
+    "reset-in-body": "paid_once_served",
+    redirect: "paid_once_served",
+    "redirect-elsewhere": "paid_once_served",
+    thousandfold: "not_paid_not_served",
+  });
+  expect(code).toBe(0);
+}, 60_000);
 
 test("a session in Python has payments signed, outcomes chosen and calls of its own", async () => {
   await using mock = await startMockServer();

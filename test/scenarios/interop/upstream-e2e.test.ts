@@ -18,7 +18,7 @@ import { networks } from "../../../src/protocol/networks.ts";
 import { signAs } from "../../../src/published/sign-as.ts";
 import { localOrganization } from "../../../src/published/test-keys.ts";
 import { createBuyer } from "../../support/buyer.ts";
-import { type CliProcess, installCommand, runCli, startScript } from "../../support/cli.ts";
+import { type CliProcess, installCommand, repository, runCli, startScript } from "../../support/cli.ts";
 import { type Offer, startMerchant } from "../../support/merchant.ts";
 import { findFreePort } from "../../support/postgres.ts";
 
@@ -81,6 +81,18 @@ test("the suite finds what it reads: JSON, a command in a line of its own, and t
   expect(await rpc.request("eth_chainId")).toBe(`0x${network.chainId.toString(16)}`);
   // The folder is a place of the suite's pnpm workspace, which would take a manifest in it for a member.
   expect(await readdir(folder)).not.toContain("package.json");
+});
+
+test("the guide has the lines that the command says are to be run", async () => {
+  const guide = await readFile(join(repository, "docs/guides/judge.md"), "utf8");
+  const { stdout } = await runCli(["upstream-e2e", checkout]);
+  const [, said = ""] = stdout.split("with pnpm 10:\n\n");
+  const lines = said
+    .trim()
+    .split("\n")
+    .map((line) => line.trim().replace(checkout, "x402"));
+  expect(lines.length).toBeGreaterThan(5);
+  expect(guide).toContain(`upstream-e2e x402\n${lines.join("\n")}\n`);
 });
 
 test("a file that somebody has changed stays, and the command says at which commit it was tried", async () => {

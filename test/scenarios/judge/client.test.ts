@@ -97,18 +97,29 @@ test("the studio shows one way to pay, so that none is left unjudged behind it",
 
 test("what was paid can be followed into the studio, which stays until Ctrl-C", async () => {
   await using cli = await startCli([
-    ...["judge", "client", "--studio", "--cases", "bad-gateway,shop-answer", "--v1", "--"],
+    ...["judge", "client", "--studio", "--cases", "bad-gateway,pending", "--v1", "--"],
     ...buyer("signs-anew"),
   ]);
-  const [, link = "", id = ""] = await cli.printed(
-    /payment 1 in the studio: (http:\S+)\/studio#(0x\w{64})\n/,
-  );
   await cli.printed(/cases (is|are) bad/);
-  const payment = await fetch(`${link}/payments/${id}`);
-  expect([payment.status, await payment.text()]).toEqual([200, expect.stringContaining(id)]);
+  // The case `pending` has a chain and a studio of its own.
+  const links = [...cli.stdout().matchAll(/payment 1 in the studio: (http:\S+)\/studio#(0x\w{64})\n/g)];
+  expect(new Set(links.map(([, origin]) => origin)).size).toBe(2);
+  for (const [, origin, id = ""] of links) {
+    const payment = await fetch(`${origin}/payments/${id}`);
+    expect([payment.status, await payment.text()]).toEqual([200, expect.stringContaining(id)]);
+  }
   cli.kill("SIGINT");
   expect((await cli.ended).code).toBe(1);
   expect(await cli.leftovers()).toEqual({ processes: [], files: [] });
+});
+
+test("a client that is bad at a good shop is not run at others, which would say the same", async () => {
+  const { code, stdout } = await runCli(["judge", "client", "--v1", "--", ...buyer("buys-again")]);
+  expect(stdout).toMatch(/plain +2 +1 +PAID TWICE\n/);
+  expect(stdout).toMatch(
+    /\n1 of 1 cases is bad\. .*\nNot run: slow-answer, [^:]*: it is bad\s+where nothing is wrong with the shop\n/,
+  );
+  expect(code).toBe(1);
 });
 
 describe("a command that does not buy is told so in a sentence", () => {

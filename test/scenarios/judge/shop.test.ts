@@ -51,7 +51,7 @@ describe.concurrent("a shop that", () => {
     [
       "asks another facilitator",
       ["astray"],
-      /: The shop refused a good payment, and never asked the facilitator at http:\S+\n.*X402_FACILITATOR_URL/,
+      /: The shop served nothing for a good payment, and never asked the facilitator at http:\S+\n.*X402_FACILITATOR_URL/,
     ],
   ])("%s is told so in a sentence, and nothing of it is left", async (_what, [manner = ""], sentence) => {
     await using cli = await startCli(["judge", "shop", "--timeout", "2", "--", ...subject("shop", manner)]);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openShops } from "../../../src/judge/client/case-shop.ts";
 import { type ClientCase, clientCases } from "../../../src/judge/client/client-cases.ts";
-import { clientVerdicts, runClientCase } from "../../../src/judge/client/judge-client.ts";
+import { clientVerdicts, runCases, runClientCase } from "../../../src/judge/client/judge-client.ts";
 import { type WayName, wayNames } from "../../../src/judge/scene/offers.ts";
 import { openScene, type Scene } from "../../../src/judge/scene/scene.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
@@ -62,11 +62,11 @@ async function judgeBuyer(
       start: startBuyer(buyer, differing.watch(tested.name)),
       ...{ slowMs: isSlow ? 12_000 : slowMs, timeoutMs: isSlow ? 40_000 : 15_000 },
     });
-  const results = await inParallel(cases, 6, (tested) =>
+  const results = await runCases(cases, 6, (tested) =>
     // Where the facilitator waits, blocks are held, for whoever pays on that chain.
     tested.own?.settleWaitMs === undefined ? run(tested) : scenes.inTurn(() => run(tested)),
   );
-  const bad = results.filter(({ verdict }) => clientVerdicts[verdict].level !== "good");
+  const bad = results.filter(({ verdict }) => clientVerdicts[verdict].level === "wrong");
   return {
     bad: bad.map(({ tested }) => tested.name),
     /** What happened, for the message of a failed test. */

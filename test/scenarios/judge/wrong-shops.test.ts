@@ -7,11 +7,13 @@ import { judgeShopAt } from "../../../src/judge/shop/judge-shop.ts";
 import { shopVerdicts } from "../../../src/judge/shop/run-shop-case.ts";
 import { shopCases } from "../../../src/judge/shop/shop-cases.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
+import type { X402Version } from "../../../src/protocol/requests.ts";
 import { createTurns, inParallel } from "../../../src/util/concurrency.ts";
 import { repository } from "../../support/cli.ts";
 import { findDiffering, type OnDecision } from "../../support/judge/decisions.ts";
 import {
   goodShop,
+  goodShopV2,
   lateShop,
   openWrongShop,
   type WrongShop,
@@ -71,6 +73,11 @@ async function judge(
 
 const namesOf = (bad: Awaited<ReturnType<typeof judge>>) => bad.map(({ tested }) => tested.name);
 
+const speaks =
+  (version: X402Version) =>
+  ({ x402Version = 1 }: WrongShop) =>
+    x402Version === version;
+
 /** Five shops share two cores. */
 const timeoutMs = 180_000;
 
@@ -79,13 +86,14 @@ describe.concurrent("in the cases in which it decides anything otherwise than a 
   let good: string[];
   beforeAll(async () => {
     // One shop for each case, so that its decisions are known to be made there.
-    const found = await inParallel([...shopCases.entries()], 5, async ([index, { name }]) =>
-      judge(goodShop, 2_000 + index, [name], { onDecision: differing.watch(name) }),
-    );
+    const found = await inParallel([...shopCases.entries()], 5, async ([index, { name }]) => [
+      ...(await judge(goodShop, 2_000 + index, [name], { onDecision: differing.watch(name, speaks(1)) })),
+      ...(await judge(goodShopV2, 3_000 + index, [name], { onDecision: differing.watch(name, speaks(2)) })),
+    ]);
     good = namesOf(found.flat());
   }, timeoutMs);
 
-  test("a good one is good in every case", () => {
+  test("a good one is good in every case, of either version", () => {
     expect(good).toEqual([]);
   });
 

@@ -171,7 +171,7 @@ test("`up` starts it, commands act on it, and the studio explains its payments",
 
     // Against what runs, no file is needed.
     const { code, stdout } = await runHere(
-      ["conformance", "--url", facilitator.url, "--filter", "settle", "--json", "--parallel", "8"],
+      ["conformance", "--url", facilitator.url, "--cases", "settle", "--json", "--parallel", "8"],
       {},
     );
     expect([code, JSON.parse(stdout)]).toMatchObject([0, { network: "avalanche", failed: 0 }]);

@@ -10,6 +10,7 @@ import { createPayerSigner } from "../../../src/published/sign-as.ts";
  * - safe: sends one payment, and the same one again when its answer is lost or bad;
  * - signs-anew: signs another payment then, as careless clients do;
  * - gives-up: sends one payment, once;
+ * - buys-again: buys once more when it has the goods;
  * - and those that do not work: never-asks, hangs.
  */
 
@@ -53,6 +54,7 @@ for (let attempt = 1; attempt <= attempts; attempt++) {
     const body = await response.text();
     if (response.ok) {
       console.log(body);
+      if (manner === "buys-again") await fetchHere({ ...headers, "X-PAYMENT": await sign(offer) });
       process.exit(0);
     }
   } catch {

@@ -22,11 +22,13 @@ export function decisionsOf<Program>(program: Program, onDecision: OnDecision<Pr
 export function findDiffering<Program>(others: readonly Program[]) {
   const found = new Map(others.map((other) => [other, new Set<string>()]));
   return {
-    /** Watches a program in the case of this name. */
+    /** Watches a program in the case of this name, for those that are like it. */
     watch:
-      (name: string): OnDecision<Program> =>
+      (name: string, isLike: (other: Program) => boolean = () => true): OnDecision<Program> =>
       (isOtherwise) => {
-        for (const [other, names] of found) if (!names.has(name) && isOtherwise(other)) names.add(name);
+        for (const [other, names] of found) {
+          if (!names.has(name) && isLike(other) && isOtherwise(other)) names.add(name);
+        }
       },
     has: (program: Program, name: string) => found.get(program)?.has(name) === true,
   };

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { decodeHeader } from "../../../src/judge/scene/offers.ts";
 import type { RunningCommand } from "../../../src/judge/scene/run-command.ts";
@@ -7,6 +8,7 @@ import { type Hex, sameAddress } from "../../../src/protocol/hex.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
 import { type HttpAnswer, HttpFailure, sendHttp } from "../../../src/util/http-client.ts";
 import { membersOf } from "../../../src/util/json.ts";
+import { http } from "../../../src/util/node-http.ts";
 import { type Decide, decisionsOf, type OnDecision } from "./decisions.ts";
 
 /*
@@ -26,13 +28,15 @@ export type Attempt = {
   /** The terms of a 402. */
   terms: readonly Terms[];
   location: string | null;
+  /** Whether the connection broke once all of the answer had come. */
+  brokeAfterwards: boolean;
 };
 
 /** What a buyer does next: send the payment again, sign another, follow a redirect, take the body, stop, or go on for ever. */
 type Step = "again" | "anew" | "follow" | "take" | "stop" | "forever";
 
 /** What a buyer may have learned before. */
-type Memory = { asked: Terms; payer: string; sawPending: boolean };
+type Memory = { asked: Terms; payer: string; sawPending: boolean; hadGoods: boolean };
 
 export type Buyer = {
   /** What it does wrong, as the guide says it. */
@@ -64,7 +68,17 @@ const signsAnew = (when: (attempt: Attempt, memory: Memory) => boolean) => ({
   step: (attempt: Attempt, memory: Memory): Step | undefined => (when(attempt, memory) ? "anew" : undefined),
 });
 
+const asksForever = (reason: RegExp) => ({
+  step: (attempt: Attempt): Step | undefined =>
+    is402(attempt) && reason.test(attempt.error) ? "forever" : undefined,
+});
+
 export const wrongBuyers: readonly Buyer[] = [
+  {
+    fault: "buys once more when it has the goods",
+    foundBy: "plain",
+    ...signsAnew((attempt, { hadGoods }) => goods(attempt) && !hadGoods),
+  },
   {
     fault: "signs again when no answer comes in time",
     foundBy: "slow-answer",
@@ -95,6 +109,11 @@ export const wrongBuyers: readonly Buyer[] = [
     fault: "takes half a body for a whole one",
     foundBy: "reset-in-body",
     step: ({ status, bytes }) => (status === "cut" && bytes > 0 ? "take" : undefined),
+  },
+  {
+    fault: "signs again when the connection breaks after the whole body",
+    foundBy: "reset-after-body",
+    ...signsAnew((attempt) => goods(attempt) && attempt.brokeAfterwards),
   },
   {
     fault: "signs again after a 402 that says nothing of what became of its payment",
@@ -180,6 +199,16 @@ export const wrongBuyers: readonly Buyer[] = [
         ? "forever"
         : undefined,
   },
+  {
+    fault: "sends for ever what is said to have expired",
+    foundBy: "clock-behind",
+    ...asksForever(/valid_before/),
+  },
+  {
+    fault: "sends for ever what is said not to be valid yet",
+    foundBy: "clock-ahead",
+    ...asksForever(/valid_after/),
+  },
   { fault: "asks for ever where it cannot read the terms", foundBy: "malformed-402", asksForever: true },
   {
     fault: "throws away goods whose receipt it cannot read",
@@ -200,6 +229,9 @@ export const wrongBuyers: readonly Buyer[] = [
 
 /** One that does what every case calls good. */
 export const carefulBuyer: Buyer = { fault: "none", foundBy: "none" };
+
+/** How many seconds ago payments became valid when they are signed. */
+const validBeforeNow = 60;
 
 /** How often it pays, with the same payment or another, without a good answer; and while it is pending. */
 const mostAttempts = 4;
@@ -256,7 +288,7 @@ async function buy(
   const sign = async (terms: Terms) => {
     const now = BigInt(Math.floor(Date.now() / 1_000));
     const until = decide((one) => one.validSeconds ?? terms.maxTimeoutSeconds);
-    const authorization = timesFrom(now, { until });
+    const authorization = timesFrom(now, { from: -validBeforeNow, until });
     return (await payFor(terms, account, now, { authorization })).headers;
   };
 
@@ -273,7 +305,7 @@ async function buy(
   predictable.set(X402_URL, shared);
   let headers = await shared;
   const [written = ""] = Object.values(headers);
-  const memory = { asked, payer: payerIn(decodeHeader(written)), sawPending: false };
+  const memory = { asked, payer: payerIn(decodeHeader(written)), sawPending: false, hadGoods: false };
 
   let url = X402_URL;
   let [attempts, pendingAttempts] = [0, 0];
@@ -285,6 +317,7 @@ async function buy(
     if (isPending) pendingAttempts++;
     else attempts++;
     const step = decide((one) => one.step?.(answer, memory) ?? carefulStep(answer, url));
+    memory.hadGoods ||= goods(answer);
     if (step === "take") return answer.body;
     if (step === "stop") return undefined;
     if (step === "follow") {
@@ -320,10 +353,19 @@ async function attempt(
   signal: AbortSignal,
   timeoutMs = 60_000,
 ): Promise<Attempt> {
-  const nothing = { bytes: 0, body: "", error: "", receipt: undefined, terms: [], location: null };
+  const nothing = {
+    ...{ bytes: 0, body: "", error: "", receipt: undefined, terms: [], location: null },
+    brokeAfterwards: false,
+  };
+  const agent = new http.Agent({ keepAlive: true });
+  const broken = new Promise<true>((resolve) => {
+    agent.on("free", (socket: Socket) => void socket.once("close", () => resolve(true)));
+  });
   let answer: HttpAnswer;
+  let brokeAfterwards = false;
   try {
-    answer = await sendHttp(url, { headers, agent: false, signal, timeoutMs });
+    answer = await sendHttp(url, { headers, agent, signal, timeoutMs });
+    if (answer.status === 200) brokeAfterwards = await Promise.race([broken, sleep(afterwardsMs, false)]);
   } catch (error) {
     if (!(error instanceof HttpFailure)) throw error;
     if (error.partial === undefined) {
@@ -331,6 +373,8 @@ async function attempt(
     }
     const { text: body } = error.partial;
     return { ...nothing, status: "cut", bytes: body.length, body };
+  } finally {
+    agent.destroy();
   }
   const { status, text: body } = answer;
   const read = new Headers(answer.headers);
@@ -340,8 +384,12 @@ async function attempt(
     receipt: receiptIn(read.get("payment-response")),
     terms: readTerms({ status, headers: read, body }, builtInNetworks),
     location: read.get("location"),
+    brokeAfterwards,
   };
 }
+
+/** How long the connection of a good answer is watched. */
+const afterwardsMs = 400;
 
 function receiptIn(text: string | null): Attempt["receipt"] {
   if (text === null) return undefined;

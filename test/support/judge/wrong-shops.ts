@@ -1,13 +1,14 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Offer } from "../../../src/judge/scene/offers.ts";
-import { requirementsOf } from "../../../src/judge/scene/offers.ts";
+import { challengeOf, requirementsOf } from "../../../src/judge/scene/offers.ts";
+import type { X402Version } from "../../../src/protocol/requests.ts";
 import { membersOf, parseJson } from "../../../src/util/json.ts";
 import { closeAtOnce, listenOnLoopback } from "../../../src/util/node-http.ts";
 import { decisionsOf, type OnDecision } from "./decisions.ts";
 
 /*
- * Shops for `judge shop` that run in the process of the test, of protocol version 1: one that is good, and others that are like
- * it but for one fault each.
+ * Shops for `judge shop` that run in the process of the test: one that is good, and others that are like it but for one fault
+ * each. They speak protocol version 1, but for those whose fault is about what only payments of version 2 say.
  */
 
 /** An answer of the facilitator; `status` is 0 where none came. */
@@ -19,6 +20,8 @@ type Payment = {
   header: string;
   value: bigint;
   price: bigint;
+  /** What it says that it is for, in version 2. */
+  resource: string;
 };
 
 /** What a shop remembers. */
@@ -38,14 +41,18 @@ export type WrongShop = {
   fault: string;
   /** The cases that find it. */
   foundBy: readonly string[];
+  /** The version that it speaks; 1 by default. */
+  x402Version?: X402Version;
   /** Whether it serves without looking at a payment. */
-  isFree?(request: { method: string; url: string }): boolean;
+  isFree?(request: { method: string; url: string; isPaid: boolean }, memory: Memory): boolean;
   /** Whether it serves for a payment without settling it. */
   serves?(payment: Payment, memory: Memory): boolean;
   /** What it tells the facilitator that it is due. */
   due?(payment: Payment): bigint;
   /** Whether it serves whatever the facilitator says of a payment. */
   servesDespite?(verified: Said, settled: Said | undefined, payment: Payment, memory: Memory): boolean;
+  /** Whether it serves nothing for what it has settled. */
+  withholds?(payment: Payment): boolean;
   /** Whether it never looks at the payment again. */
   closes?(verified: Said, settled: Said | undefined): boolean;
   /** Whether it shares what becomes of a payment with requests that bring it meanwhile. */
@@ -57,8 +64,8 @@ export type WrongShop = {
   /** Whether it forgets those who were gone when it had settled. */
   forgetsGone?: boolean;
   hasNoReceipts?: boolean;
-  /** Its answer to what it cannot read, and to payments of version 2, where that is no 402. */
-  failsOn?: "unreadable" | "version 2";
+  /** Its answer to what it cannot read, and to payments of the other version, where that is no 402. */
+  failsOn?: "unreadable" | "other version";
 };
 
 const reasonOf = ({ body }: Said) => {
@@ -72,14 +79,27 @@ const takesForWarning = (reason: RegExp): Pick<WrongShop, "servesDespite"> => ({
 });
 
 export const goodShop: WrongShop = { fault: "nothing", foundBy: [] };
+export const goodShopV2: WrongShop = { ...goodShop, x402Version: 2 };
 
 /** One that settles once it has served: good where nothing goes wrong. */
 export const lateShop: WrongShop = { fault: "serves before it settles", foundBy: [], isLate: true };
 
 export const wrongShops: readonly WrongShop[] = [
   { fault: "gives no receipts", foundBy: ["plain"], hasNoReceipts: true },
+  {
+    fault: "serves everybody where somebody has paid",
+    foundBy: ["no-payment"],
+    isFree: ({ method, url, isPaid }, { delivered }) =>
+      `${method} ${url}` === "GET /report" && !isPaid && delivered.size > 0,
+  },
+  {
+    fault: "settles a payment for another site, and refuses it then",
+    foundBy: ["other-resource"],
+    x402Version: 2,
+    withholds: ({ resource }) => new URL(resource).hostname !== "127.0.0.1",
+  },
   { fault: "fails where it cannot read a payment", foundBy: ["malformed-payment"], failsOn: "unreadable" },
-  { fault: "fails on the other version", foundBy: ["other-version"], failsOn: "version 2" },
+  { fault: "fails on the other version", foundBy: ["other-version"], failsOn: "other version" },
   {
     fault: "compares the URL with its query",
     foundBy: ["free-with-query"],
@@ -202,6 +222,18 @@ export const wrongShops: readonly WrongShop[] = [
   },
 ];
 
+/** What each version calls the headers, and the amount of its requirements. */
+const headersOf = {
+  1: {
+    ...{ payment: "x-payment", otherPayment: "payment-signature", receipt: "X-PAYMENT-RESPONSE" },
+    amount: "maxAmountRequired",
+  },
+  2: {
+    ...{ payment: "payment-signature", otherPayment: "x-payment", receipt: "PAYMENT-RESPONSE" },
+    amount: "amount",
+  },
+} as const;
+
 /** Opens a shop, which uses a facilitator. */
 export async function openWrongShop(
   shop: WrongShop,
@@ -209,7 +241,10 @@ export async function openWrongShop(
   onDecision: OnDecision<WrongShop>,
 ): Promise<AsyncDisposable & { url: string; otherUrl: string }> {
   const decide = decisionsOf(shop, onDecision);
-  const requirements = requirementsOf(offer, 1, "http://127.0.0.1/report");
+  const { x402Version = 1 } = shop;
+  const resource = "http://127.0.0.1/report";
+  const requirements = requirementsOf(offer, x402Version, resource);
+  const headers = headersOf[x402Version];
   const memory: Memory = { owed: new Map(), delivered: new Set(), underWay: new Map(), closed: new Set() };
 
   async function call(operation: string, body: object): Promise<Said> {
@@ -229,11 +264,12 @@ export async function openWrongShop(
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = "GET", url = "/" } = request;
-    const at = { method, url };
-    if (decide((one) => one.isFree?.(at) === true)) return serve(response);
+    const header = request.headers[headers.payment];
+    const isPaid = header !== undefined || headers.otherPayment in request.headers;
+    const at = { method, url, isPaid };
+    if (decide((one) => one.isFree?.(at, memory) === true)) return serve(response);
     if (!/^\/(report|other)(\?|$)/.test(url) || method !== "GET") return void response.writeHead(404).end();
-    const { "x-payment": header } = request.headers;
-    if ("payment-signature" in request.headers && decide((one) => one.failsOn === "version 2")) {
+    if (headers.otherPayment in request.headers && decide((one) => one.failsOn === "other version")) {
       return void response.writeHead(500).end();
     }
     if (typeof header !== "string") return ask(response);
@@ -246,7 +282,8 @@ export async function openWrongShop(
         : ask(response);
     }
     const key = `${url} ${header}`;
-    const payment = { key, header, value: BigInt(value), price: offer.amount };
+    const named = String(membersOf(membersOf(paymentPayload).resource).url ?? resource);
+    const payment = { key, header, value: BigInt(value), price: offer.amount, resource: named };
     const receipt = memory.owed.get(key);
     if (receipt !== undefined) {
       memory.owed.delete(key);
@@ -270,8 +307,8 @@ export async function openWrongShop(
   async function sell(response: ServerResponse, payment: Payment, paymentPayload: unknown): Promise<boolean> {
     const amount = decide((one) => one.due?.(payment) ?? payment.price);
     const body = {
-      ...{ x402Version: 1, paymentPayload },
-      paymentRequirements: { ...requirements, maxAmountRequired: `${amount}` },
+      ...{ x402Version, paymentPayload },
+      paymentRequirements: { ...requirements, [headers.amount]: `${amount}` },
     };
     const verified = await call("verify", body);
     if (isValid(verified) && decide((one) => one.isLate === true)) {
@@ -287,7 +324,8 @@ export async function openWrongShop(
     const mayBeSettled = isValid(verified) || reasonOf(verified) === "invalid_transaction_state";
     const settled = mayBeSettled ? await call("settle", body) : undefined;
     if (decide((one) => one.closes?.(verified, settled) === true)) memory.closed.add(payment.key);
-    const isGood = settled !== undefined && isSettled(settled);
+    const isGood =
+      settled !== undefined && isSettled(settled) && !decide((one) => one.withholds?.(payment) === true);
     const serves =
       isGood || decide((one) => one.servesDespite?.(verified, settled, payment, memory) === true);
     if (!serves) {
@@ -302,12 +340,13 @@ export async function openWrongShop(
   }
 
   function ask(response: ServerResponse): void {
-    const body = JSON.stringify({ x402Version: 1, error: "a payment is required", accepts: [requirements] });
-    response.writeHead(402, { "content-type": "application/json" }).end(body);
+    const asked = challengeOf([offer], [x402Version], resource, "a payment is required");
+    const types = { "content-type": "application/json" };
+    response.writeHead(402, { ...types, ...asked.headers }).end(JSON.stringify(asked.body));
   }
 
   function serve(response: ServerResponse, receipt = "served"): void {
-    if (!decide((one) => one.hasNoReceipts === true)) response.setHeader("X-PAYMENT-RESPONSE", receipt);
+    if (!decide((one) => one.hasNoReceipts === true)) response.setHeader(headers.receipt, receipt);
     response.setHeader("content-type", "text/plain");
     response.end("the goods");
   }
