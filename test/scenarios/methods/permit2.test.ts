@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
+import { mock1271WalletDeployedBytecode } from "../../../src/contracts/mockWallets.ts";
 import { withHighS } from "../../../src/fixtures/cases/payment-spec.ts";
-import type { Hex } from "../../../src/protocol/hex.ts";
+import { addressWord, type Hex } from "../../../src/protocol/hex.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import type { JsonResponse } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
@@ -201,6 +202,32 @@ describe("the spender", () => {
     }
     expect(await paid()).toBe(0n);
   });
+});
+
+test("a signature names no payer: of two wallets of one owner that take it as it is, each pays once, and no other", async () => {
+  const running = await start();
+  const { node, fund, approvePermit2 } = scene.chain;
+  const other: Hex = `0x${"0e".repeat(20)}`;
+  await node.request("anvil_setCode", other, mock1271WalletDeployedBytecode);
+  const slot: Hex = `0x${"0".repeat(64)}`;
+  await node.request("anvil_setStorageAt", other, slot, `0x${addressWord(testPayers.smartWallet.owner)}`);
+  await fund(other, 10n * value);
+  await approvePermit2(other, 2n ** 256n - 1n);
+  const body = await scene.signPermit("smartWallet");
+  const paidBy = (from: Hex): Body => {
+    const { paymentPayload } = body;
+    const { permit2Authorization: permit } = Object(paymentPayload.payload);
+    const payload = { ...paymentPayload.payload, permit2Authorization: { ...permit, from } };
+    return { ...body, paymentPayload: { ...paymentPayload, payload } };
+  };
+  const answers = await Promise.all(
+    [body, paidBy(other), body, paidBy(other)].map((one) => scene.post(running, "settle", one)),
+  );
+  expect(answers.filter((answer) => answerOf(answer).success)).toHaveLength(2);
+  expect(await paid()).toBe(2n * value);
+  expect(await scene.balanceOf(other)).toBe(9n * value);
+  expect(await settle(running, paidBy(testPayers.funded.address))).toMatchObject({ success: false });
+  expect(await paid()).toBe(2n * value);
 });
 
 test("one nonce pays once, by either scheme, and is none of EIP-3009", async () => {
