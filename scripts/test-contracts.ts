@@ -1,6 +1,6 @@
 /**
  * Tests the contracts as they are published: `node scripts/test-contracts.ts`, with any arguments of `forge test`. It ends
- * with 1 also where `src/contracts/` is not what they compile to.
+ * with 1 also where what is generated of them is not what they compile to.
  */
 import { runForge } from "./forge.ts";
 import { compileContracts } from "./generate-contracts.ts";

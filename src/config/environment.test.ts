@@ -9,6 +9,7 @@ import { variableNames } from "./variables.ts";
 
 const key = `0x${"1a".repeat(32)}`;
 const otherKey = `0x${"2b".repeat(32)}`;
+const sponsorKey = `0x${"5e".repeat(32)}`;
 const pepper = "3f9c1e7a5b2d8640f1e2d3c4b5a69788";
 const contract = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
 const testContract = "0x652026B65e32ffC7487F89D68D208977789a04d3";
@@ -20,6 +21,9 @@ const minimal = {
   OPERATOR_PRIVATE_KEY: key,
   API_KEY_PEPPER: pepper,
 };
+
+/** Has approvals sent that are transactions of payers. */
+const approvals = { GAS_SPONSORING: "erc20ApprovalGasSponsoring" };
 
 type Environment = Record<string, string>;
 
@@ -324,8 +328,23 @@ describe("refuses", () => {
     ],
     [
       "a sponsor without limits",
-      { SPONSOR_PRIVATE_KEY: `0x${"5e".repeat(32)}`, MAX_GIFT: "base=0.1" },
+      { SPONSOR_PRIVATE_KEY: sponsorKey },
       "SPONSOR_PRIVATE_KEY: gives nothing: set MAX_GIFT and DAILY_GIFTS for a network",
+    ],
+    [
+      "a sponsor with limits for another network",
+      { SPONSOR_PRIVATE_KEY: sponsorKey, MAX_GIFT: "polygon=0.1", DAILY_GIFTS: "polygon=1" },
+      "SPONSOR_PRIVATE_KEY: gives nothing: set MAX_GIFT and DAILY_GIFTS for a network",
+    ],
+    [
+      "a bound of one gift without a day's",
+      { SPONSOR_PRIVATE_KEY: sponsorKey, MAX_GIFT: "base=0.1" },
+      "DAILY_GIFTS: is needed for base, which MAX_GIFT names: without it nothing is given there",
+    ],
+    [
+      "a bound of a day's gifts without one gift's",
+      { SPONSOR_PRIVATE_KEY: sponsorKey, DAILY_GIFTS: "base=0.1", MAX_GIFT: "polygon=1" },
+      "MAX_GIFT: is needed for base, which DAILY_GIFTS names: without it nothing is given there",
     ],
     [
       "a local key and a remote signer together",
@@ -456,8 +475,35 @@ describe("warns, and goes on, of", () => {
       "CONFIRMATIONS",
       "30 blocks of base take some 60 s, longer than a settle waits: it would never answer at once",
     ],
+    [
+      "gifts that nobody gives",
+      { ...approvals, MAX_GIFT: "base=0.1", DAILY_GIFTS: "base=1" },
+      "SPONSOR_PRIVATE_KEY",
+      "is not set: MAX_GIFT and DAILY_GIFTS give nothing without it",
+    ],
+    [
+      "gifts for approvals that are not sent",
+      {
+        ...{ SPONSOR_PRIVATE_KEY: sponsorKey, GAS_SPONSORING: "eip2612GasSponsoring" },
+        ...{ MAX_GIFT: "base=0.1", DAILY_GIFTS: "base=1" },
+      },
+      "GAS_SPONSORING",
+      "does not name erc20ApprovalGasSponsoring, for which MAX_GIFT and DAILY_GIFTS are: nothing is given",
+    ],
+    [
+      "gifts above what one organization is given",
+      { ...approvals, SPONSOR_PRIVATE_KEY: sponsorKey, MAX_GIFT: "base=0.6", DAILY_GIFTS: "base=1" },
+      "MAX_GIFT",
+      "is more than half of DAILY_GIFTS on base: no organization is given more of a day's gifts than it leaves for the others, so no gift is above half of them",
+    ],
   ])("%s", (_name, changes, name, problem) => {
     expect(readEnvironment({ ...minimal, ...changes }).warnings).toMatchObject([{ name, problem }]);
+  });
+
+  test("nothing of gifts that are given", () => {
+    const gifts = { SPONSOR_PRIVATE_KEY: sponsorKey, MAX_GIFT: "base=0.5", DAILY_GIFTS: "base=1" };
+    const { networks: served, warnings } = readEnvironment({ ...minimal, ...approvals, ...gifts });
+    expect([served[0]?.gifts, warnings]).toEqual([{ each: 5n * 10n ** 17n, daily: 10n ** 18n }, []]);
   });
 
   test.each(["http://127.0.0.1:8545", "http://localhost:8545", "http://[::1]:8545", "http://127.1.2.3"])(

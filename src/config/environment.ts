@@ -62,6 +62,7 @@ export function readEnvironment(env: Environment): ServeConfig {
       ...warnOfProxies(reader, host),
       ...warnOfAdmin(reader),
       ...warnOfLongWaits(networks, settleWaitMs),
+      ...warnOfGifts(networks, sponsorKey),
     ],
   };
   if (reader.problems().length > 0 || operators === undefined || apiKeyPepper === undefined) {
@@ -179,10 +180,46 @@ function readSponsorKey(
   if (isOperators || key === reader.read("RECOVERER_PRIVATE_KEY")) {
     reader.refuse("SPONSOR_PRIVATE_KEY", "is the key of another account of the service; use one of its own");
   }
-  if (networks.every(({ gifts }) => gifts === undefined)) {
+  const isNoneHalfSet = reader.isSet("MAX_GIFT") === reader.isSet("DAILY_GIFTS");
+  if (isNoneHalfSet && networks.every(({ gifts }) => gifts === undefined)) {
     reader.refuse("SPONSOR_PRIVATE_KEY", "gives nothing: set MAX_GIFT and DAILY_GIFTS for a network");
   }
   return key;
+}
+
+/** What is set for gifts, and has none made. */
+function warnOfGifts(
+  networks: readonly NetworkConfig[],
+  sponsorKey: Hex | undefined,
+): ConfigurationProblem[] {
+  const giving = networks.flatMap(({ name, gifts }) => (gifts === undefined ? [] : [{ name, ...gifts }]));
+  if (giving.length === 0) return [];
+  const sponsoring = networks.flatMap(({ gasSponsoring = [] }) => gasSponsoring);
+  return [
+    ...(sponsorKey === undefined
+      ? [
+          {
+            name: "SPONSOR_PRIVATE_KEY",
+            problem: "is not set: MAX_GIFT and DAILY_GIFTS give nothing without it",
+          },
+        ]
+      : []),
+    ...(sponsoring.includes("erc20ApprovalGasSponsoring")
+      ? []
+      : [
+          {
+            name: "GAS_SPONSORING",
+            problem:
+              "does not name erc20ApprovalGasSponsoring, for which MAX_GIFT and DAILY_GIFTS are: nothing is given",
+          },
+        ]),
+    ...giving
+      .filter(({ each, daily }) => 2n * each > daily)
+      .map(({ name }) => ({
+        name: "MAX_GIFT",
+        problem: `is more than half of DAILY_GIFTS on ${name}: no organization is given more of a day's gifts than it leaves for the others, so no gift is above half of them`,
+      })),
+  ];
 }
 
 /** What `deploy` reads from the environment. Holds secrets: never print or log it. */

@@ -1,5 +1,5 @@
 import { type Address, sameAddress } from "../protocol/hex.ts";
-import type { Asset, Network, NetworkTier } from "../protocol/networks.ts";
+import type { Asset, Network, NetworkName, NetworkTier } from "../protocol/networks.ts";
 import type { ConfigurationProblem } from "../util/errors.ts";
 import type { NetworkAsset } from "./known-networks.ts";
 import type { NetworkConfig } from "./serve-config.ts";
@@ -70,15 +70,26 @@ export function readServedNetworks(
         maxValiditySeconds,
         allowZeroValue,
         gasSponsoring,
-        gifts: readGifts(maxGifts[name], dailyGifts[name]),
+        gifts: pairGifts(reader, name, maxGifts[name], dailyGifts[name]),
         walletFactories,
       },
     ];
   });
 }
 
-function readGifts(each: bigint | undefined, daily: bigint | undefined): NetworkConfig["gifts"] {
-  return each === undefined || daily === undefined ? undefined : { each, daily };
+/** What is given on a network. One limit without the other would give nothing, and nobody would be told. */
+function pairGifts(
+  reader: VariableReader,
+  name: NetworkName,
+  each: bigint | undefined,
+  daily: bigint | undefined,
+): NetworkConfig["gifts"] {
+  if (each !== undefined && daily !== undefined) return { each, daily };
+  if (each === undefined && daily === undefined) return undefined;
+  const [lacking, given] =
+    each === undefined ? (["MAX_GIFT", "DAILY_GIFTS"] as const) : (["DAILY_GIFTS", "MAX_GIFT"] as const);
+  reader.refuse(lacking, `is needed for ${name}, which ${given} names: without it nothing is given there`);
+  return undefined;
 }
 
 /** Where the facilitator contract stands, as far as it is configured. */

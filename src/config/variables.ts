@@ -228,7 +228,7 @@ export const variables = {
   },
   DAILY_GIFTS: {
     summary:
-      "the most gas money that the sponsor gives on one day (UTC), in the coin of its network; nothing on networks that are not named",
+      "the most gas money that the sponsor gives on one day (UTC), in the coin of its network, no more of it for one organization than is left for others; nothing on networks that are not named",
     read: readPerNetwork(readCoins),
     unset: "nothing",
     example: "base=0.01,polygon=5",
@@ -236,7 +236,7 @@ export const variables = {
   },
   DAILY_GAS_BUDGET: {
     summary:
-      "the most that settling for one organization may cost in gas per day (UTC), in the coin of its network, per network; `none` for no bound. An organization's own budget takes its place. Payers with code may use a quarter of it",
+      "the most that settling for one organization may cost in gas per day (UTC), in the coin of its network, per network; `none` for no bound. An organization's own budget takes its place. Payers with code, and gas money for approvals, may use a quarter of it",
     read: readPerNetwork(readCoinsOrNone),
     default: perNetwork((name) => formatUnits(networkDefaults[name].dailyGasBudget, 18)),
     example: "base=0.5,polygon=none",

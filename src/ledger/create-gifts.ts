@@ -1,7 +1,14 @@
-import type { Kysely } from "kysely";
-import { inTransaction, repeatable } from "./database/transactions.ts";
-import { dayOf } from "./gas-spending.ts";
-import type { Gift, Gifts, Receiver } from "./gifts.ts";
+import type { Kysely, Transaction } from "kysely";
+import { inTransaction } from "./database/transactions.ts";
+import { addingToSpending, dayOf, toGwei } from "./gas-spending.ts";
+import {
+  findLimit,
+  type Gift,
+  type GiftCharge,
+  type Gifts,
+  type GivenOnDay,
+  type Receiver,
+} from "./gifts.ts";
 import { type GiftsTable, type LedgerTables, lowerCase } from "./rows.ts";
 import type { SignedAttempt } from "./settlement.ts";
 import { giveBackTxNonce, introduceSender, type Sender, takeTxNonce } from "./tx-nonces.ts";
@@ -20,16 +27,28 @@ export function createGifts(db: Kysely<LedgerTables>, now: () => number): Gifts 
   async function givenOn(
     { chainId, address }: Sender,
     time: number,
+    organizationId?: string,
     on: Kysely<LedgerTables> = db,
-  ): Promise<bigint> {
+  ): Promise<GivenOnDay> {
     const rows = await on
       .selectFrom("gifts")
-      .select("value")
+      .select(["value", "organization_id"])
       .where("chain_id", "=", chainId)
       .where("sponsor", "=", lowerCase(address))
       .where("day", "=", dayOf(time))
       .execute();
-    return rows.reduce((sum, { value }) => sum + BigInt(value), 0n);
+    const sum = (of: typeof rows) => of.reduce((total, { value }) => total + BigInt(value), 0n);
+    return { total: sum(rows), own: sum(rows.filter((row) => row.organization_id === organizationId)) };
+  }
+
+  /** Counts a gift as what strangers can make an organization pay: in the part of its budget that payers with code may use. */
+  async function charge(
+    transaction: Transaction<LedgerTables>,
+    { organizationId, network, cost }: GiftCharge,
+  ): Promise<void> {
+    const gwei = toGwei(cost);
+    const row = { organization_id: organizationId, network, gwei, gwei_with_code: gwei };
+    await addingToSpending(transaction, [row], now()).execute();
   }
 
   return {
@@ -38,9 +57,9 @@ export function createGifts(db: Kysely<LedgerTables>, now: () => number): Gifts 
       return row === undefined ? null : toGift(row);
     },
 
-    givenOn: (sponsor, time) => givenOn(sponsor, time),
+    givenOn: (sponsor, time, organizationId) => givenOn(sponsor, time, organizationId),
 
-    async give({ chainId, asset, payer, sponsor, value }, { mined, dailyLimit }, sign) {
+    async give({ chainId, asset, payer, sponsor, value }, charged, { mined, dailyLimit }, sign) {
       const sender = { chainId, address: sponsor };
       await introduceSender(db, sender, mined, { movesUp: true });
       return inTransaction(db, async (transaction) => {
@@ -48,18 +67,21 @@ export function createGifts(db: Kysely<LedgerTables>, now: () => number): Gifts 
         const txNonce = await takeTxNonce(transaction, sender);
         const givenAt = now();
         const isKnown = (await find({ chainId, asset, payer }, transaction)) !== undefined;
-        const isTooMuch = (await givenOn(sender, givenAt, transaction)) + value > dailyLimit;
-        if (isKnown || isTooMuch) {
+        const { organizationId } = charged;
+        const given = await givenOn(sender, givenAt, organizationId, transaction);
+        const none = isKnown ? "given_before" : findLimit(value, given, dailyLimit);
+        if (none !== undefined) {
           await giveBackTxNonce(transaction, sender, txNonce);
-          return isKnown ? "given_before" : "limit_reached";
+          return none;
         }
         const signed = await sign(txNonce);
         const row: GiftsTable = {
           ...{ chain_id: chainId, asset: lowerCase(asset), payer: lowerCase(payer) },
           ...{ sponsor: lowerCase(sponsor), tx_nonce: txNonce, value: `${value}`, ...toColumns(signed) },
-          ...{ day: dayOf(givenAt), given_at: givenAt },
+          ...{ day: dayOf(givenAt), given_at: givenAt, organization_id: organizationId },
         };
         await transaction.insertInto("gifts").values(row).execute();
+        await charge(transaction, charged);
         return toGift(row);
       });
     },
@@ -76,17 +98,20 @@ export function createGifts(db: Kysely<LedgerTables>, now: () => number): Gifts 
       return rows.map(toGift);
     },
 
-    async replace({ chainId, sponsor, txNonce }, by) {
-      await repeatable(() =>
-        db
+    replace: ({ chainId, sponsor, txNonce, hash, organizationId }, by, { network, more }) =>
+      inTransaction(db, async (transaction) => {
+        const { numUpdatedRows } = await transaction
           .updateTable("gifts")
           .set({ ...toColumns(by), given_at: now() })
           .where("chain_id", "=", chainId)
           .where("sponsor", "=", lowerCase(sponsor))
           .where("tx_nonce", "=", txNonce)
-          .execute(),
-      );
-    },
+          .where("hash", "=", lowerCase(hash))
+          .executeTakeFirst();
+        if (numUpdatedRows === 0n) return false;
+        if (organizationId !== null) await charge(transaction, { organizationId, network, cost: more });
+        return true;
+      }),
   };
 }
 
@@ -104,5 +129,6 @@ function toGift(row: GiftsTable): Gift {
     maxFeePerGas: BigInt(row.max_fee_per_gas),
     maxPriorityFeePerGas: BigInt(row.max_priority_fee_per_gas),
     givenAt: Number(row.given_at),
+    organizationId: row.organization_id,
   };
 }

@@ -6,12 +6,15 @@ import type { Outcomes } from "./ledger.ts";
 import { type GasSpendingTable, type LedgerTables, toSafeInteger } from "./rows.ts";
 
 /*
- * What settling has cost, per organization, network and day (UTC). Kept in gwei, rounded up, as whole numbers that the
- * database can add.
+ * What settling has cost, per organization, network and day (UTC), and what was given to payers for it. Kept in gwei, rounded up,
+ * as whole numbers that the database can add.
  */
 
 const dayMs = 24 * 60 * 60 * 1000;
 const gwei = 1_000_000_000n;
+
+/** An amount of wei as the table keeps it: rounded up. */
+export const toGwei = (wei: bigint) => toSafeInteger(wei / gwei) + 1;
 
 /** A day of the table, which a moment is in. */
 export const dayOf = (time: number) => Math.floor(time / dayMs);
@@ -78,14 +81,13 @@ export function chargingGas(
   charges: readonly Charge[],
   time: number,
 ) {
-  const day = dayOf(time);
   const spent = new Map<string, Omit<GasSpendingTable, "day">>();
   for (const { gasCost, settlements } of charges) {
     const total = settlements.reduce((sum, one) => sum + weigh(one), 0);
     for (const one of settlements) {
       const { organization_id, network, payer_code } = one;
       const key = `${organization_id} ${network}`;
-      const share = toSafeInteger((gasCost * BigInt(weigh(one))) / BigInt(total) / gwei) + 1;
+      const share = toGwei((gasCost * BigInt(weigh(one))) / BigInt(total));
       const before = spent.get(key) ?? { organization_id, network, gwei: 0, gwei_with_code: 0 };
       spent.set(key, {
         ...before,
@@ -96,17 +98,24 @@ export function chargingGas(
   }
   if (spent.size === 0) return [];
   // In one order everywhere: two transactions must not wait for each other.
-  const inOrder = [...spent].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => ({ ...row, day }));
-  return [
-    transaction
-      .insertInto("gas_spending")
-      .values(inOrder)
-      .onConflict((conflict) =>
-        conflict.columns(["organization_id", "network", "day"]).doUpdateSet({
-          gwei: (row) => row("gas_spending.gwei", "+", row.ref("excluded.gwei")),
-          gwei_with_code: (row) =>
-            row("gas_spending.gwei_with_code", "+", row.ref("excluded.gwei_with_code")),
-        }),
-      ),
-  ];
+  const inOrder = [...spent].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
+  return [addingToSpending(transaction, inOrder, time)];
+}
+
+/** The statement that adds to what was spent on the day of a moment. */
+export function addingToSpending(
+  transaction: Transaction<LedgerTables>,
+  rows: readonly Omit<GasSpendingTable, "day">[],
+  time: number,
+) {
+  const day = dayOf(time);
+  return transaction
+    .insertInto("gas_spending")
+    .values(rows.map((row) => ({ ...row, day })))
+    .onConflict((conflict) =>
+      conflict.columns(["organization_id", "network", "day"]).doUpdateSet({
+        gwei: (row) => row("gas_spending.gwei", "+", row.ref("excluded.gwei")),
+        gwei_with_code: (row) => row("gas_spending.gwei_with_code", "+", row.ref("excluded.gwei_with_code")),
+      }),
+    );
 }

@@ -2,11 +2,13 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../test/support/databases.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { createGifts } from "./create-gifts.ts";
-import type { Gifts } from "./gifts.ts";
+import { createGasSpending } from "./gas-spending.ts";
+import type { GiftCharge, Gifts } from "./gifts.ts";
 import type { LedgerTables } from "./rows.ts";
 
 /*
- * Gas money for payers: once for each payer and token, and so much on a day, however many instances give it.
+ * Gas money for payers: once for each payer and token, and so much on a day, however many instances give it. What it costs is
+ * charged to the organization that it was given for, once.
  */
 
 const chainId = 8453;
@@ -24,14 +26,29 @@ describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);
   let time = 100 * day;
   let gifts: Gifts;
+  let spentOf: (organizationId: string) => Promise<{ withCode: bigint; plain: bigint }>;
   beforeEach(async () => {
     time = 100 * day;
-    const db = await database.open();
-    gifts = createGifts(db.$extendTables<LedgerTables>(), () => time);
+    const db = (await database.open()).$extendTables<LedgerTables>();
+    gifts = createGifts(db, () => time);
+    const gasSpending = createGasSpending(db, () => time);
+    spentOf = async (organizationId) => (await gasSpending(organizationId, "base")).spent;
   });
-  const give = (payer: number, { value = 10n, dailyLimit = 1_000n, mined = 7 } = {}) =>
+  const giftTo = (payer: number, value: bigint) => ({
+    chainId,
+    asset,
+    payer: payerOf(payer),
+    sponsor,
+    value,
+  });
+  const charge: GiftCharge = { organizationId: "shop", network: "base", cost: 5_000_000_001n };
+  const give = (
+    payer: number,
+    { value = 10n, dailyLimit = 1_000n, mined = 7, organizationId = "shop", cost = charge.cost } = {},
+  ) =>
     gifts.give(
-      { chainId, asset, payer: payerOf(payer), sponsor, value },
+      giftTo(payer, value),
+      { ...charge, organizationId, cost },
       { mined, dailyLimit },
       async (txNonce) => signedWith(txNonce),
     );
@@ -50,19 +67,51 @@ describe.each(backends)("on $name", (backend) => {
 
   test("many at once: one for each payer, without a gap, and never above the limit of the day", async () => {
     const asked = [1, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9];
-    const outcomes = await Promise.all(asked.map((payer) => give(payer, { dailyLimit: 50n })));
+    const outcomes = await Promise.all(asked.map((payer) => give(payer, { dailyLimit: 100n })));
     expect(outcomes.filter((one) => typeof one === "object")).toHaveLength(5);
-    expect(await gifts.givenOn({ chainId, address: sponsor }, time)).toBe(50n);
+    expect(await gifts.givenOn({ chainId, address: sponsor }, time, "shop")).toEqual({
+      total: 50n,
+      own: 50n,
+    });
     expect(await open()).toEqual([7, 8, 9, 10, 11]);
+    // Six gwei each: rounded up.
+    expect(await spentOf("shop")).toEqual({ withCode: 30_000_000_000n, plain: 0n });
     time += day;
-    expect(await give(20, { dailyLimit: 50n })).toMatchObject({ txNonce: 12 });
+    expect(await spentOf("shop")).toEqual({ withCode: 0n, plain: 0n });
+    expect(await give(20, { dailyLimit: 100n })).toMatchObject({ txNonce: 12 });
   });
 
-  test("what cannot be signed takes no txNonce", async () => {
-    const gift = { chainId, asset, payer: payerOf(1), sponsor, value: 1n };
+  test("no organization is given more than it leaves for the others", async () => {
+    const exhaust = async (organizationId: string, from: number) => {
+      for (let count = 0; ; count++) {
+        const given = await give(from + count, { dailyLimit: 100n, organizationId });
+        if (typeof given !== "object") return { count, given };
+      }
+    };
+    expect(await exhaust("greedy", 100)).toEqual({ count: 5, given: "organization" });
+    expect(await exhaust("greedy", 200)).toEqual({ count: 0, given: "organization" });
+    expect(await exhaust("shop", 300)).toEqual({ count: 2, given: "organization" });
+    expect(await exhaust("late", 400)).toEqual({ count: 1, given: "organization" });
+    expect(await give(500, { value: 21n, dailyLimit: 100n, organizationId: "last" })).toBe("day");
+    expect(await open()).toHaveLength(8);
+  });
+
+  test("one of 2^200 wei, and a limit of as much, are as any other", async () => {
+    const [value, cost] = [2n ** 200n, 1n];
+    expect(await give(1, { value, cost, dailyLimit: 2n * value })).toMatchObject({ value });
+    expect(await give(2, { value: 1n, cost, dailyLimit: 2n * value })).toBe("organization");
+    expect(await give(2, { value: value + 1n, cost, dailyLimit: 2n * value })).toBe("day");
+    // What costs more than the table of a day's spending can add is not given.
+    await expect(give(3, { dailyLimit: 2n ** 256n, cost: value, organizationId: "other" })).rejects.toThrow();
+    expect(await open()).toEqual([7]);
+  });
+
+  test("what cannot be signed takes no txNonce, and costs nothing", async () => {
+    const gift = giftTo(1, 1n);
     const sign = () => Promise.reject(new Error("no key"));
-    await expect(gifts.give(gift, { mined: 7, dailyLimit: 9n }, sign)).rejects.toThrow("no key");
+    await expect(gifts.give(gift, charge, { mined: 7, dailyLimit: 9n }, sign)).rejects.toThrow("no key");
     expect(await gifts.find(gift)).toBeNull();
+    expect(await spentOf("shop")).toEqual({ withCode: 0n, plain: 0n });
     expect(await give(1)).toMatchObject({ txNonce: 7 });
   });
 
@@ -71,7 +120,21 @@ describe.each(backends)("on $name", (backend) => {
     if (typeof given !== "object") throw new Error("nothing was given");
     time += 1_000;
     const more = { ...signedWith(99), maxPriorityFeePerGas: 2n };
-    await gifts.replace(given, more);
+    const raise = { network: "base", more: 2_000_000_000n } as const;
+    // Two that have read the same one: the second changes nothing.
+    const done = await Promise.all([more, more].map((by) => gifts.replace(given, by, raise)));
+    expect(done.sort()).toEqual([false, true]);
+    expect(await gifts.replace(given, signedWith(98), raise)).toBe(false);
     expect(await gifts.find(given)).toEqual({ ...given, ...more, givenAt: time });
+    expect(await spentOf("shop")).toEqual({ withCode: 9_000_000_000n, plain: 0n });
+  });
+
+  test("one of a version that kept no organization is charged to nobody when it pays more", async () => {
+    const given = await give(1);
+    if (typeof given !== "object") throw new Error("nothing was given");
+    const before = await spentOf("shop");
+    const old = { ...given, organizationId: null };
+    expect(await gifts.replace(old, signedWith(99), { network: "base", more: 1n })).toBe(true);
+    expect(await spentOf("shop")).toEqual(before);
   });
 });

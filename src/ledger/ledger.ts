@@ -60,7 +60,10 @@ export type SettlementFilter = {
 /** Something of payers with code at their address, and of plain accounts. */
 export type ByPayer<T> = { withCode: T; plain: T };
 
-/** What settlements have cost, in wei, and how many more are unfinished, whose cost is not known. */
+/**
+ * What settlements have cost, in wei, and how many more are unfinished, whose cost is not known. What was given for approvals is in
+ * `spent.withCode`: strangers decide about both.
+ */
 export type GasSpending = { spent: ByPayer<bigint>; unfinished: ByPayer<number> };
 
 /** A payer's balance of an asset on a chain. */
@@ -222,7 +225,7 @@ export type Outcomes = {
   /** The networks that have unfinished settlements: how many, and when the oldest of them was claimed. */
   unfinished(): Promise<readonly { network: NetworkName; count: number; oldestClaimedAt: number }[]>;
 
-  /** What settling for an organization on a network has cost since the day (UTC) began. */
+  /** What settling for an organization on a network has cost since the day (UTC) began, gifts to its payers included. */
   gasSpending(organizationId: string, network: NetworkName): Promise<GasSpending>;
 
   /** How settles of a kind went that were decided after a moment (unix milliseconds). */

@@ -151,6 +151,8 @@ export type GiftsTable = {
   day: number;
   /** When its newest transaction was signed. */
   given_at: number;
+  /** For whose payment; null for what an earlier version gave. */
+  organization_id: string | null;
 };
 
 /** The tables of the ledger, as the newest migration leaves them. */

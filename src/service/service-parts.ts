@@ -178,6 +178,13 @@ export function createMetricSources(options: {
       );
     },
 
+    async gifts() {
+      const today = [...networks].map(async ([network, [{ sponsor }]]) => {
+        return sponsor === undefined ? [] : [{ network, ...(await sponsor.today()) }];
+      });
+      return (await Promise.all(today)).flat();
+    },
+
     async funds() {
       // A network that does not answer must not hide the gas money on the others.
       const asked = [...networks].map(([network, lanes]) => fundsOn(network, lanes));

@@ -402,7 +402,7 @@ test("payers with code use a quarter of a gas budget, and cannot close a shop fo
     status: 429,
     body: {
       type: "urn:x402-facilitator-kit:problem:gas-budget-used-up",
-      detail: expect.stringContaining("that payers with code may use is used up"),
+      detail: expect.stringContaining("that payers with code and gas money for approvals may use is used up"),
     },
   });
   expect((await settle()).body).toMatchObject({ success: true });

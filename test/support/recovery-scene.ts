@@ -36,6 +36,7 @@ import { permitOf, permitPayment } from "../../src/methods/permit2/permit2-paylo
 import { type ApprovalTerms, signApproval, signPermit } from "../../src/methods/permit2/sign-permit.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
+import type { Asset } from "../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
 import { createPayerSigner, signAs, signerAs } from "../../src/published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../src/published/test-payers.ts";
@@ -81,6 +82,8 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
     terms?: Partial<Pick<Permit, "to" | "token" | "nonce" | "deadline" | "amount">> & {
       payTo?: Address;
       max?: bigint;
+      /** What is paid with, USDC by default. */
+      asset?: Asset;
       /** An approval that is sent along, with the members that are given. */
       approval?: Partial<Omit<ApprovalTerms, "asset" | "chainId">>;
       /** The same as a transaction of the payer's; it approves the very amount unless it says more. */
@@ -241,19 +244,22 @@ export async function composeRecovery(): Promise<RecoveryScene> {
 
     async signPermit(
       payer,
-      { payTo = facilitatorContract, max, amount = value, approval, approvalTransaction, ...terms } = {},
+      { payTo = facilitatorContract, max, amount = value, asset: paid = asset, ...given } = {},
     ) {
+      const { approval, approvalTransaction, ...terms } = given;
       const signed = permitPayment(
         await signPermit(signerAs(payer), {
-          ...{ chainId: network.chainId, token: asset.address, amount: max ?? amount, to: payTo },
+          ...{ chainId: network.chainId, token: paid.address, amount: max ?? amount, to: payTo },
           deadline: (await chain.now()) + 600n,
           ...(max !== undefined && { facilitator: facilitatorContract }),
           ...terms,
         }),
       );
       const method = methodOf(signed);
-      const extra = method.extra({ name: network.name, facilitatorContract, assets: [asset] }) ?? {};
-      const parts = { ...{ x402Version: 2 as const, network, asset, payTo, scheme: method.scheme, extra } };
+      const extra = method.extra({ name: network.name, facilitatorContract, assets: [paid] }) ?? {};
+      const parts = {
+        ...{ x402Version: 2 as const, network, asset: paid, payTo, scheme: method.scheme, extra },
+      };
       const resource = "https://merchant.example/resource";
       const signer = createPayerSigner(testPayers[payer].privateKey);
       const ask = askNode(chain.rpcUrl);
@@ -261,7 +267,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
         ...(approval && {
           [approvalExtension]: {
             info: await signApproval(signer, {
-              ...{ asset, chainId: network.chainId, from: signed.payer, amount: signed.limit },
+              ...{ asset: paid, chainId: network.chainId, from: signed.payer, amount: signed.limit },
               ...{ nonce: await askNextApproval(ask, signed), deadline: signed.window.last },
               ...approval,
             }),
@@ -270,7 +276,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
         ...(approvalTransaction && {
           [transactionExtension]: {
             info: await signApprovalTransaction(signer, {
-              ...{ asset: asset.address, chainId: network.chainId, amount: signed.limit },
+              ...{ asset: paid.address, chainId: network.chainId, amount: signed.limit },
               ...(await askNextTransaction(ask, signed.payer)),
               ...approvalTransaction,
             }),

@@ -17,6 +17,7 @@ import {
   normaliseSignature,
   type RecoverPublicKey,
   recoverSigner,
+  rememberSigners,
 } from "./recover-signer.ts";
 
 const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
@@ -35,6 +36,23 @@ test("the signature that the x402 specification publishes is that of its payer",
       "0x2d6a7588d6acca505cbf0d9a4a227e0c52c6c34008c8e8986a1283259764173608a2ce6496642e377d6da8dbbf5836e9bd15092f9ecab05ded3d6293af148b571c",
     ),
   ).toBe("0x857b06519e91e3a54538791bdbb0e22373e36b66");
+});
+
+test("what is remembered is recovered once, and of every signature by itself", () => {
+  const asked: string[] = [];
+  const recover = rememberSigners((...of) => {
+    asked.push(of.join());
+    return recoverSigner(...of);
+  }, 2);
+  const forged = `0x${s}${r}${v}` as const;
+  const other = keccak256Text("another payment");
+  const look = () => [recover(digest, signature), recover(digest, forged) === payer];
+  expect([look(), look(), look()]).toEqual(Array(3).fill([payer, false]));
+  expect(asked).toHaveLength(2);
+  expect(recover(other, signature)).not.toBe(payer);
+  // The first one has made room.
+  expect(recover(digest, signature)).toBe(payer);
+  expect(asked).toHaveLength(4);
 });
 
 test("v may be 27 and 28, or 0 and 1, and hex in any casing", () => {

@@ -8,6 +8,7 @@ import {
   toHex,
 } from "../../protocol/hex.ts";
 import { readEcdsaSignature } from "../../protocol/signed-payment.ts";
+import { createBoundedMap } from "../../util/cache.ts";
 
 /**
  * The uncompressed public key (65 bytes) whose key made a signature over a 32-byte digest.
@@ -92,6 +93,17 @@ export function recoverSigner(digest: Hex, signature: Hex): Address | undefined 
     // r or s out of range, or r of no point on the curve: the signature of no key.
     return undefined;
   }
+}
+
+/** Recovers signers as `recover` does, each of them once: for what is looked at many times. Keeps the newest `most` of them. */
+export function rememberSigners(recover: typeof recoverSigner, most: number): typeof recoverSigner {
+  const known = createBoundedMap<string, { signer: Address | undefined }>(most);
+  return (digest, signature) => {
+    const key = `${digest}${signature}`;
+    const found = known.get(key) ?? { signer: recover(digest, signature) };
+    known.set(key, found);
+    return found.signer;
+  };
 }
 
 /**

@@ -159,6 +159,7 @@ describe.each(backends)("on $name", (backend) => {
       "0009-pay-to",
       "0010-permit2",
       "0011-gifts",
+      "0012-gift-organizations",
     ]);
     await migrate(db);
   });
@@ -259,6 +260,7 @@ describe.each(backends)("from the second version, on $name", (backend) => {
       "0009-pay-to",
       "0010-permit2",
       "0011-gifts",
+      "0012-gift-organizations",
     ]);
     const ledger = createTestLedger(db, now);
     const statesOf = async (filter: SettlementFilter) =>

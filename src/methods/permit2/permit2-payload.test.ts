@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { named } from "../../protocol/catalogue.ts";
+import { checkValidityWindow } from "../../protocol/checks.ts";
 import { MalformedError } from "../../protocol/wire-values.ts";
 import { keptApproval } from "./approval.ts";
 import { exactPermit2Method, uptoPermit2Method } from "./permit2-methods.ts";
+import { permit2Words } from "./permit2-payload.ts";
 
 const address = (digit: number): `0x${string}` => `0x${`${digit}`.repeat(40)}`;
 
@@ -23,6 +26,8 @@ function put(target: object, [name = "", ...rest]: readonly string[], value: unk
   if (rest.length === 0) Reflect.set(target, name, value);
   else put(Object(Reflect.get(target, name)), rest, value);
 }
+
+const served = { name: "base", facilitatorContract: address(4), assets: [] };
 
 const read = (value: unknown, method = exactPermit2Method) =>
   method.read({ value, path: "payload" }, address(2), undefined);
@@ -93,6 +98,21 @@ test("a permit is described member by member, as it was signed", async () => {
   ]);
   const exact = await exactPermit2Method.describe(read(payload()));
   expect(exact.map(({ label }) => label)).not.toContain("witness.facilitator");
+});
+
+test.each([
+  ["the first second", 101n, undefined],
+  ["the second before", 100n, "permit2_not_yet_valid"],
+  ["six seconds before the deadline", 994n, undefined],
+  ["five seconds before the deadline", 995n, "permit2_deadline_expired"],
+] as const)("both ends of a permit count: in %s", (_, chainTime, reason) => {
+  const payment = read(
+    payload({ "permit2Authorization.witness.validAfter": "101", "permit2Authorization.deadline": "1000" }),
+  );
+  expect(payment.window).toEqual({ first: 101n, last: 1_000n });
+  const request = { payment, words: permit2Words, requirements: { maxTimeoutSeconds: 60 } };
+  const refusal = checkValidityWindow(request, chainTime, served);
+  expect(refusal && named(refusal, permit2Words).reason).toBe(reason);
 });
 
 test("of an approval that comes along, its own members are kept, and what cannot be read is remembered as that", () => {

@@ -64,6 +64,14 @@ describe("what is counted", () => {
     ]);
   });
 
+  test("gifts that are not made are counted by why", async () => {
+    for (const reason of ["day", "coins", "day"] as const) metrics.giftRefused("base", reason);
+    expect(await lines("x402_gifts_refused")).toEqual([
+      'x402_gifts_refused_total{network="base",reason="day"} 2',
+      'x402_gifts_refused_total{network="base",reason="coins"} 1',
+    ]);
+  });
+
   test("RPC requests and errors are counted by network, place and host of the endpoint", async () => {
     const base = metrics.rpc("base", ["base.example", "base-2.example"]);
     base.exchanged({ endpoint: "1", purpose: "read", durationMs: 30, error: undefined });
@@ -148,6 +156,19 @@ describe("what is looked up", () => {
     expect(await lines("x402_requests_in_flight")).toEqual([
       'x402_requests_in_flight{operation="verify"} 2',
       'x402_requests_in_flight{operation="settle"} 96',
+    ]);
+  });
+
+  test("the part of a day's gifts that is given, all of it where there are none", async () => {
+    metrics.observe({
+      gifts: async () => [
+        { network: "base", given: 3n * 10n ** 15n, limit: 10n ** 16n },
+        { network: "polygon", given: 0n, limit: 0n },
+      ],
+    });
+    expect(await lines("x402_gifts_day_ratio")).toEqual([
+      'x402_gifts_day_ratio{network="base"} 0.3',
+      'x402_gifts_day_ratio{network="polygon"} 1',
     ]);
   });
 

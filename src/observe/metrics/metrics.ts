@@ -27,6 +27,12 @@ export type RpcExchange = {
   error: string | undefined;
 };
 
+/**
+ * Why the sponsor gives a payer nothing: more than is given at once, or on one day, or for the payments of one organization; or the
+ * sponsor does not have it.
+ */
+export type GiftRefusal = "payment" | "day" | "organization" | "coins";
+
 /** Where the parts of the service count. Nothing here throws or waits. */
 export type Metrics = {
   payment(record: EndedPayment): void;
@@ -35,6 +41,8 @@ export type Metrics = {
   delivery(fate: DeliveryFate): void;
   /** Gas money that the sponsor gave to a payer, in wei. */
   gift(network: NetworkName, wei: bigint): void;
+  /** Gas money that the sponsor did not give. */
+  giftRefused(network: NetworkName, reason: GiftRefusal): void;
   /**
    * Counts what one network's RPC client does with its endpoints. `providers` are their hosts, in the order of the
    * configuration.
@@ -52,6 +60,7 @@ export const noMetrics: Metrics = {
   http: nothing,
   delivery: nothing,
   gift: nothing,
+  giftRefused: nothing,
   rpc: () => ({ exchanged: nothing }),
   observe: nothing,
 };
@@ -124,6 +133,11 @@ export async function createMetrics(
     ["network"],
   );
   const giftsWei = counter("x402_gifts_wei_total", "What was given so, in wei", ["network"]);
+  const giftsRefused = counter(
+    "x402_gifts_refused_total",
+    "Times that a payer asked this process for the gas money of an approval and would not be given it",
+    ["network", "reason"],
+  );
   const rpcRequests = counter("x402_rpc_requests_total", "HTTP requests to JSON-RPC endpoints", [
     "network",
     "endpoint",
@@ -168,6 +182,9 @@ export async function createMetrics(
     gift(network, wei) {
       gifts.inc({ network });
       giftsWei.inc({ network }, Number(wei));
+    },
+    giftRefused(network, reason) {
+      giftsRefused.inc({ network, reason });
     },
     rpc: (network, providers) => ({
       exchanged({ endpoint, purpose, durationMs, error }) {

@@ -45,12 +45,16 @@ export type DirectSubmissions = {
   count: number;
 };
 
+/** Gas money for approvals that was given on one network since the day (UTC) began, and the most that may be, in wei. */
+export type GiftsOfDay = { network: NetworkName; given: bigint; limit: bigint };
+
 /** What is looked up when the metrics are read. */
 export type MetricSources = {
   /** Read by every scrape: must cost nothing. */
   lanes(): readonly LaneLoad[];
   pending(): Promise<readonly PendingSettlements[]>;
   directSubmissions(): Promise<readonly DirectSubmissions[]>;
+  gifts(): Promise<readonly GiftsOfDay[]>;
   funds(): Promise<readonly OperatorFunds[]>;
   health(): Promise<Readonly<Record<string, { ready: boolean }>>>;
   /** Requests that are being answered, by operation. Read by every scrape. */
@@ -58,7 +62,7 @@ export type MetricSources = {
 };
 
 /** How old the answer of a source may be, in milliseconds; funds cost requests to a provider. */
-const maxAgeMs = { pending: 5_000, directSubmissions: 5_000, funds: 30_000, health: 5_000 };
+const maxAgeMs = { pending: 5_000, directSubmissions: 5_000, gifts: 5_000, funds: 30_000, health: 5_000 };
 
 /** Prometheus gives a scrape 10 s: one source that hangs must not delay the others. */
 const timeoutMs = 3_000;
@@ -117,6 +121,14 @@ const ofDirectSubmissions: readonly Measure<DirectSubmissions>[] = [
     "x402_direct_submissions",
     "Payments in the ledger that somebody submitted directly to the token: queued, sent (the forward is signed) or forwarded",
     ({ count }) => count,
+  ],
+];
+
+const ofGifts: readonly Measure<GiftsOfDay>[] = [
+  [
+    "x402_gifts_day_ratio",
+    "What was given to payers since the day (UTC) began, of DAILY_GIFTS: from 0 to 1",
+    ({ given, limit }) => (limit > 0n ? Number(given) / Number(limit) : 1),
   ],
 ];
 
@@ -206,6 +218,11 @@ export function observeSources(options: {
     ["network", "state"],
     ofDirectSubmissions,
     lookUp("directSubmissions", () => sources.directSubmissions?.()),
+  );
+  gauges(
+    ["network"],
+    ofGifts,
+    lookUp("gifts", () => sources.gifts?.()),
   );
   gauges(
     byOperator,

@@ -20,6 +20,7 @@ import type { Checked, Lane, Waiting } from "./context.ts";
 import type { Expense, GasBudget } from "./gas-budget.ts";
 import type { ProvenSignature, ReadPayment } from "./intake.ts";
 import { checkGasMoney, explainFailure, prepareToSettle } from "./payer-transaction.ts";
+import type { GiftAccount } from "./sponsor.ts";
 import type { Turn } from "./turns.ts";
 
 /** What it takes besides the payment. */
@@ -34,6 +35,9 @@ export type Claimant = Pick<ReadPayment, "payment"> &
     recipient: Address;
     checked: Checked;
   };
+
+/** What the chain says of a payment that nothing stands against. `payerCode` is the hash of the code at the payer's address. */
+type Seen = { head: Head; funds: Funds; payerCode: Hex | null; transaction: Transaction };
 
 /** Between two checks of a payment whose balance is taken up by settlements under way. */
 const balancePollMs = 50;
@@ -75,10 +79,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   return refusal === "claimed" ? undefined : refusal;
 
   /** What the chain says of it, which settles it or is good enough to claim it. */
-  async function look(
-    call: SettleCall,
-    before?: PayerTransaction,
-  ): Promise<Invalid | { head: Head; funds: Funds; payerCode: Hex | null; transaction: Transaction }> {
+  async function look(call: SettleCall, before?: PayerTransaction): Promise<Invalid | Seen> {
     const transaction = settling.transaction([call], network);
     const simulation = await chain.simulate(transaction, {
       payer: signed.payer,
@@ -108,11 +109,31 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     return { head, funds, payerCode, transaction };
   }
 
-  /** Whether a payment is worth it that its payer's own transaction is sent. */
-  async function checkBefore(call: SettleCall, before: PayerTransaction): Promise<Invalid | undefined> {
+  /** What the payment costs at most. */
+  function expenseOf({ head, funds, payerCode, transaction }: Seen): Expense {
+    const { maxFeePerGas } = estimateFees(head, network, funds.tip);
+    return {
+      payer: payerCode === null ? "plain" : "withCode",
+      // Code may use all that a transaction allows it.
+      cost: { withCode: transaction.gas * maxFeePerGas, plain: settling.usual.gas * maxFeePerGas },
+    };
+  }
+
+  /** Whether a payment is worth it that its payer's own transaction is sent, and who is charged what that lacks. */
+  async function checkBefore(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiftAccount> {
     const seen = await look(call, before);
     if ("reason" in seen) return seen;
-    return checkGasMoney(before, { chain, sponsor, asset: signed.asset, payerCode: seen.payerCode });
+    const { payerCode } = seen;
+    const organizationId = caller.organization.id;
+    const options = { chain, sponsor, asset: signed.asset, payerCode, organizationId };
+    const refused = await checkGasMoney(before, options);
+    if (refused !== undefined) return refused;
+    // With the settlement, which would be left without a budget otherwise.
+    const expense = expenseOf(seen);
+    return {
+      organizationId,
+      within: (gift, give) => gasBudget.within(caller, network, { ...expense, gift }, give),
+    };
   }
 
   /** Undefined while settlements under way take up the balance, or it was read before they were mined. */
@@ -120,7 +141,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     const readAt = now();
     const seen = await look(call);
     if ("reason" in seen) return seen;
-    const { head, funds, payerCode, transaction } = seen;
+    const { head, funds, payerCode } = seen;
     if (await turn.take(payerCode, options)) {
       balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
       return tryToClaim();
@@ -140,13 +161,9 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
       deadline,
       signal,
     };
-    const { maxFeePerGas } = estimateFees(head, network, funds.tip);
-    const expense: Expense = {
-      payer: payerCode === null ? "plain" : "withCode",
-      // Code may use all that a transaction allows it.
-      cost: { withCode: transaction.gas * maxFeePerGas, plain: settling.usual.gas * maxFeePerGas },
-    };
-    const outcome = await gasBudget.within(caller, network, expense, () => relayer.submit(submission));
+    const outcome = await gasBudget.within(caller, network, expenseOf(seen), () =>
+      relayer.submit(submission),
+    );
     switch (outcome) {
       case "claimed":
         relayer.health.worked();

@@ -11,7 +11,7 @@ const none = { withCode: 0, plain: 0 };
 
 describe("what fits a budget", () => {
   const over = (budget: bigint, payer: keyof ByPayer<unknown>, spent: ByPayer<bigint>, unfinished = none) =>
-    overGasBudget(budget, { spent, unfinished }, { payer, cost });
+    overGasBudget(budget, { spent, unfinished: { ...unfinished, gifts: 0n } }, { payer, cost });
 
   test.each<[string, bigint, ByPayer<bigint>, ByPayer<number>, boolean]>([
     ["a budget of nothing", 0n, { withCode: 0n, plain: 0n }, none, true],
@@ -38,6 +38,48 @@ describe("what fits a budget", () => {
     expect(over(budget, "withCode", spent, unfinished) !== undefined).toBe(refused);
   });
 
+  test.each<[string, bigint, bigint, ByPayer<bigint>, ByPayer<number> & { gifts: bigint }, boolean]>([
+    [
+      "a quarter with room for exactly it",
+      400n,
+      60n,
+      { withCode: 40n, plain: 0n },
+      { ...none, gifts: 0n },
+      false,
+    ],
+    ["one wei too few in the quarter", 400n, 61n, { withCode: 40n, plain: 0n }, { ...none, gifts: 0n }, true],
+    ["another gift under way", 400n, 60n, { withCode: 0n, plain: 0n }, { ...none, gifts: 41n }, true],
+    [
+      "a payer with code under way",
+      400n,
+      61n,
+      { withCode: 0n, plain: 0n },
+      { withCode: 1, plain: 0, gifts: 0n },
+      true,
+    ],
+    [
+      "room for it, and none for its settlement",
+      400n,
+      60n,
+      { withCode: 0n, plain: 331n },
+      { ...none, gifts: 0n },
+      true,
+    ],
+    ["no budget at all", 0n, 0n, { withCode: 0n, plain: 0n }, { ...none, gifts: 0n }, true],
+    [
+      "more than there is in the world",
+      400n,
+      2n ** 256n,
+      { withCode: 0n, plain: 0n },
+      { ...none, gifts: 0n },
+      true,
+    ],
+  ])("of a plain account that is given gas money: %s", (_, budget, gift, spent, unfinished, refused) => {
+    expect(overGasBudget(budget, { spent, unfinished }, { payer: "plain", cost, gift }) !== undefined).toBe(
+      refused,
+    );
+  });
+
   test("what does not is named", () => {
     const spent = { withCode: 95n, plain: 205n };
     const unfinished = { withCode: 2, plain: 1 };
@@ -45,7 +87,7 @@ describe("what fits a budget", () => {
       `"The organization's gas budget of the day is used up: 300 of 300 wei, and 3 settlements under way"`,
     );
     expect(over(400n, "withCode", spent, unfinished)).toMatchInlineSnapshot(
-      `"The part of the organization's gas budget of the day that payers with code may use is used up: 95 of 100 wei, and 2 settlements under way"`,
+      `"The part of the organization's gas budget of the day that payers with code and gas money for approvals may use is used up: 95 of 100 wei, and 2 settlements under way"`,
     );
   });
 
@@ -92,6 +134,8 @@ describe("many at once", () => {
       return { spent: { ...spent }, unfinished: none };
     };
     const budget = createGasBudget({ gasSpending }, Date.now);
+    const give = (gift: bigint, end: () => Promise<void>) =>
+      budget.within(caller, { name: "base", dailyGasBudget: usual }, { payer: "plain", cost, gift }, end);
     const settle = (payer: (typeof kinds)[number] = "plain", name: "base" | "polygon" = "base") =>
       budget.within(caller, { name, dailyGasBudget: usual }, { payer, cost }, async () => {
         await new Promise((resolve) => setTimeout(resolve, 5));
@@ -100,6 +144,19 @@ describe("many at once", () => {
       });
     return {
       settle,
+      async giveAll(count: number, gift: bigint, { fails = false } = {}) {
+        const all = Promise.allSettled(
+          Array.from({ length: count }, () =>
+            give(gift, async () => {
+              await new Promise((resolve) => setTimeout(resolve, 5));
+              if (fails) throw new RangeError("no key");
+              spent.withCode += gift;
+            }),
+          ),
+        );
+        await vi.advanceTimersByTimeAsync(10);
+        return (await all).filter(({ status }) => status === "fulfilled").length;
+      },
       asked: () => asked,
       async settleAll(count: number, payer: (typeof kinds)[number] = "plain") {
         const all = Promise.allSettled(Array.from({ length: count }, () => settle(payer)));
@@ -127,6 +184,19 @@ describe("many at once", () => {
     const { settleAll } = scene({ own: null, usual: 400n });
     expect((await settleAll(50, "withCode")).settled).toBe(2);
     expect((await settleAll(50)).settled).toBe(32);
+  });
+
+  test("gifts take the same quarter, and leave the rest to plain accounts", async () => {
+    const { giveAll, settleAll } = scene({ own: null, usual: 400n });
+    expect(await giveAll(50, 30n)).toBe(3);
+    expect((await settleAll(50, "withCode")).settled).toBe(0);
+    expect((await settleAll(50)).settled).toBe(31);
+  });
+
+  test("a gift that could not be made counts no longer", async () => {
+    const { giveAll } = scene({ own: null, usual: 400n });
+    expect(await giveAll(3, 30n, { fails: true })).toBe(0);
+    expect(await giveAll(5, 30n)).toBe(3);
   });
 
   test("cost a query a second while half of the budget is free, and are counted all the same", async () => {

@@ -3,13 +3,16 @@ import type { ByPayer, GasSpending, Outcomes } from "../../ledger/ledger.ts";
 import { GasBudgetError } from "../../util/errors.ts";
 import type { Caller } from "../organizations/organizations.ts";
 
-/** A settlement that is to be paid for: whose it is, and what one of each kind costs at most, in wei. */
-export type Expense = { payer: keyof ByPayer<unknown>; cost: ByPayer<bigint> };
+/**
+ * A settlement that is to be paid for: whose it is, what one of each kind costs at most, and what is given to its payer before it
+ * and costs the sponsor in gas, all in wei.
+ */
+export type Expense = { payer: keyof ByPayer<unknown>; cost: ByPayer<bigint>; gift?: bigint };
 
 /** Lets settlements through as long as the gas budgets of their organizations cover them. */
 export type GasBudget = {
   /**
-   * Runs `claim`, which claims a settlement, if the budget covers it.
+   * Runs `claim`, which claims a settlement or gives what its payer lacks, if the budget covers it.
    *
    * @throws GasBudgetError when it does not fit; then nothing was done.
    */
@@ -22,15 +25,20 @@ export type GasBudget = {
 };
 
 /** What the ledger said, and the settlements of this process that were let through and may not be in it. */
-type Reading = { at: number; spending: GasSpending; uncounted: ByPayer<number> };
+type Reading = { at: number; spending: GasSpending; uncounted: UnderWay };
+
+/** Settlements by their number, and gifts by what they cost, in wei. */
+type UnderWay = ByPayer<number> & { gifts: bigint };
+
+const nothingUnderWay: Readonly<UnderWay> = { withCode: 0, plain: 0, gifts: 0n };
 
 /** The budget of one organization on one network, as this process knows it. */
 type Account = {
   /** Let through, and not claimed yet. */
-  underWay: ByPayer<number>;
+  underWay: UnderWay;
   last?: Reading;
   /** The reading that has begun and not ended, and what it may miss. */
-  next?: { reading: Promise<Reading>; uncounted: ByPayer<number> } | undefined;
+  next?: { reading: Promise<Reading>; uncounted: UnderWay } | undefined;
 };
 
 /** When only settlements under way stand in the way, whose cost is soon known. */
@@ -41,7 +49,10 @@ const dayMs = 24 * 60 * 60 * 1000;
 /** For so long a reading will do as long as it leaves half of the budget, so that most payments cost no query. */
 const readingMs = 1_000;
 
-/** The part of a gas budget that payers with code may use: the rest is kept for plain accounts. */
+/**
+ * The part of a gas budget that payers with code, and gifts to new payers, may use: strangers make both for nothing. The rest is
+ * kept for plain accounts.
+ */
 const shareWithCode = 4n;
 
 export function createGasBudget(outcomes: Pick<Outcomes, "gasSpending">, now: () => number): GasBudget {
@@ -67,9 +78,8 @@ export function createGasBudget(outcomes: Pick<Outcomes, "gasSpending">, now: ()
       const budget = organization.limits[name]?.dailyGasBudget ?? dailyGasBudget ?? null;
       if (budget === null) return claim();
       const key = `${organization.id} ${name}`;
-      const account: Account = accounts.get(key) ?? { underWay: { withCode: 0, plain: 0 } };
+      const account: Account = accounts.get(key) ?? { underWay: { ...nothingUnderWay } };
       accounts.set(key, account);
-      const { payer } = expense;
       const fitsTwice =
         account.last !== undefined &&
         now() - account.last.at < readingMs &&
@@ -79,32 +89,42 @@ export function createGasBudget(outcomes: Pick<Outcomes, "gasSpending">, now: ()
         // From here to the counting below nothing may be awaited, or many at once would see the same room.
         const over = overGasBudget(budget, asSpending(reading), expense);
         if (over !== undefined) {
-          const nothingUnderWay = { spent: reading.spending.spent, unfinished: { withCode: 0, plain: 0 } };
-          const isSpent = overGasBudget(budget, nothingUnderWay, expense) !== undefined;
+          const { spent } = reading.spending;
+          const isSpent =
+            overGasBudget(budget, { spent, unfinished: nothingUnderWay }, expense) !== undefined;
           throw new GasBudgetError(
             `${over}; nothing was sent`,
             isSpent ? Math.ceil((dayMs - (now() % dayMs)) / 1000) : underWayRetrySeconds,
           );
         }
       }
-      account.underWay[payer]++;
-      for (const one of [account.last, account.next]) if (one !== undefined) one.uncounted[payer]++;
+      count(account.underWay, expense, 1);
+      for (const one of [account.last, account.next]) if (one !== undefined) count(one.uncounted, expense, 1);
       try {
         return await claim();
       } finally {
-        account.underWay[payer]--;
+        count(account.underWay, expense, -1);
       }
     },
   };
 }
 
+function count(underWay: UnderWay, { payer, gift = 0n }: Expense, by: 1 | -1): void {
+  underWay[payer] += by;
+  underWay.gifts += BigInt(by) * gift;
+}
+
+/** What an organization has spent, and what may come to it. */
+type Spending = { spent: ByPayer<bigint>; unfinished: UnderWay };
+
 /** What was read, and what it may have missed. */
-function asSpending({ spending: { spent, unfinished }, uncounted }: Reading): GasSpending {
+function asSpending({ spending: { spent, unfinished }, uncounted }: Reading): Spending {
   return {
     spent,
     unfinished: {
       withCode: unfinished.withCode + uncounted.withCode,
       plain: unfinished.plain + uncounted.plain,
+      gifts: uncounted.gifts,
     },
   };
 }
@@ -118,14 +138,15 @@ function asSpending({ spending: { spent, unfinished }, uncounted }: Reading): Ga
  */
 export function overGasBudget(
   budget: bigint,
-  { spent, unfinished }: GasSpending,
-  { payer, cost }: Expense,
+  { spent, unfinished }: Spending,
+  { payer, cost, gift }: Expense,
 ): string | undefined {
   const expected = (kind: typeof payer) =>
     spent[kind] + BigInt(unfinished[kind] + (kind === payer ? 1 : 0)) * cost[kind];
-  if (payer === "withCode" && expected("withCode") > budget / shareWithCode) {
-    return `The part of the organization's gas budget of the day that payers with code may use is used up: ${spent.withCode} of ${budget / shareWithCode} wei, and ${unfinished.withCode} settlements under way`;
+  const byStrangers = expected("withCode") + unfinished.gifts + (gift ?? 0n);
+  if ((payer === "withCode" || gift !== undefined) && byStrangers > budget / shareWithCode) {
+    return `The part of the organization's gas budget of the day that payers with code and gas money for approvals may use is used up: ${spent.withCode} of ${budget / shareWithCode} wei, and ${unfinished.withCode} settlements under way`;
   }
-  if (expected("withCode") + expected("plain") <= budget) return undefined;
+  if (byStrangers + expected("plain") <= budget) return undefined;
   return `The organization's gas budget of the day is used up: ${spent.withCode + spent.plain} of ${budget} wei, and ${unfinished.withCode + unfinished.plain} settlements under way`;
 }

@@ -5,7 +5,7 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { poll } from "../../util/waiting.ts";
 import type { Waiting } from "./context.ts";
-import type { Sponsor } from "./sponsor.ts";
+import type { GiftAccount, Sponsor } from "./sponsor.ts";
 
 /*
  * A payment whose payer has to send a transaction of his own before it can settle, and has sent it along signed: an approval
@@ -57,17 +57,20 @@ export type GasMoneyOptions = {
   sponsor: Sponsor | undefined;
   asset: Address;
   payerCode: Hex | null | undefined;
+  /** For whose payment; undefined where that is not known. */
+  organizationId: string | undefined;
 };
 
 /** Why the payer's transaction would not be paid for; undefined where the payer has enough, or would be given it. */
 export async function checkGasMoney(
   transaction: PayerTransaction,
-  { chain, sponsor, asset, payerCode }: GasMoneyOptions,
+  { chain, sponsor, asset, payerCode, organizationId }: GasMoneyOptions,
 ): Promise<Invalid | undefined> {
   const { has, needed, missing } = await gasMoneyOf(chain, transaction);
   if (missing === 0n) return undefined;
   const isGiven =
-    payerCode === null && (await sponsor?.wouldGive({ asset, payer: transaction.from }, missing));
+    payerCode === null &&
+    (await sponsor?.wouldGive({ asset, payer: transaction.from }, missing, organizationId));
   return isGiven ? undefined : transaction.refuse(has, needed);
 }
 
@@ -75,15 +78,23 @@ export async function checkGasMoney(
  * Gives the payer what the transaction lacks.
  *
  * @returns whether it can be sent now; undefined while the gift is not mined
+ * @throws GasBudgetError when the organization's gas budget does not cover the gift
  */
 async function giveGasMoney(
   transaction: PayerTransaction,
-  { chain, sponsor, asset }: Omit<GasMoneyOptions, "payerCode">,
+  {
+    chain,
+    sponsor,
+    asset,
+    account,
+  }: Pick<GasMoneyOptions, "chain" | "sponsor" | "asset"> & {
+    account: GiftAccount;
+  },
 ): Promise<true | Invalid | undefined> {
   const { from } = transaction;
   const first = await gasMoneyOf(chain, transaction);
   if (first.missing === 0n) return true;
-  if (await sponsor?.give({ asset, payer: from }, first.missing)) return undefined;
+  if (await sponsor?.give({ asset, payer: from }, first.missing, account)) return undefined;
   // It may have been mined meanwhile.
   const { has, needed, missing } = await gasMoneyOf(chain, transaction);
   return missing === 0n ? true : transaction.refuse(has, needed);
@@ -112,9 +123,10 @@ const mostBetweenLooksMs = 500;
 /**
  * Prepares a payment, and has the payer's transaction mined that it needs, if any.
  *
- * @param check whether the payment is worth it; asked once, before anything is sent
+ * @param check whether the payment is worth it, and who is charged what its payer is given; asked once, before anything is sent
  * @returns the payment as it can be settled now, or why it cannot be
- * @throws UndeterminedError when the transaction is not mined in time. The payment was not sent then.
+ * @throws UndeterminedError when the transaction is not mined in time, GasBudgetError when the organization's gas budget does not
+ * cover what the payer lacks. The payment was not sent then.
  */
 export async function prepareToSettle(
   settling: Settling,
@@ -125,10 +137,10 @@ export async function prepareToSettle(
     now,
     deadline,
     signal,
-  }: Waiting & { check(call: SettleCall, before: PayerTransaction): Promise<Invalid | undefined> },
+  }: Waiting & { check(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiftAccount> },
 ): Promise<SettleCall | Invalid> {
   const { blockTimeMs } = chain.network;
-  let isChecked = false;
+  let account: GiftAccount | undefined;
   let sentAt: number | undefined;
 
   async function tryToPrepare(): Promise<SettleCall | Invalid | undefined> {
@@ -136,11 +148,11 @@ export async function prepareToSettle(
     if ("reason" in call) return call;
     const before = settling.before?.(call);
     if (before === undefined) return call;
-    const refusal = isChecked ? undefined : await check(call, before);
-    if (refusal !== undefined) return unlessMined(refusal, settling, chain, asked);
-    isChecked = true;
+    const checked = account ?? (await check(call, before));
+    if ("reason" in checked) return unlessMined(checked, settling, chain, asked);
+    account = checked;
     if (sentAt === undefined) {
-      const paid = await giveGasMoney(before, { chain, sponsor, asset: call.payment.asset });
+      const paid = await giveGasMoney(before, { chain, sponsor, asset: call.payment.asset, account });
       if (paid === undefined) return undefined;
       if (paid !== true) return unlessMined(paid, settling, chain, asked);
     }

@@ -4,7 +4,7 @@ import type { Gift, Gifts } from "../../ledger/gifts.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { createSponsor } from "./sponsor.ts";
+import { createSponsor, type GiftAccount } from "./sponsor.ts";
 
 /* A gift that no block takes: it is sent again, and pays more, but is never another one. */
 
@@ -14,56 +14,83 @@ test("what is sent again is what was kept, and pays more after a while", async (
   let time = 0;
   // Enough for the gift, and not for its gas.
   let coins = 1_000n;
+  const dataFee = 777n;
+  const charged: bigint[] = [];
+  let given = 0n;
   const errors: unknown[] = [];
   let kept: Gift | null = null;
   const steps: string[] = [];
   const gifts: Gifts = {
     find: async () => kept,
-    givenOn: async () => 0n,
-    async give(gift, _, sign) {
-      kept = { ...gift, ...(await sign(3)), txNonce: 3, givenAt: time };
-      steps.push(`keep ${kept.hash}`);
-      return kept;
+    givenOn: async () => ({ total: given, own: 0n }),
+    async give(gift, { organizationId, cost }, _, sign) {
+      const made = { ...gift, ...(await sign(3)), txNonce: 3, givenAt: time, organizationId };
+      kept = made;
+      charged.push(cost);
+      steps.push(`keep ${made.hash}`);
+      return made;
     },
     open: async () => (kept === null ? [] : [kept]),
-    async replace(gift, by) {
+    async replace(gift, by, { more }) {
       kept = { ...gift, ...by, givenAt: time };
-      steps.push(`keep ${kept.hash}`);
+      charged.push(more);
+      steps.push(`keep ${by.hash}`);
+      return true;
     },
   };
   const chain = {
     network: { ...networks.base, blockTimeMs: 100, maxFeePerGas: 10n ** 12n },
     head: async () => ({ number: 1n, timestamp: 1n, baseFeePerGas: 10n ** 9n }),
     suggestedTip: async () => 10n ** 6n,
-    nativeBalance: async () => coins,
+    gasMoney: async () => ({ balances: [coins], settleCost: dataFee }),
     transactionCount: async () => 3,
     async broadcast(_raw: readonly Hex[], { hashes = [] }: { hashes?: readonly Hex[] } = {}) {
       steps.push(`send ${hashes.join(" ")}`);
     },
   };
   const counted: unknown[] = [];
+  const asked: bigint[] = [];
+  const account: GiftAccount = {
+    organizationId: "shop",
+    within(wei, give) {
+      asked.push(wei);
+      return give();
+    },
+  };
   const sponsor = createSponsor({
     // The rest of a chain is not asked.
     chain: chain as unknown as Parameters<typeof createSponsor>[0]["chain"],
-    ...{ signer, gifts, limits: { each: 1_000n, daily: 1_000n }, now: () => time },
-    metrics: { gift: (...gift) => counted.push(gift) },
+    ...{ signer, gifts, limits: { each: 1_000n, daily: 2_000n }, now: () => time },
+    metrics: {
+      gift: (...gift) => counted.push(gift),
+      giftRefused: (_, reason) => counted.push(reason),
+    },
     log: { info() {}, error: (_: unknown, text: string) => errors.push(text) } as unknown as Parameters<
       typeof createSponsor
     >[0]["log"],
   });
 
-  expect(await sponsor.wouldGive({ asset, payer }, 1_000n)).toBe(false);
+  expect(await sponsor.wouldGive({ asset, payer }, 1_000n, "shop")).toBe(false);
   coins = 0n;
-  expect(await sponsor.give({ asset, payer }, 1_000n)).toBe(false);
+  expect(await sponsor.give({ asset, payer }, 1_000n, account)).toBe(false);
   expect(errors).toEqual(Array(2).fill("the sponsor has no coins left to give"));
-  coins = 10n ** 18n;
-  expect(await sponsor.give({ asset, payer }, 1_001n)).toBe(false);
-  expect(steps).toEqual([]);
-  expect(await sponsor.give({ asset, payer }, 1_000n)).toBe(true);
+  // Enough for the gift and its gas, and not for its data.
+  const cost = 1_000n + 21_000n * (2n * 10n ** 9n + 10n ** 6n) + dataFee;
+  coins = cost - 1n;
+  expect(await sponsor.give({ asset, payer }, 1_000n, account)).toBe(false);
+  coins = cost;
+  expect(await sponsor.give({ asset, payer }, 1_001n, account)).toBe(false);
+  given = 1_001n;
+  expect(await sponsor.wouldGive({ asset, payer }, 1_000n, undefined)).toBe(false);
+  expect(await sponsor.today()).toEqual({ given: 1_001n, limit: 2_000n });
+  given = 0n;
+  expect(await sponsor.wouldGive({ asset, payer }, 1_000n, "shop")).toBe(true);
+  expect([steps, asked]).toEqual([[], []]);
+  expect(await sponsor.give({ asset, payer }, 1_000n, account)).toBe(true);
   time += 100;
-  expect(await sponsor.give({ asset, payer }, 1_000n)).toBe(true);
+  expect(await sponsor.give({ asset, payer }, 1_000n, account)).toBe(true);
   time += 1_000;
-  expect(await sponsor.give({ asset, payer }, 1_000n)).toBe(true);
+  expect(await sponsor.give({ asset, payer }, 1_000n, account)).toBe(true);
   const [first, second] = [...new Set(steps.map((step) => step.slice(5)))];
   expect(steps).toEqual([
     `keep ${first}`,
@@ -73,5 +100,8 @@ test("what is sent again is what was kept, and pays more after a while", async (
     `send ${second}`,
   ]);
   expect(second).not.toBe(first);
-  expect(counted).toEqual([["base", 1_000n]]);
+  expect(counted).toEqual(["coins", "coins", "coins", "payment", "day", ["base", 1_000n]]);
+  // The budget is asked once, and charged once more for what the second transaction offers above the first.
+  expect(asked).toEqual([cost]);
+  expect(charged).toEqual([cost, (21_000n * (2n * 10n ** 9n + 10n ** 6n)) / 8n]);
 });

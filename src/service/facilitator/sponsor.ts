@@ -1,28 +1,57 @@
 import type { Chain } from "../../chain/chain.ts";
 import { estimateFees, type Fees, feeCap, isReplacementDue, raiseFees } from "../../chain/fees.ts";
 import type { CoinSigner } from "../../chain/signing/signer.ts";
-import type { Gift, Gifts, Receiver } from "../../ledger/gifts.ts";
+import { findLimit, type Gift, type Gifts, type Receiver } from "../../ledger/gifts.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
-import type { Metrics } from "../../observe/metrics/metrics.ts";
+import type { GiftRefusal, Metrics } from "../../observe/metrics/metrics.ts";
 import type { Address } from "../../protocol/hex.ts";
 
 /** The most that is given, in wei: at once, and on one day (UTC). */
 export type GiftLimits = { each: bigint; daily: bigint };
+
+/** Whom a gift is charged to: the organization whose payment it is given for. */
+export type GiftAccount = {
+  organizationId: string;
+  /**
+   * Runs `give` if the organization's gas budget covers so much, in wei.
+   *
+   * @throws GasBudgetError when it does not; then nothing was done
+   */
+  within<T>(wei: bigint, give: () => Promise<T>): Promise<T>;
+};
 
 /**
  * Gives payers the gas money that their approval lacks: once for each payer and token, signed and kept before it is sent. What
  * was kept is sent again as often as it takes, so that no death of a process gives anything twice, or loses what was promised.
  */
 export type Sponsor = {
-  /** Whether so much would be given now, or is on its way already. Sends nothing. */
-  wouldGive(receiver: Omit<Receiver, "chainId">, wei: bigint): Promise<boolean>;
+  /** Whether so much would be given now, or is on its way already. Sends nothing, and asks no gas budget. */
+  wouldGive(
+    receiver: Omit<Receiver, "chainId">,
+    wei: bigint,
+    organizationId: string | undefined,
+  ): Promise<boolean>;
   /** Whether it was given something within the last hour, by whichever request. */
   gaveLately(receiver: Omit<Receiver, "chainId">): Promise<boolean>;
-  /** Gives it, or sends again what was given and is not mined. False where nothing is given, or it was before, and is spent. */
-  give(receiver: Omit<Receiver, "chainId">, wei: bigint): Promise<boolean>;
+  /**
+   * Gives it, or sends again what was given and is not mined. False where nothing is given, or it was before, and is spent.
+   *
+   * @throws GasBudgetError when the organization's gas budget does not cover it; then nothing was given
+   */
+  give(receiver: Omit<Receiver, "chainId">, wei: bigint, account: GiftAccount): Promise<boolean>;
+  /** What was given since the day (UTC) began, by all instances, and the most that is given on one, in wei. */
+  today(): Promise<{ given: bigint; limit: bigint }>;
 };
 
 const latelyMs = 60 * 60 * 1000;
+
+/** What the log says of gifts that are not made. */
+const giftRefusals: Readonly<Record<GiftRefusal, string>> = {
+  payment: "a payer's approval lacks more gas money than MAX_GIFT",
+  day: "DAILY_GIFTS is used up: payers without gas money are told to approve by themselves",
+  organization: "an organization's payers were given their part of DAILY_GIFTS: the rest is kept for others",
+  coins: "the sponsor has no coins left to give",
+};
 
 /** A transfer of coins to an account without code. */
 const transferGas = 21_000n;
@@ -40,7 +69,7 @@ export function createSponsor({
   signer: CoinSigner;
   gifts: Gifts;
   limits: GiftLimits;
-  metrics: Pick<Metrics, "gift">;
+  metrics: Pick<Metrics, "gift" | "giftRefused">;
   now: () => number;
   log: ServiceLog;
 }): Sponsor {
@@ -63,8 +92,11 @@ export function createSponsor({
     const fees = raiseFees(gift, await currentFees(), feeCap(network, "settle"));
     if (fees === undefined) return gift;
     const renewed = await sign(gift.payer, gift.value, gift.txNonce, fees);
-    await gifts.replace(gift, renewed);
-    return { ...gift, ...renewed };
+    const more = transferGas * (fees.maxFeePerGas - gift.maxFeePerGas);
+    // Another request has just done it otherwise, and sends what it has kept.
+    return (await gifts.replace(gift, renewed, { network: network.name, more }))
+      ? { ...gift, ...renewed }
+      : gift;
   }
 
   /** Sends what may not be mined, in the order of the txNonces: each waits for the one before. */
@@ -74,19 +106,42 @@ export function createSponsor({
     await chain.broadcast(raw, { everywhere: true, hashes: open.map(({ hash }) => hash) });
   }
 
-  /** What a gift offers for its gas; undefined where so much is not given, or the sponsor does not have it. */
-  async function feesToGive(wei: bigint): Promise<Fees | undefined> {
-    if (wei > limits.each || (await gifts.givenOn(sender, now())) + wei > limits.daily) return undefined;
-    const [fees, coins] = await Promise.all([currentFees(), chain.nativeBalance(signer.address)]);
-    if (coins >= wei + transferGas * fees.maxFeePerGas) return fees;
-    log.error({ network: network.name, sponsor: signer.address }, "the sponsor has no coins left to give");
+  /** Why a gift is not made, for those who watch the service. */
+  function refuse(wei: bigint, reason: GiftRefusal, organization: string | undefined): undefined {
+    metrics.giftRefused(network.name, reason);
+    // The others follow from what strangers send: the metric counts them, and an alert tells.
+    const level = reason === "coins" ? "error" : "info";
+    const facts = { network: network.name, sponsor: signer.address, wei: `${wei}`, organization };
+    log[level](facts, giftRefusals[reason]);
     return undefined;
   }
 
+  /** What a gift offers for its gas, and costs at most; undefined where so much is not given, or the sponsor does not have it. */
+  async function priceOf(
+    wei: bigint,
+    organizationId: string | undefined,
+  ): Promise<{ fees: Fees; cost: bigint } | undefined> {
+    if (wei > limits.each) return refuse(wei, "payment", organizationId);
+    const reached = findLimit(wei, await gifts.givenOn(sender, now(), organizationId), limits.daily);
+    if (reached !== undefined) return refuse(wei, reached, organizationId);
+    const [fees, { balances, settleCost: dataFee }] = await Promise.all([
+      currentFees(),
+      chain.gasMoney([signer.address], { gas: 0n, bytes: 0 }),
+    ]);
+    const [coins = 0n] = balances;
+    const cost = wei + transferGas * fees.maxFeePerGas + dataFee;
+    return coins < cost ? refuse(wei, "coins", organizationId) : { fees, cost };
+  }
+
   return {
-    async wouldGive(receiver, wei) {
+    async today() {
+      const { total } = await gifts.givenOn(sender, now());
+      return { given: total, limit: limits.daily };
+    },
+
+    async wouldGive(receiver, wei, organizationId) {
       const known = await gifts.find({ chainId, ...receiver });
-      if (known === null) return (await feesToGive(wei)) !== undefined;
+      if (known === null) return (await priceOf(wei, organizationId)) !== undefined;
       return known.txNonce >= (await chain.transactionCount(known.sponsor));
     },
 
@@ -95,23 +150,33 @@ export function createSponsor({
       return known !== null && now() - known.givenAt < latelyMs;
     },
 
-    async give(receiver, wei) {
+    async give(receiver, wei, { organizationId, within }) {
       const mined = await chain.transactionCount(signer.address);
       const known = await gifts.find({ chainId, ...receiver });
       if (known !== null && known.txNonce < mined) return false;
       if (known === null) {
-        const fees = await feesToGive(wei);
-        if (fees === undefined) return false;
-        const given = await gifts.give(
-          { chainId, ...receiver, sponsor: signer.address, value: wei },
-          { mined, dailyLimit: limits.daily },
-          (txNonce) => sign(receiver.payer, wei, txNonce, fees),
+        const price = await priceOf(wei, organizationId);
+        if (price === undefined) return false;
+        const { fees, cost } = price;
+        const given = await within(cost, () =>
+          gifts.give(
+            { chainId, ...receiver, sponsor: signer.address, value: wei },
+            { organizationId, network: network.name, cost },
+            { mined, dailyLimit: limits.daily },
+            (txNonce) => sign(receiver.payer, wei, txNonce, fees),
+          ),
         );
-        if (given === "limit_reached") return false;
+        if (given === "day" || given === "organization") {
+          refuse(wei, given, organizationId);
+          return false;
+        }
         if (given !== "given_before") {
           const { payer, hash } = given;
           metrics.gift(network.name, wei);
-          log.info({ network: network.name, payer, hash, wei: `${wei}` }, "gave gas money for an approval");
+          log.info(
+            { network: network.name, payer, hash, wei: `${wei}`, organization: organizationId },
+            "gave gas money for an approval",
+          );
         }
       }
       await sendOpen(mined);

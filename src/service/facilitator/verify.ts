@@ -122,7 +122,8 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       const failure = explainFailure(settling, chain, call, simulation);
       const fails =
         (failure && (await failure)) ??
-        (before && (await checkGasMoney(before, { chain, sponsor, asset: signed.asset, payerCode })));
+        (before &&
+          (await checkGasMoney(before, { chain, sponsor, asset: signed.asset, payerCode, organizationId })));
       const isMined =
         fails !== undefined &&
         before !== undefined &&

@@ -339,6 +339,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
       would apply  0009-pay-to: where payments go that do not go through the facilitator contract
       would apply  0010-permit2: payments whose nonces their token does not keep, and those that allow more than is taken
       would apply  0011-gifts: gas money that is given to payers who send an approval along
+      would apply  0012-gift-organizations: for whose payments gas money was given
       Nothing was changed. Make a backup, and stop what uses the database, before it is.
       "
     `);
@@ -358,6 +359,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
         "0009-pay-to",
         "0010-permit2",
         "0011-gifts",
+        "0012-gift-organizations",
       ].map((name) => ({
         name,
       })),

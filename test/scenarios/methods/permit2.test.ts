@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
+import { mock1271WalletDeployedBytecode } from "../../../src/contracts/mockWallets.ts";
 import { withHighS } from "../../../src/fixtures/cases/payment-spec.ts";
-import type { Hex } from "../../../src/protocol/hex.ts";
+import { addressWord, type Hex } from "../../../src/protocol/hex.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import type { JsonResponse } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
@@ -121,6 +122,112 @@ test("a signature that is written in another way pays nothing more", async () =>
   expect(await settle(running, body)).toMatchObject({ success: true });
   expect(await settle(running, twin)).toMatchObject({ success: false, situation: "settled_before" });
   expect(await paid()).toBe(value);
+});
+
+describe("a signature that is encoded in another way", () => {
+  /** The same payment, with another text for its signature. */
+  function withSignature(body: Body, write: (signature: Hex) => Hex): Body {
+    const { paymentPayload } = body;
+    const payload = { ...paymentPayload.payload, signature: write(paymentPayload.payload.signature) };
+    return { ...body, paymentPayload: { ...paymentPayload, payload } };
+  }
+  const endOf = (signature: Hex) => Number.parseInt(signature.slice(130), 16);
+
+  test.each<[string, (signature: Hex) => Hex]>([
+    ["with v of 0 or 1", (signature) => `0x${signature.slice(2, 130)}0${endOf(signature) - 27}`],
+    ["in capitals", (signature) => `0x${signature.slice(2).toUpperCase()}`],
+  ])("%s pays, once", async (_, write) => {
+    const running = await start();
+    const body = await scene.signPermit("funded");
+    const other = withSignature(body, write);
+    expect(await verify(running, other)).toMatchObject({ isValid: true });
+    expect(await settle(running, other)).toMatchObject({ success: true });
+    expect(await settle(running, body)).toMatchObject({ success: false, situation: "settled_before" });
+    expect(await paid()).toBe(value);
+  });
+
+  test.each<[string, (signature: Hex) => Hex]>([
+    [
+      "in the short form (EIP-2098)",
+      (signature) => {
+        const s = BigInt(`0x${signature.slice(66, 130)}`) | (BigInt(endOf(signature) - 27) << 255n);
+        return `0x${signature.slice(2, 66)}${s.toString(16).padStart(64, "0")}`;
+      },
+    ],
+    ["with a byte behind it", (signature) => `${signature}00`],
+    ["with v of 29", (signature) => `0x${signature.slice(2, 130)}1d`],
+    ["of nothing", () => "0x"],
+  ])("%s is refused, and the payment stays good as it was signed", async (_, write) => {
+    const running = await start();
+    const body = await scene.signPermit("funded");
+    const other = withSignature(body, write);
+    expect(await verify(running, other)).toMatchObject({ isValid: false });
+    expect(await settle(running, other)).toMatchObject({ success: false, transaction: "" });
+    expect(await paid()).toBe(0n);
+    expect(await settle(running, body)).toMatchObject({ success: true });
+    expect(await paid()).toBe(value);
+  });
+});
+
+describe("the spender", () => {
+  const withSpender = (body: Body, spender: string): Body => {
+    const { paymentPayload } = body;
+    const { permit2Authorization: permit } = Object(paymentPayload.payload);
+    const payload = { ...paymentPayload.payload, permit2Authorization: { ...permit, spender } };
+    return { ...body, paymentPayload: { ...paymentPayload, payload } };
+  };
+
+  test("may be written in any casing: the public documents have one whose checksum is wrong", async () => {
+    const running = await start();
+    const body = await scene.signPermit("funded", { max: value });
+    const other = withSpender(body, "0x4020a4f3b7b90ccA423B9fabCc0CE57C6C240002");
+    expect(await verify(running, other)).toMatchObject({ isValid: true });
+    expect(await settle(running, other)).toMatchObject({ success: true });
+    expect(await paid()).toBe(value);
+  });
+
+  test.each([
+    "0x4020615294c913F045dc10f0a5cdEbd86c280001",
+    "0x402039b3d6E6BEC5A02c2C9fd937ac17A6940002",
+    "0x402015c795ecb48A360bDC6e35a2EaEb313a0002",
+    "0x4020633461b2895a48930Ff97eE8fCdE8E520002",
+  ])("%s, a proxy of earlier documents, is refused by name", async (spender) => {
+    const running = await start();
+    for (const terms of [{}, { max: value }]) {
+      const body = withSpender(await scene.signPermit("funded", terms), spender);
+      expect(await settle(running, body)).toMatchObject({
+        success: false,
+        errorReason: "invalid_permit2_spender",
+      });
+    }
+    expect(await paid()).toBe(0n);
+  });
+});
+
+test("a signature names no payer: of two wallets of one owner that take it as it is, each pays once, and no other", async () => {
+  const running = await start();
+  const { node, fund, approvePermit2 } = scene.chain;
+  const other: Hex = `0x${"0e".repeat(20)}`;
+  await node.request("anvil_setCode", other, mock1271WalletDeployedBytecode);
+  const slot: Hex = `0x${"0".repeat(64)}`;
+  await node.request("anvil_setStorageAt", other, slot, `0x${addressWord(testPayers.smartWallet.owner)}`);
+  await fund(other, 10n * value);
+  await approvePermit2(other, 2n ** 256n - 1n);
+  const body = await scene.signPermit("smartWallet");
+  const paidBy = (from: Hex): Body => {
+    const { paymentPayload } = body;
+    const { permit2Authorization: permit } = Object(paymentPayload.payload);
+    const payload = { ...paymentPayload.payload, permit2Authorization: { ...permit, from } };
+    return { ...body, paymentPayload: { ...paymentPayload, payload } };
+  };
+  const answers = await Promise.all(
+    [body, paidBy(other), body, paidBy(other)].map((one) => scene.post(running, "settle", one)),
+  );
+  expect(answers.filter((answer) => answerOf(answer).success)).toHaveLength(2);
+  expect(await paid()).toBe(2n * value);
+  expect(await scene.balanceOf(other)).toBe(9n * value);
+  expect(await settle(running, paidBy(testPayers.funded.address))).toMatchObject({ success: false });
+  expect(await paid()).toBe(2n * value);
 });
 
 test("one nonce pays once, by either scheme, and is none of EIP-3009", async () => {

@@ -339,6 +339,14 @@ describe("of the contract it says", () => {
     expect(linesOf(await examine(sponsored), "gifts")).toEqual([
       `ok gifts 0.01 ETH of the sponsor ${address} are a day's gifts, 0.01 ETH`,
     ]);
+    expect(linesOf(await examine(sponsored), "GAS_SPONSORING")).toEqual([
+      "warn GAS_SPONSORING does not name erc20ApprovalGasSponsoring, for which MAX_GIFT and DAILY_GIFTS are: nothing is given",
+    ]);
+    const half = await examine({ ...sponsored, DAILY_GIFTS: "" });
+    expect([half.code, linesOf(half, "DAILY_GIFTS")[0]]).toEqual([
+      1,
+      "FAIL DAILY_GIFTS is needed for base, which MAX_GIFT names: without it nothing is given there",
+    ]);
     const published = { ...sponsored, SPONSOR_PRIVATE_KEY: harnessAccounts.sponsor.privateKey };
     expect(linesOf(await examine(published), "SPONSOR_PRIVATE_KEY")[0]).toContain("is a published test key");
   });

@@ -410,6 +410,17 @@ describe("does not start", () => {
     expect(stderr).toContain(problem);
   });
 
+  test("with one of the two limits of gifts", async () => {
+    const { code, stderr } = await refuse({
+      ...{ SPONSOR_PRIVATE_KEY: keyOf("sponsor"), GAS_SPONSORING: "erc20ApprovalGasSponsoring" },
+      DAILY_GIFTS: "base=0.01",
+    });
+    expect(code).toBe(1);
+    expect(stderr).toContain(
+      "MAX_GIFT: is needed for base, which DAILY_GIFTS names: without it nothing is given there",
+    );
+  });
+
   test("with another contract than ours", async () => {
     const { code, stderr } = await refuse({ FACILITATOR_CONTRACT_MAINNET: operator });
     expect(code).toBe(1);

@@ -57,8 +57,8 @@ export function stopAt(boundary: AnyBoundary, reached: () => void) {
       },
       gifts: {
         ...ledger.gifts,
-        async give(gift, limits, sign) {
-          const given = await ledger.gifts.give(gift, limits, async (txNonce) => {
+        async give(gift, charge, limits, sign) {
+          const given = await ledger.gifts.give(gift, charge, limits, async (txNonce) => {
             const signed = await sign(txNonce);
             at("gift signed, not stored");
             return signed;

@@ -289,6 +289,15 @@ const gifts: Migration = {
   },
 };
 
+const giftOrganizations: Migration = {
+  name: "0012-gift-organizations",
+  summary: "for whose payments gas money was given",
+
+  async up(db) {
+    await db.schema.alterTable("gifts").addColumn("organization_id", "text").execute();
+  },
+};
+
 /** By how a parameter is written: `?` in SQLite, `$1` in Postgres. */
 function isSqlite(db: Database): boolean {
   return sql`${1}`.compile(db).sql === "?";
@@ -332,4 +341,5 @@ export const migrations: readonly Migration[] = [
   payTo,
   permit2,
   gifts,
+  giftOrganizations,
 ];

@@ -9,7 +9,7 @@ import {
   transactionCountCall,
 } from "../../../chain/rpc/calls.ts";
 import type { RpcAnswer } from "../../../chain/rpc/rpc.ts";
-import { recoverSigner } from "../../../chain/signing/recover-signer.ts";
+import { recoverSigner, rememberSigners } from "../../../chain/signing/recover-signer.ts";
 import { callViews, readViews, viewGas } from "../../../chain/views.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
 import { expiryMarginSeconds } from "../../../protocol/refusals.ts";
@@ -56,6 +56,9 @@ export async function prepare(
   return { ...call, payment: withoutApproval(payment) };
 }
 
+/** A payment that waits for its approval is prepared again several times in each block. */
+const recoverOnce = rememberSigners(recoverSigner, 1_000);
+
 async function preparePermit(
   chain: Chain,
   call: SettleCall,
@@ -82,7 +85,7 @@ async function prepareTransaction(
 ): Promise<SettleCall | Invalid> {
   const { payment } = call;
   const { network } = chain;
-  const transaction = checkTransaction(approval, payment, network, recoverSigner);
+  const transaction = checkTransaction(approval, payment, network, recoverOnce);
   if ("reason" in transaction) return transaction;
   const { next, head, tip, isShort } = await askStanding(chain, call);
   if (!isShort) return { ...call, payment: withoutApproval(payment) };
