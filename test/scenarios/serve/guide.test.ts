@@ -8,13 +8,20 @@ import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-
 import type { Address } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { signAs } from "../../../src/published/sign-as.ts";
-import { requestJson } from "../../../src/util/http-client.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
+import { findFreePort } from "../../support/postgres.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import { makeDirectory, startCommand, type Variables } from "../../support/serve/command.ts";
 import { deployer, operator, pepper } from "../../support/serve/deployed-chains.ts";
 
-const guide = readFileSync(new URL("../../../docs/guides/operators.md", import.meta.url), "utf8");
+const read = (name: string) =>
+  readFileSync(new URL(`../../../docs/guides/${name}.md`, import.meta.url), "utf8");
+const guide = read("operators");
+
+/** What the guide to operation calls the command, once it is installed. */
+const operationCommands = [...read("operations").matchAll(/^```sh\n(.*?)^```$/gms)]
+  .flatMap(([, block = ""]) => block.split("\n"))
+  .filter((line) => line.startsWith("x402-kit "));
 
 /** The commands of a section, as they stand there. */
 function commandsOf(heading: string): string[] {
@@ -30,7 +37,36 @@ function takeApart(line: string): { variables: Variables; args: string[] } {
   return { variables: Object.fromEntries(variables), args: words.slice(start + 2) };
 }
 
-// Ten processes, one after the other: patience for a loaded machine.
+/** The oldest Node calls its SQLite experimental. */
+const quiet = { NODE_OPTIONS: "--disable-warning=ExperimentalWarning" };
+
+/** Runs what the guide to operation has one type at a service that runs; `id` is that of a settlement. */
+async function runOperationCommands(id: string, directory: string, variables: Variables): Promise<void> {
+  const told: [start: string, answer: RegExp][] = [
+    ["settlements archive --before", /^There is nothing to archive/],
+    ["logs", /settle +base-sepolia.*settled/],
+    ["why", /^settle +settled/m],
+    ["capture", /bug\.x402\.json/],
+    ["settlements show --id", new RegExp(id)],
+  ];
+  expect(operationCommands.length).toBe(told.length);
+  for (const [index, [start, answer]] of told.entries()) {
+    const words = (operationCommands[index] ?? "")
+      .replace(/ +#.*$/, "")
+      .split(" ")
+      .slice(1);
+    expect(words.join(" ").startsWith(start), words.join(" ")).toBe(true);
+    // Without an end of its own the command would follow for ever.
+    const args = words
+      .map((word) => (word === "0x5b7845…" ? id : word))
+      .filter((word) => word !== "--follow");
+    const { code, stdout, stderr } = await startCommand(args, { ...quiet, ...variables }, directory).ended;
+    expect(`${stdout}${stderr}`, args.join(" ")).toMatch(answer);
+    expect(code, stderr).toBe(0);
+  }
+}
+
+// Sixteen processes, one after the other: patience for a loaded machine.
 test("the way from keys to the first payment is as the guide for operators says", {
   timeout: 120_000,
 }, async () => {
@@ -47,6 +83,8 @@ test("the way from keys to the first payment is as the guide for operators says"
     OPERATOR_PRIVATE_KEY: keyOf("operator"),
     API_KEY_PEPPER: pepper,
     PORT: "0",
+    ADMIN_PORT: String(await findFreePort()),
+    ADMIN_TOKEN: pepper,
   };
   const writeEnv = (more: Variables = {}) => {
     const lines = Object.entries({ ...env, ...more }).map(([name, value]) => `${name}=${value}\n`);
@@ -73,8 +111,7 @@ test("the way from keys to the first payment is as the guide for operators says"
     // There is no terminal here to confirm at.
     if (words[0] === "deploy" && !words.includes("--dry-run")) words.push("--yes");
     const given = {
-      // The oldest Node calls its SQLite experimental.
-      NODE_OPTIONS: "--disable-warning=ExperimentalWarning",
+      ...quiet,
       ...(variables.DEPLOYER_PRIVATE_KEY !== undefined && { DEPLOYER_PRIVATE_KEY: keyOf("deployer") }),
     };
     const { code, stdout, stderr } = await startCommand(words, given, directory.path).ended;
@@ -107,10 +144,31 @@ test("the way from keys to the first payment is as the guide for operators says"
     resource: "https://merchant.example/resource",
     ...payment,
   });
-  const headers = { authorization: key };
-  expect((await requestJson(`${url}/settle`, { method: "POST", headers, body })).body).toMatchObject({
-    success: true,
+  const response = await fetch(`${url}/settle`, {
+    method: "POST",
+    headers: { authorization: key, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  expect(await response.json()).toMatchObject({ success: true });
+  const id = response.headers.get("location")?.split("/").at(-1) ?? "";
+
+  await runOperationCommands(id, directory.path, {
+    X402_KIT_URL: `http://127.0.0.1:${env.ADMIN_PORT}`,
+    ADMIN_TOKEN: env.ADMIN_TOKEN,
   });
   command.kill("SIGTERM");
   expect((await command.ended).code).toBe(0);
+
+  // Nothing uses the old operator any more.
+  const [change = ""] = commandsOf("Deployment");
+  const replaced: Record<string, string> = {
+    "0xNEW": accountOf("the next operator").address,
+    "0xOLD": operator,
+    base: "base-sepolia",
+  };
+  const args = takeApart(change).args.map((word) => replaced[word] ?? word);
+  expect(args.slice(0, 4)).toEqual(["deploy", "--network", "base-sepolia", "--grant-operator"]);
+  const admin = { ...quiet, DEPLOYER_PRIVATE_KEY: keyOf("deployer") };
+  const { code, stderr } = await startCommand([...args, "--yes"], admin, directory.path).ended;
+  expect(`${code} ${stderr}`).toBe("0 ");
 });
