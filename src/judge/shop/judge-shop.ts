@@ -37,6 +37,8 @@ export type JudgeShopOptions = Pick<
     header?: { name: string; value: string } | undefined;
     /** How long the shop may take until its first answer. */
     timeoutMs: number;
+    /** How long a run may take, where that is not the usual. */
+    limits?: RunLimits;
     /** Called when the facilitator that a running shop must use has started. */
     onFacilitator?(url: string, apiKey: string): void;
   };
@@ -94,18 +96,22 @@ const atOnce = 6;
 async function judgeTerms(
   terms: Terms,
   place: ShopPlace & { headers: Record<string, string>; sellsOther: boolean },
-  { cases, signal, ...options }: JudgeShopOptions,
+  { cases, signal, limits: { startMs, endMs } = usualLimits, ...options }: JudgeShopOptions,
 ): Promise<ShopResult[]> {
   const { line, running } = place;
-  const until = performance.now() + runMs;
+  const startedAt = performance.now();
+  const leftOf = (ms: number) => startedAt + ms - performance.now();
+  const tooLate = (tested: ShopCase, ms: number) =>
+    notRun(tested, terms, "not_judged", [`the run had taken ${ms / 1_000} s`]);
   let goods: Answer | undefined;
   const run = async (tested: ShopCase): Promise<ShopResult> => {
     signal?.throwIfAborted();
     if (running?.hasEnded() === true) return notRun(tested, terms, "not_judged", [await sayEnd(running)]);
-    if (performance.now() > until) {
-      return notRun(tested, terms, "not_judged", [`the run had taken ${runMs / 1_000} s`]);
-    }
-    return runShopCase(tested, { ...place, ...options, terms, goods, timeoutMs: answerTimeoutMs });
+    if (leftOf(startMs) < 0) return tooLate(tested, startMs);
+    const timeoutMs = () => Math.max(Math.min(answerTimeoutMs, Math.ceil(leftOf(endMs))), 1);
+    const result = await runShopCase(tested, { ...place, ...options, terms, goods, timeoutMs });
+    // Of what was not waited for any more, nothing can be said.
+    return leftOf(endMs) < 0 ? tooLate(tested, endMs) : result;
   };
   const [plain, ...others] = cases;
   if (plain === undefined) return [];
@@ -139,8 +145,11 @@ function requireAsked({ requests, url }: FacilitatorLine): void {
   );
 }
 
-/** No case of a way to pay starts after this time, so that it takes at most 90 s even if the shop hangs. */
-const runMs = 60_000;
+/** When the last case of a way to pay may start, and when no request waits for its answer any more. */
+export type RunLimits = { startMs: number; endMs: number };
+
+/** So that a way to pay takes at most 90 s even if the shop hangs. */
+const usualLimits: RunLimits = { startMs: 60_000, endMs: 75_000 };
 
 /** Longer than both answers of the slow facilitator take. */
 const answerTimeoutMs = 10_000;

@@ -73,7 +73,8 @@ export type BuyerOptions = Omit<
 > & {
   scene: Scene;
   headers: Readonly<Record<string, string>>;
-  timeoutMs: number;
+  /** How long an answer may take that is asked for now. */
+  timeoutMs(): number;
 };
 
 /** Makes the buyer of one case. */
@@ -107,7 +108,7 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
         if (scene.studioUrl !== undefined) links.add(`${scene.studioUrl}#${id}`);
       }
       const answer = await send(at, {
-        ...{ method, timeoutMs },
+        ...{ method, timeoutMs: timeoutMs() },
         headers: { ...headers, ...header },
         ...(breakOff !== undefined && { breakOff }),
       });

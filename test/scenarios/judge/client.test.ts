@@ -134,6 +134,11 @@ describe("a command that does not buy is told so in a sentence", () => {
       buyer("never-asks"),
       /: The command ended with exit code 3 and never asked the shop at X402_URL/,
     ],
+    [
+      "signs to its own address in place of payTo",
+      buyer("pays-itself"),
+      /: The command's payment was refused \(402 asks 10000 \(invalid_payment_requirements: its signature lets the money go to 0x\w{40}, the payer's own, and payTo is 0x/,
+    ],
   ])("%s", async (_what, command, sentence) => {
     const { code, stdout, stderr } = await runCli(["judge", "client", "--", ...command]);
     expect(stderr).toMatch(sentence);

@@ -21,6 +21,18 @@ describe.concurrent("a shop that", () => {
     expect(code).toBe(1);
   });
 
+  test("never asks its facilitator about a payment is told so", async () => {
+    const { findings } = await judge("shop", subject("shop", "asks-once"), "--cases", "wrong-signature");
+    expect(findings.map(({ verdict, notes }) => [verdict, ...notes])).toEqual([
+      [
+        "served_without_payment",
+        "answered 200, where 402 or 400 is due",
+        "your facilitator was never asked about this payment",
+      ],
+      ["good"],
+    ]);
+  });
+
   test("settles and serves nothing charges without service", async () => {
     const { bad } = await judge("shop", subject("shop", "greedy"), "--cases", "plain");
     expect(bad).toEqual({ plain: "charged_without_service" });

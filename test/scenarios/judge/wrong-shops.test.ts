@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startFacilitatorLine } from "../../../src/judge/scene/facilitator-line.ts";
 import { openScene, type Scene } from "../../../src/judge/scene/scene.ts";
-import { judgeShopAt } from "../../../src/judge/shop/judge-shop.ts";
+import { judgeShopAt, type RunLimits } from "../../../src/judge/shop/judge-shop.ts";
 import { shopVerdicts } from "../../../src/judge/shop/run-shop-case.ts";
 import { shopCases } from "../../../src/judge/shop/shop-cases.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
@@ -15,6 +15,7 @@ import {
   goodShop,
   goodShopV2,
   lateShop,
+  muteShop,
   openWrongShop,
   type WrongShop,
   wrongShops,
@@ -38,14 +39,14 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([shared, moved].map((scene) => scene[Symbol.asyncDispose]())));
 
-type Judging = { redelivers?: boolean; onDecision?: OnDecision<WrongShop> };
+type Judging = { redelivers?: boolean; onDecision?: OnDecision<WrongShop>; limits?: RunLimits };
 
 /** What is bad of a shop, by the cases of these names; the first case always runs. */
 async function judge(
   shop: WrongShop,
   seed: number,
   names: readonly string[],
-  { redelivers = false, onDecision = () => {} }: Judging = {},
+  { redelivers = false, onDecision = () => {}, limits }: Judging = {},
 ) {
   const judgeOn = async (scene: Scene, isMoved: boolean) => {
     const [plain, ...others] = shopCases;
@@ -62,6 +63,7 @@ async function judge(
         ...where,
         ...{ cases: [plain, ...own], redelivers, seed, lateMs: 2_000, timeoutMs: 10_000 },
         shop: { url, otherUrl, facilitatorPort: 0 },
+        ...(limits !== undefined && { limits }),
       },
     );
   };
@@ -111,6 +113,17 @@ test("a shop that settles once it has served is waited for, and found where its 
   const bad = await judge(lateShop, 1_001, ["facilitator-refuses"]);
   expect(bad.map(({ tested, verdict }) => [tested.name, verdict])).toEqual([
     ["facilitator-refuses", "served_without_payment"],
+  ]);
+});
+
+test("a shop that never answers is waited for as long as a run may take, and what was cut short is not judged", async () => {
+  const startedAt = performance.now();
+  const names = ["same-twice", "facilitator-down", "wrong-signature"];
+  const bad = await judge(muteShop, 1_004, names, { limits: { startMs: 3_000, endMs: 4_000 } });
+  expect(performance.now() - startedAt).toBeLessThan(15_000);
+  expect(bad.map(({ verdict, notes }) => [verdict, ...notes])).toEqual([
+    ["not_judged", "the run had taken 4 s"],
+    ...names.map(() => ["not_judged", "the run had taken 3 s"]),
   ]);
 });
 

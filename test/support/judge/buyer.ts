@@ -11,6 +11,7 @@ import { createPayerSigner } from "../../../src/published/sign-as.ts";
  * - signs-anew: signs another payment then, as careless clients do;
  * - gives-up: sends one payment, once;
  * - buys-again: buys once more when it has the goods;
+ * - pays-itself: signs that the money goes to its own address;
  * - and those that do not work: never-asks, hangs.
  */
 
@@ -83,7 +84,7 @@ async function sign({ network, asset, payTo, maxAmountRequired, extra }: Offer):
   const { authorization, signature } = await signAuthorization(signer, {
     asset: { address: asset, ...extra },
     chainId,
-    to: payTo,
+    to: manner === "pays-itself" ? signer.address : payTo,
     value: BigInt(maxAmountRequired),
     validBefore: BigInt(Math.floor(Date.now() / 1_000) + 60),
   });

@@ -5,6 +5,7 @@ import { membersOf, parseJson } from "../../../src/util/json.ts";
  * Shops for `judge shop`, of protocol version 1. The first argument says how they behave:
  * - good: serves once for each payment, and what it could not deliver when that payment is sent again;
  * - trusting: verifies and serves, and never settles;
+ * - asks-once: asks its facilitator about the first payment, and takes all others for as good;
  * - greedy: settles, and serves nothing;
  * - curt: good, but without receipts, and with 500 for what it cannot read;
  * - and those that do not work: ends, mute, free-of-charge, and astray, which asks another facilitator.
@@ -31,6 +32,8 @@ const requirements = {
   extra: { name: X402_ASSET_NAME, version: X402_ASSET_VERSION },
 };
 
+let hasAsked = false;
+
 /** Settled but undelivered answers, by payment. */
 const owed = new Map<string, string>();
 
@@ -55,6 +58,8 @@ createServer(async (request, response) => {
   if (manner === "trusting") {
     return (await call("verify", body))?.isValid === true ? serve(response) : ask(response, "invalid");
   }
+  if (manner === "asks-once" && hasAsked) return serve(response);
+  hasAsked = true;
   const settled = await call("settle", body);
   if (settled?.success !== true) return ask(response, "not settled");
   if (manner === "greedy") return ask(response, "thank you");

@@ -64,6 +64,8 @@ export type WrongShop = {
   /** Whether it forgets those who were gone when it had settled. */
   forgetsGone?: boolean;
   hasNoReceipts?: boolean;
+  /** Whether it never answers a payment once it was verified. */
+  isMute?: boolean;
   /** Its answer to what it cannot read, and to payments of the other version, where that is no 402. */
   failsOn?: "unreadable" | "other version";
 };
@@ -83,6 +85,9 @@ export const goodShopV2: WrongShop = { ...goodShop, x402Version: 2 };
 
 /** One that settles once it has served: good where nothing goes wrong. */
 export const lateShop: WrongShop = { fault: "serves before it settles", foundBy: [], isLate: true };
+
+/** One that never answers a payment that is good. */
+export const muteShop: WrongShop = { fault: "never answers", foundBy: [], isMute: true };
 
 export const wrongShops: readonly WrongShop[] = [
   { fault: "gives no receipts", foundBy: ["plain"], hasNoReceipts: true },
@@ -311,6 +316,7 @@ export async function openWrongShop(
       paymentRequirements: { ...requirements, [headers.amount]: `${amount}` },
     };
     const verified = await call("verify", body);
+    if (decide((one) => one.isMute === true)) return false;
     if (isValid(verified) && decide((one) => one.isLate === true)) {
       if (memory.delivered.has(payment.header)) {
         ask(response);
