@@ -19,6 +19,15 @@ const external = Object.keys({ ...dependencies, ...optionalDependencies, ...peer
   (name) => !bundled.includes(name),
 );
 
+/**
+ * What is put together, with all that it imports: what every command begins with, and what nearly every one needs. Without it
+ * `pay` reads 90 files instead of 55, many of them of a few lines, and takes a sixth more CPU.
+ */
+const groups = [
+  { name: "main", test: /\/cli\/main\.js$/, priority: 2 },
+  { name: "base", test: /\/(protocol|methods)\/(?!.*(on-chain|schema|openapi|explain))/, priority: 1 },
+];
+
 /** Whether an import stays one of a package that is installed. */
 export function isExternal(id: string): boolean {
   return external.some((name) => id === name || id.startsWith(`${name}/`));
@@ -42,6 +51,7 @@ export async function bundleCommand(dist: string): Promise<void> {
     dir: dist,
     entryFileNames: "[name].js",
     chunkFileNames: "bundle/[name].js",
+    codeSplitting: { groups },
   });
   await bundle.close();
   const modules = output.flatMap((part) => (part.type === "chunk" ? part.moduleIds : []));

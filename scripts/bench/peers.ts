@@ -47,6 +47,9 @@ const ways: readonly { way: string; routes: readonly Route[]; paid: PaidBy }[] =
 /** A wallet that has something already, as a merchant's has. */
 const merchant = "0x00000000000000000000000000000000c0ffee03";
 
+/** Payments that are verified in turn: more than the service remembers the signers of. */
+const different = 5_000;
+
 /** Settles that are sent one at a time; as many before them are not counted. */
 const lone = 100;
 
@@ -60,8 +63,9 @@ for (let round = 0; round < rounds; round++) {
   for (const name of [...names.slice(round % names.length), ...names.slice(0, round % names.length)]) {
     const { start, verifies } = sides[name];
     const side = await start();
-    const signed = await signBodies(side.terms, 200, 2);
-    const cycle = (count: number) => Array.from({ length: count }, (_, index) => signed[index % 200] ?? "");
+    const signed = await signBodies(side.terms, different, 2);
+    const cycle = (count: number) =>
+      Array.from({ length: count }, (_, index) => signed[index % different] ?? "");
     // The same number first, uncounted: a new process spends much of its CPU on compilation.
     await measure(side, "verify", cycle(verifies), 50);
     const add = async (
@@ -79,8 +83,12 @@ for (let round = 0; round < rounds; round++) {
       for (const route of name === "reference" ? (["straight"] as const) : routes) {
         const how: PaidBy = { ...paid, ...(route === "straight" && { payTo: merchant }) };
         // What is verified of scheme “upto” is the maximum.
-        const whole = await signBodies(side.terms, 200, 2, how.max === undefined ? how : { ...how, max: 1n });
-        const verified = Array.from({ length: verifies / 4 }, (_, index) => whole[index % 200] ?? "");
+        const verified = await signBodies(
+          side.terms,
+          verifies / 4,
+          2,
+          how.max === undefined ? how : { ...how, max: 1n },
+        );
         const what = (operation: string) => `${way}, ${route}: ${operation}`;
         await add(what("verify, 50 connections"), "verify", verified, 50);
         await add(what("settle, one at a time"), "settle", await signBodies(side.terms, 20, 2, how), 1);

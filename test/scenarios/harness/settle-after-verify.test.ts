@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 
-/* What a verify has found out of a signature counts for the settle of that payment, and for no other. */
+/* What a verify has found out of a signature counts for further verifies and the settle of that payment, and for no other. */
 
 let harness: Harness<"base">;
 beforeAll(async () => {
@@ -43,9 +43,11 @@ test.each<Method>(["eip3009", "permit2"])(
     ].filter((one) => JSON.stringify(one) !== JSON.stringify(request));
     expect(forged.length).toBeGreaterThanOrEqual(2);
     for (const one of forged) {
+      expect(await harness.verify(one)).toMatchObject({ body: { isValid: false } });
       const { body } = await harness.settle(one);
       expect(body).toMatchObject({ success: false });
       expect(await harness.verify(request)).toMatchObject({ body: { isValid: true } });
+      expect(await harness.verify(one)).toMatchObject({ body: { isValid: false } });
       expect((await harness.settle(one)).body).toEqual(body);
     }
     expect(await harness.settle(request)).toMatchObject({ body: { success: true } });
