@@ -120,6 +120,8 @@ export type Chain = {
   head(): Promise<Head>;
   /** The hash of the block with a number; null when the chain has none, or the node has not seen it yet. */
   blockHash(number: bigint): Promise<Hex | null>;
+  /** The time of the block with a number, unix seconds. */
+  blockTime(number: bigint): Promise<bigint>;
   /** The number of transactions of an account that are mined, which is its next free txNonce. */
   transactionCount(account: Address): Promise<number>;
   /**
@@ -176,7 +178,15 @@ export type Chain = {
 /** What can be asked of a chain, and of each of its RPC endpoints. */
 export type ChainQueries = Pick<
   Chain,
-  "network" | "operator" | "reader" | "readLogs" | "head" | "blockHash" | "transactionCount" | "receipts"
+  | "network"
+  | "operator"
+  | "reader"
+  | "readLogs"
+  | "head"
+  | "blockHash"
+  | "blockTime"
+  | "transactionCount"
+  | "receipts"
 >;
 
 /** What one RPC endpoint alone says of a chain. */

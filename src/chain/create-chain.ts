@@ -10,7 +10,7 @@ import { headCall, readHead, readSafeInteger, transactionCountCall } from "./rpc
 import type { RpcObserver } from "./rpc/endpoint-state.ts";
 import type { FailoverPace } from "./rpc/failover.ts";
 import { createHttpRpc } from "./rpc/http-rpc.ts";
-import type { Rpc, RpcEndpoint } from "./rpc/rpc.ts";
+import type { Rpc, RpcCall, RpcEndpoint } from "./rpc/rpc.ts";
 import { createSimulations } from "./simulations.ts";
 
 export type ChainOptions = {
@@ -83,9 +83,17 @@ export function createChain(options: ChainOptions): Chain {
     },
 
     async blockHash(number) {
-      const asked = quantity(number);
-      const [block] = await ask([{ method: "eth_getBlockByNumber", params: [asked, false] }]);
+      const [block] = await ask([blockCall(number)]);
       return expect("the hash of a block", block, (result) => readBlockHash(result, number));
+    },
+
+    async blockTime(number) {
+      const [block] = await ask([blockCall(number)]);
+      const { timestamp } = expect("a block", block, (result) => {
+        const head = readHead(result);
+        return head?.number === number ? head : undefined;
+      });
+      return timestamp;
     },
 
     transactionCount: (account) => countTransactions(account, "latest"),
@@ -159,6 +167,10 @@ async function knows(rpc: Rpc, network: string, hashes: readonly Hex[]): Promise
   }
   if (failures.length === asked.length) throw failures[0] ?? undetermined("it serves another chain");
   return false;
+}
+
+function blockCall(number: bigint): RpcCall {
+  return { method: "eth_getBlockByNumber", params: [quantity(number), false] };
 }
 
 /** The hash of the block with this number, null where there is none; undefined when it is another block. */

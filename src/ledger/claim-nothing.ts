@@ -2,6 +2,7 @@ import type { Kysely } from "kysely";
 import type { Address } from "../protocol/hex.ts";
 import { bindIdentifiers } from "./claim.ts";
 import { inTransaction } from "./database/transactions.ts";
+import { chargingGas } from "./gas-spending.ts";
 import type { Claims } from "./ledger.ts";
 import { fromSettlement, type LedgerTables } from "./rows.ts";
 import { noTransaction } from "./settlement.ts";
@@ -11,7 +12,7 @@ const nobody: Address = `0x${"00".repeat(20)}`;
 
 /** Makes {@link Claims.claimNothing}. */
 export function createClaimNothing(db: Kysely<LedgerTables>, now: () => number): Claims["claimNothing"] {
-  return (claim, checkedAt) =>
+  return (claim, checkedAt, charge) =>
     inTransaction(db, async (transaction) => {
       const time = now();
       const row = fromSettlement({
@@ -32,7 +33,11 @@ export function createClaimNothing(db: Kysely<LedgerTables>, now: () => number):
       const reused = await bindIdentifiers(transaction, {
         ...{ requests: [request], outcomes: ["claimed"], time },
       });
-      if (reused.length === 0) return "claimed";
+      if (reused.length === 0) {
+        const charges = [{ gasCost: charge, settlements: [row] }];
+        await Promise.all(chargingGas(transaction, charges, time).map((statement) => statement.execute()));
+        return "claimed";
+      }
       // It is not claimed under another payment's identifier.
       await transaction.deleteFrom("settlements").where("id", "=", written.id).execute();
       return "identifier_reused";

@@ -114,10 +114,13 @@ export type Claims = {
   /**
    * Claims a payment of which nothing is taken, and concludes it as settled: no transaction belongs to it, and its hash is
    * {@link noTransaction}.
+   *
+   * @param charge what its organization's gas budget is charged for the row, in wei
    */
   claimNothing(
     claim: Claim,
     checkedAt: bigint,
+    charge: bigint,
   ): Promise<Extract<ClaimOutcome, "claimed" | "taken" | "identifier_reused">>;
 
   find(id: Hex): Promise<Settlement | null>;

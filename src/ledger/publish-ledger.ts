@@ -33,8 +33,8 @@ export function publishLedger(ledger: Ledger, service: PublishedService): Ledger
         return result;
       },
 
-      async claimNothing(claim, checkedAt) {
-        const outcome = await claims.claimNothing(claim, checkedAt);
+      async claimNothing(claim, checkedAt, charge) {
+        const outcome = await claims.claimNothing(claim, checkedAt, charge);
         if (outcome !== "claimed") return outcome;
         const { id, network, organizationId, method, amount } = claim;
         publishStep([id], () => ({ step: "claimed", network, organizationId, method, amount }));

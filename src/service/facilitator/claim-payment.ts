@@ -195,22 +195,37 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
 /**
  * Checks a payment of which nothing is to be taken, and has the ledger remember it: what comes with the same payment later is
  * too late, although its nonce is still unused. Neither balance nor approval matters. Undefined once it is in the ledger.
+ *
+ * Its organization's gas budget is charged as for a plain payment: payers cost nothing to make, and each adds a row for good.
+ *
+ * @throws GasBudgetError when that does not cover it; then nothing was claimed.
  */
 export async function claimNothing(
   { payment, identifier, chain, signature, caller, recipient, checked }: Claimant,
-  { ledger, ways }: { ledger: Pick<Ledger, "claims">; ways: WaysToPay },
+  { ledger, ways, gasBudget }: { ledger: Pick<Ledger, "claims">; ways: WaysToPay; gasBudget: GasBudget },
 ): Promise<Invalid | undefined> {
-  const { signed, words, requirements } = payment;
-  const [head, isUsed] = await Promise.all([
+  const { signed, words, requirements, network } = payment;
+  const settling = ways.settlingOf(signed.method);
+  const [head, tip, isUsed] = await Promise.all([
     chain.head(),
-    ways.settlingOf(signed.method).isUsed(chain, signed, payment.id),
+    chain.suggestedTip(),
+    settling.isUsed(chain, signed, payment.id),
   ]);
   const window = checkValidityWindow({ payment: signed, words, requirements }, head.timestamp, chain.network);
   const outsideWindow = checked("windowIsOpen", window);
   if (outsideWindow !== undefined) return outsideWindow;
   if (isUsed) return checked("simulationSucceeds", refusals.usedOnChain());
   const claim = claimOf({ payment, identifier, caller, recipient, signature }, null);
-  switch (await ledger.claims.claimNothing(claim, head.number)) {
+  const { maxFeePerGas } = estimateFees(head, network, tip);
+  const { gas } = settling.transaction(
+    [{ payment: { ...signed, signature }, recipient, amount: 0n }],
+    network,
+  );
+  const cost = { withCode: gas * maxFeePerGas, plain: settling.usual.gas * maxFeePerGas };
+  const outcome = await gasBudget.within(caller, network, { payer: "plain", cost }, () =>
+    ledger.claims.claimNothing(claim, head.number, cost.plain),
+  );
+  switch (outcome) {
     case "claimed":
       return undefined;
     case "taken":

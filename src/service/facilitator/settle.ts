@@ -123,7 +123,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
         if ((await ledger.claims.find(payment.id)) === null) {
           checked("authorizationIsFree", undefined);
           const refusal = takesNothing
-            ? await claimNothing({ ...claimant, ...lanes[0] }, { ledger, ways })
+            ? await claimNothing({ ...claimant, ...lanes[0] }, { ledger, ways, gasBudget })
             : await withOperator(lanes, (lane) =>
                 claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget, turn, ways }),
               );

@@ -1,7 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Chain, type ChainView, eachEndpoint, failureEndpoints } from "../../chain/chain.ts";
+import type { Head } from "../../chain/rpc/calls.ts";
 import type { FailedSettlement } from "../../ledger/recoveries.ts";
 import { lowerCase } from "../../ledger/rows.ts";
+import type { Settlement } from "../../ledger/settlement.ts";
 import type { Payout, Settling, TransferPlace } from "../../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { Hex } from "../../protocol/hex.ts";
@@ -39,6 +41,12 @@ export type FailureFinding =
 /** How far before the claim logs are searched: a payment that was public before its claim is not paid out. */
 const searchBeforeMs = 60 * 60 * 1000;
 
+/**
+ * How much earlier than its claim a payment's block may be dated, besides two block times: blocks carry the time at which
+ * they were begun, and clocks differ.
+ */
+const datedBeforeMs = 15_000;
+
 /** The kinds that say that nothing is decided yet, which needs no second word. */
 const openKinds: ReadonlySet<FailureFinding["kind"]> = new Set(["recent", "undone"]);
 
@@ -54,7 +62,7 @@ const openKinds: ReadonlySet<FailureFinding["kind"]> = new Set(["recent", "undon
  * @throws UndeterminedError when the chain could not be asked, or does not say how the authorization was used.
  */
 export async function classifyFailure(
-  { chain, ways }: { chain: Chain; ways: Pick<WaysToPay, "settlingOf" | "knows"> },
+  { chain, ways, now }: { chain: Chain; ways: Pick<WaysToPay, "settlingOf" | "knows">; now: () => number },
   failure: FailedSettlement,
   confirmed: ReadonlySet<Hex> = new Set(),
 ): Promise<FailureFinding> {
@@ -63,7 +71,7 @@ export async function classifyFailure(
   const endpoints = chain.endpoints().length;
   const settling = ways.settlingOf(failure.settlement.method);
   const findings: FailureFinding[] = [];
-  for await (const finding of eachEndpoint(chain, (view) => classifyAt(view, settling, failure))) {
+  for await (const finding of eachEndpoint(chain, (view) => classifyAt(view, settling, failure, now))) {
     if (openKinds.has(finding.kind)) return finding;
     const same = findings.find((other) => saysTheSame(other, finding));
     if (same !== undefined) return join(same, finding);
@@ -113,12 +121,15 @@ async function classifyAt(
   chain: ChainView,
   settling: Settling,
   { settlement, usedByBlock, recovery }: FailedSettlement,
+  now: () => number,
 ): Promise<FailureFinding> {
   const { network } = chain;
   const { claimedBlock, window } = settlement;
   const call = callOf(settlement, network.facilitatorContract);
   const blocksIn = (ms: number) => BigInt(Math.ceil(ms / network.blockTimeMs));
   const head = await chain.head();
+  const wasClaimedBefore = (block: bigint) =>
+    isClaimedBefore(chain, settlement, { block, head, time: now() });
   const deep = head.number - BigInt(network.confirmations) + 1n;
   const known = recovery?.proof.blockNumber ?? claimedBlock;
   const earliest = known - blocksIn(searchBeforeMs);
@@ -126,7 +137,7 @@ async function classifyAt(
   /** What paid it after the claim, if anything: a payment that was made before is not this organization's to answer for. */
   const findPaid = async (): Promise<FailureFinding | undefined> => {
     const payout = await settling.findPayout(chain, search);
-    if (payout === null || payout.blockNumber <= claimedBlock) return undefined;
+    if (payout === null || !(await wasClaimedBefore(payout.blockNumber))) return undefined;
     const { hash, blockHash } = payout;
     return {
       kind: "paid",
@@ -148,7 +159,7 @@ async function classifyAt(
   };
   if (found === "cancelled") return spent;
   if (found !== null) {
-    if (found.blockNumber <= claimedBlock) return spent;
+    if (!(await wasClaimedBefore(found.blockNumber))) return spent;
     // A forward that was signed before may have been mined, whatever became of its receipt.
     const forwarded = recovery === null || recovery.txNonce === null ? undefined : await findPaid();
     if (forwarded !== undefined) return forwarded;
@@ -161,6 +172,24 @@ async function classifyAt(
   }
   if (firstUsed > deep) return { kind: "recent", usedByBlock: firstUsed };
   return (await findPaid()) ?? spent;
+}
+
+/**
+ * Whether a payment was claimed before a block. The number of the newest block at the claim is the word of one endpoint, which
+ * may have named an old one to have its accomplice claim what others had paid. So what this endpoint says of the block's time
+ * must agree, by our clock or by how much later the newest block is: chains may have a time of their own.
+ */
+async function isClaimedBefore(
+  chain: ChainView,
+  { claimedBlock, claimedAt }: Pick<Settlement, "claimedBlock" | "claimedAt">,
+  { block, head, time }: { block: bigint; head: Head; time: number },
+): Promise<boolean> {
+  if (block <= claimedBlock) return false;
+  const minedAt = await chain.blockTime(block);
+  const tolerance = datedBeforeMs + 2 * chain.network.blockTimeMs;
+  const byClock = Number(minedAt) * 1000 - claimedAt;
+  const byChain = time - claimedAt - Number(head.timestamp - minedAt) * 1000;
+  return Math.max(byClock, byChain) >= -tolerance;
 }
 
 /** Endpoints write hashes as they like, and are compared. */

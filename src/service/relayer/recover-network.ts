@@ -40,13 +40,14 @@ export async function* recoverNetwork(options: {
   ways: Pick<WaysToPay, "settlingOf" | "knows">;
   /** Transactions that the operator has looked up; see {@link classifyFailure}. */
   confirmed: ReadonlySet<Hex>;
+  now: () => number;
   /** Undefined to look only. */
   recovery: RecoveryLoop | undefined;
   /** The recoverer of `recovery`; what others have sent is theirs to watch. */
   recoverer: Address | undefined;
   interrupted: AbortSignal;
 }): AsyncGenerator<RecoverResult> {
-  const { chain, ledger, ways, confirmed, recovery, recoverer, interrupted } = options;
+  const { chain, ledger, ways, confirmed, now, recovery, recoverer, interrupted } = options;
   const started: FailedSettlement[] = [];
   for (let after: Hex | null = null; !interrupted.aborted; ) {
     const page: readonly FailedSettlement[] = await ledger.recoveries.openFailures(
@@ -81,7 +82,7 @@ export async function* recoverNetwork(options: {
   }
 
   async function classify(failure: FailedSettlement): Promise<RecoverResult | undefined> {
-    const look = await classifyFailure({ chain, ways }, failure, confirmed);
+    const look = await classifyFailure({ chain, ways, now }, failure, confirmed);
     switch (look.kind) {
       case "submitted": {
         const { settlement } = failure;

@@ -37,6 +37,7 @@ let used: boolean;
 let found: TransferPlace | "cancelled" | null | Error;
 let replaced: boolean;
 let payout: Payout | null;
+let blockTime: bigint;
 let searches: { fromBlock: bigint; toBlock: bigint }[];
 
 // Of the chain nothing is needed but what a look asks.
@@ -52,6 +53,7 @@ const chain: Chain = {
   },
   head: async () => head,
   blockHash: async (number: bigint) => hashOf(replaced ? "another block" : `block ${number}`),
+  blockTime: async () => blockTime,
   endpoints: () => [{ ...chain, endpoint: "1" }],
 } as unknown as Chain;
 
@@ -82,6 +84,7 @@ beforeEach(async () => {
   found = null;
   replaced = false;
   payout = null;
+  blockTime = head.timestamp;
   searches = [];
   db = await openDatabase({ url: "sqlite::memory:" });
   await migrate(db);
@@ -226,6 +229,35 @@ describe("when the authorization was used", () => {
     found = submittedIn(block);
     expect(await recovery.consider(id)).toEqual({ outcome: "failed" });
     expect((await ledger.findFailure(id))?.recovery).toBeNull();
+  });
+
+  test.each(["submitted directly", "paid straight"])(
+    "well before the claim, as its time shows, though an endpoint said then that the chain was not there yet: %s",
+    async (how) => {
+      if (how === "paid straight") payout = paidIn("settled", 60n);
+      else found = submittedIn(60n);
+      head.number = 10_002n;
+      clock.advance(10 * seconds);
+      // Twenty seconds between the block and the claim are too many, whatever the clocks say.
+      blockTime = BigInt(clock.now() / 1000 - 10 - 20);
+      head.timestamp = blockTime + 30n;
+      await recovery.consider(id).catch(() => {});
+      head.number += 10n;
+      expect(await recovery.consider(id)).toEqual({ outcome: "failed" });
+      expect((await ledger.findFailure(id))?.recovery).toBeNull();
+    },
+  );
+
+  test.each([
+    ["ours is late", 0n, 40n],
+    ["the chain's is", 40n, 0n],
+  ])("after the claim where clocks differ: %s", async (_, clockIsBehind, chainIsBehind) => {
+    found = submittedIn(51n);
+    clock.advance(10 * seconds);
+    const claimed = BigInt(clock.now() / 1000 - 10) + clockIsBehind - chainIsBehind;
+    blockTime = claimed + 2n;
+    head.timestamp = claimed + 10n;
+    expect(await recovery.consider(id)).toEqual({ outcome: "queued" });
   });
 
   test("after the claim, it is queued, and stays so when its time is over", async () => {

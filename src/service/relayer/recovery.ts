@@ -176,7 +176,7 @@ export function createFailureFollowUp(options: RecoveryOptions): FailureFollowUp
   const { network } = chain;
 
   async function followUp(failure: FailedSettlement): Promise<FollowUp | undefined> {
-    const look = await classifyFailure({ chain, ways }, failure, confirmed);
+    const look = await classifyFailure({ chain, ways, now }, failure, confirmed);
     switch (look.kind) {
       case "submitted":
         return recover(failure, look);

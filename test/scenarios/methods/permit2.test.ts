@@ -295,6 +295,25 @@ describe("scheme upto", () => {
     expect(await paid()).toBe(0n);
   });
 
+  test("taking nothing counts against the gas budget all the same: payers and rows would cost nothing else", async () => {
+    const { request } = createLocalRpc(scene.chain.rpcUrl);
+    const { baseFeePerGas } = Object(await request("eth_getBlockByNumber", "latest", false));
+    const running = await scene.startService({
+      network: { dailyGasBudget: 3n * 155_000n * (2n * BigInt(baseFeePerGas) + 2n * 10n ** 9n) },
+    });
+    let settled = 0;
+    for (let last = 200; last === 200; settled++) {
+      expect(settled).toBeLessThan(50);
+      const { status, body } = await scene.post(running, "settle", await sign(0n));
+      if (status !== 200) expect({ status, body }).toMatchObject({ status: 429, body: { success: false } });
+      last = status;
+    }
+    expect(settled).toBeGreaterThan(1);
+    // As does one that takes something.
+    expect(await scene.post(running, "settle", await sign(1n))).toMatchObject({ status: 429 });
+    expect(await paid()).toBe(0n);
+  });
+
   test("takes no more than the payer allowed", async () => {
     const running = await start();
     expect(await settle(running, await sign(max + 1n))).toMatchObject({

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import {
   authorizationCanceledTopic,
   authorizationUsedTopic,
   transferTopic,
 } from "../../../src/methods/exact-eip3009/on-chain/events.ts";
-import { addressWord, type Hex, uintWord } from "../../../src/protocol/hex.ts";
+import { addressWord, type Hex, quantity, uintWord } from "../../../src/protocol/hex.ts";
 import { altering } from "../../support/misbehaviour.ts";
 import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
 import { type Behaviour, forwardingTo, type StubNode, startStubNode } from "../../support/stub-node.ts";
@@ -106,6 +107,54 @@ test("a payment that was submitted directly is paid out once two endpoints show 
   expect(await scene.balanceOf(scene.recipient())).toBe(value);
   expect(await scene.stranded()).toBe(strandedBefore);
 });
+
+/** A node that shows the chain as it was at a block, until it is given a transaction to send. */
+function frozenAt(block: bigint): Behaviour {
+  const frozen = new Set(["eth_call", "eth_getBlockByNumber", "eth_getBalance"]);
+  const { rpcUrl } = scene.chain;
+  let isOver = false;
+  return async (calls, response, body) => {
+    isOver ||= calls.some(({ method }) => method === "eth_sendRawTransaction");
+    if (isOver) return forwardingTo(rpcUrl)(calls, response, body);
+    const asked = calls.map(({ params, ...call }) => ({
+      ...{ jsonrpc: "2.0", ...call },
+      params: frozen.has(call.method)
+        ? params.map((param) => (param === "latest" ? quantity(block) : param))
+        : params,
+    }));
+    return forwardingTo(rpcUrl)(calls, response, JSON.stringify(asked));
+  };
+}
+
+test.each(["through the contract", "straight to the merchant"])(
+  "what was paid %s before anybody claimed it is nobody's success, though the first endpoint hides it then",
+  async (route) => {
+    const { request } = createLocalRpc(scene.chain.rpcUrl);
+    const isStraight = route === "straight to the merchant";
+    const body = await scene.sign("funded", {}, isStraight ? scene.recipient() : undefined);
+    const before = BigInt(String(await request("eth_blockNumber")));
+    await scene.mine(scene.submission(body));
+    // Half a minute later, by our clock too: blocks of tests are dated a second apart at least, and so run ahead of it.
+    await request("evm_increaseTime", 30);
+    await request("evm_mine");
+    const ahead = Number(await scene.chain.now()) * 1000 - Date.now();
+    const realNow = Date.now;
+    const clock = vi.spyOn(Date, "now").mockImplementation(() => realNow() + ahead);
+    onTestFinished(() => clock.mockRestore());
+    first.behave(frozenAt(before));
+    const service = await scene.startService({ network: { ...twoEndpoints(), payTo: "any" } });
+    const stopMining = scene.mineSteadily();
+    const accomplice = { ...service, key: service.rivalKey };
+    for (let repeat = 0; repeat < 2; repeat++) {
+      const answer = await scene.post(accomplice, "settle", body);
+      expect(answer.body).toMatchObject({ success: false, situation: "transaction_failed" });
+    }
+    await sleep(1_200);
+    stopMining();
+    expect(await scene.balanceOf(scene.rivalRecipient())).toBe(0n);
+    expect((await scene.recovererTransactions()) - forwardsBefore).toBe(0);
+  },
+);
 
 test("with one URL, however often it is named, such a payment is queued, with the way to confirm it", async () => {
   const service = await scene.startService({

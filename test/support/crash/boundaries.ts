@@ -40,9 +40,9 @@ export function stopAt(boundary: AnyBoundary, reached: () => void) {
           at("claimed, not broadcast");
           return outcome;
         },
-        async claimNothing(claim, checkedAt) {
+        async claimNothing(claim, checkedAt, charge) {
           at("before the claim");
-          const outcome = await ledger.claims.claimNothing(claim, checkedAt);
+          const outcome = await ledger.claims.claimNothing(claim, checkedAt, charge);
           at("recorded, not answered");
           return outcome;
         },
