@@ -23,7 +23,7 @@ const usual = {
 
 const described = Object.entries(DEFAULT_ASSETS).flatMap(([caip2, [token]]): NetworkData[] => {
   const chainId = Number(caip2.slice("eip155:".length));
-  // This facilitator settles by EIP-3009 alone.
+  // A network has one token that is paid by EIP-3009; Permit2 comes with it.
   if (builtInNetworks.ofChain(chainId) !== undefined || token === undefined) return [];
   if (token.assetTransferMethod !== undefined) return [];
   const chain = chains.find(({ id }) => id === chainId);
