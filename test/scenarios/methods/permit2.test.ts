@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { encodeFunctionData, parseAbi } from "viem";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { mock1271WalletDeployedBytecode } from "../../../src/contracts/mockWallets.ts";
@@ -7,7 +8,7 @@ import { addressWord, type Hex } from "../../../src/protocol/hex.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import type { JsonResponse } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
-import { takingOf, value } from "../../support/recovery-scene.ts";
+import { type Call, takingOf, value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
 import { settleAfterDeath } from "../../support/service-process.ts";
 import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
@@ -41,6 +42,21 @@ const hash = expect.stringMatching(/^0x[0-9a-f]{64}$/);
 
 /** Long enough for several rounds over all failures. */
 const severalRounds = () => sleep(1_200);
+
+const multicall3 = parseAbi([
+  "struct Call { address target; bytes callData; }",
+  "function tryAggregate(bool requireSuccess, Call[] calls)",
+]);
+
+/** The same call, made by a contract that anybody can have call anything: Multicall3. */
+function byContract({ from, to, data }: Call): Call {
+  const args = [true, [{ target: to, callData: data }]] as const;
+  return {
+    from,
+    to: "0xcA11bde05977b3631167028862bE2a173976CA11",
+    data: encodeFunctionData({ abi: multicall3, functionName: "tryAggregate", args }),
+  };
+}
 
 describe.each(["through the contract", "straight to the merchant"] as const)("a payment %s", (route) => {
   const sign = () =>
@@ -91,6 +107,19 @@ describe.each(["through the contract", "straight to the merchant"] as const)("a 
     else expect(await scene.settlement(running, body)).toMatchObject({ state: "recovered", transaction });
     expect(await paid()).toBe(value);
     expect(await scene.stranded()).toBe(strandedBefore);
+  });
+
+  test("that a contract submits first leaves no proof: no success, and nobody is told to sign again", async () => {
+    const running = await start();
+    const body = await sign();
+    const answer = answerOf(await scene.settleBehind(running, body, byContract(scene.submission(body))));
+    const told = { ...used, situation: "transaction_failed", nextAction: "poll", paymentState: "unknown" };
+    expect(answer).toMatchObject(told);
+    await severalRounds();
+    expect(await settle(running, body)).toMatchObject(told);
+    const isStraight = route === "straight to the merchant";
+    expect(await paid()).toBe(isStraight ? value : 0n);
+    expect(await scene.stranded()).toBe(strandedBefore + (isStraight ? 0n : value));
   });
 
   test("whose payer cancels its nonce in time has paid nothing", async () => {
