@@ -8,7 +8,10 @@ import {
 
 /** What `x402-kit init` writes, by its path in the folder `templates`: the same text, so that it is tested once. */
 const templates = import.meta.glob<string>(
-  ["../../../../templates/{common,express,fastify,hono,next}/**/*.{js,json}", "!**/{open-shop,shop.test}.js"],
+  [
+    "../../../../templates/{common,express,fastify,hono,next}/**/*.{js,json}",
+    "!../../../../templates/*/{open-shop,shop.test}.js",
+  ],
   {
     query: "?raw",
     import: "default",
