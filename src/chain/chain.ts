@@ -230,3 +230,20 @@ export async function* eachEndpoint<T>(
   }
   if (!hasAnswered && except === undefined && failure !== undefined) throw failure;
 }
+
+/**
+ * How many of an account's transactions are mined, for what is kept for good: the lowest word of two endpoints, where there are
+ * as many. By a number that is too high the account would sign what can never be mined; one that is too low is asked for again.
+ *
+ * @throws UndeterminedError when nobody has answered
+ */
+export async function leastTransactionCount(
+  chain: Pick<Chain, "endpoints">,
+  account: Address,
+): Promise<number> {
+  const counts: number[] = [];
+  for await (const count of eachEndpoint(chain, (view) => view.transactionCount(account))) {
+    if (counts.push(count) === failureEndpoints) break;
+  }
+  return Math.min(...counts);
+}

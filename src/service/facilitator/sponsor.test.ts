@@ -23,7 +23,8 @@ test("what is sent again is what was kept, and pays more after a while", async (
   const gifts: Gifts = {
     find: async () => kept,
     givenOn: async () => ({ total: given, own: 0n }),
-    async give(gift, { organizationId, cost }, _, sign) {
+    async give(gift, { organizationId, cost }, { mined }, sign) {
+      expect(mined).toBe(3);
       const made = { ...gift, ...(await sign(3)), txNonce: 3, givenAt: time, organizationId };
       kept = made;
       charged.push(cost);
@@ -44,6 +45,11 @@ test("what is sent again is what was kept, and pays more after a while", async (
     suggestedTip: async () => 10n ** 6n,
     gasMoney: async () => ({ balances: [coins], settleCost: dataFee }),
     transactionCount: async () => 3,
+    // The first one says what would have the sponsor sign what no block can take.
+    endpoints: () => [
+      { endpoint: "1", transactionCount: async () => 1_000_000 },
+      { endpoint: "2", transactionCount: async () => 3 },
+    ],
     async broadcast(_raw: readonly Hex[], { hashes = [] }: { hashes?: readonly Hex[] } = {}) {
       steps.push(`send ${hashes.join(" ")}`);
     },
@@ -57,7 +63,7 @@ test("what is sent again is what was kept, and pays more after a while", async (
       return give();
     },
   };
-  const sponsor = createSponsor({
+  const options: Parameters<typeof createSponsor>[0] = {
     // The rest of a chain is not asked.
     chain: chain as unknown as Parameters<typeof createSponsor>[0]["chain"],
     ...{ signer, gifts, limits: { each: 1_000n, daily: 2_000n }, now: () => time },
@@ -68,7 +74,8 @@ test("what is sent again is what was kept, and pays more after a while", async (
     log: { info() {}, error: (_: unknown, text: string) => errors.push(text) } as unknown as Parameters<
       typeof createSponsor
     >[0]["log"],
-  });
+  };
+  const sponsor = createSponsor(options);
 
   expect(await sponsor.wouldGive({ asset, payer }, 1_000n, "shop")).toBe(false);
   coins = 0n;
@@ -104,4 +111,12 @@ test("what is sent again is what was kept, and pays more after a while", async (
   // The budget is asked once, and charged once more for what the second transaction offers above the first.
   expect(asked).toEqual([cost]);
   expect(charged).toEqual([cost, (21_000n * (2n * 10n ** 9n + 10n ** 6n)) / 8n]);
+
+  // With another key it is sent as it was kept, since only the one that gave it can offer more.
+  time += 1_000;
+  const another = createLocalSigner(harnessAccounts.recoverer.privateKey);
+  expect(await createSponsor({ ...options, signer: another }).give({ asset, payer }, 1_000n, account)).toBe(
+    true,
+  );
+  expect(steps.slice(5)).toEqual([`send ${second}`]);
 });

@@ -1,10 +1,10 @@
-import type { Chain } from "../../chain/chain.ts";
+import { type Chain, leastTransactionCount } from "../../chain/chain.ts";
 import { estimateFees, type Fees, feeCap, isReplacementDue, raiseFees } from "../../chain/fees.ts";
 import type { CoinSigner } from "../../chain/signing/signer.ts";
 import { findLimit, type Gift, type Gifts, type Receiver } from "../../ledger/gifts.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { GiftRefusal, Metrics } from "../../observe/metrics/metrics.ts";
-import type { Address } from "../../protocol/hex.ts";
+import { type Address, sameAddress } from "../../protocol/hex.ts";
 
 /** The most that is given, in wei: at once, and on one day (UTC). */
 export type GiftLimits = { each: bigint; daily: bigint };
@@ -88,6 +88,7 @@ export function createSponsor({
 
   /** The same gift, paying more where it has waited long for a block: the bytes that are sent are kept first. */
   async function renew(gift: Gift): Promise<Gift> {
+    if (!sameAddress(gift.sponsor, signer.address)) return gift;
     if (!isReplacementDue(network, now() - gift.givenAt)) return gift;
     const fees = raiseFees(gift, await currentFees(), feeCap(network, "settle"));
     if (fees === undefined) return gift;
@@ -100,8 +101,8 @@ export function createSponsor({
   }
 
   /** Sends what may not be mined, in the order of the txNonces: each waits for the one before. */
-  async function sendOpen(mined: number): Promise<void> {
-    const open = await Promise.all((await gifts.open(sender, mined)).map(renew));
+  async function sendOpen(giver: Address, mined: number): Promise<void> {
+    const open = await Promise.all((await gifts.open({ chainId, address: giver }, mined)).map(renew));
     const raw = open.map((gift) => gift.raw);
     await chain.broadcast(raw, { everywhere: true, hashes: open.map(({ hash }) => hash) });
   }
@@ -151,8 +152,10 @@ export function createSponsor({
     },
 
     async give(receiver, wei, { organizationId, within }) {
-      const mined = await chain.transactionCount(signer.address);
       const known = await gifts.find({ chainId, ...receiver });
+      // The key may be another by now.
+      const giver = known?.sponsor ?? signer.address;
+      const mined = await leastTransactionCount(chain, giver);
       if (known !== null && known.txNonce < mined) return false;
       if (known === null) {
         const price = await priceOf(wei, organizationId);
@@ -179,7 +182,7 @@ export function createSponsor({
           );
         }
       }
-      await sendOpen(mined);
+      await sendOpen(giver, mined);
       return true;
     },
   };

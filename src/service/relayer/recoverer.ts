@@ -1,4 +1,4 @@
-import type { Chain } from "../../chain/chain.ts";
+import { type Chain, leastTransactionCount } from "../../chain/chain.ts";
 import { estimateFees } from "../../chain/fees.ts";
 import { describeRevert, type Revert } from "../../chain/revert.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
@@ -91,7 +91,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
       findLimitObstacle(chain, recovery, settlement, underWay),
       chain.simulateFrom(signer.address, transaction, id),
       chain.nativeBalance(signer.address),
-      chain.transactionCount(signer.address),
+      leastTransactionCount(chain, signer.address),
     ]);
     const fees = estimateFees(head, network, tip);
     if (limitObstacle !== undefined) {
@@ -133,7 +133,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     },
 
     async start(mined) {
-      const txNonce = mined ?? (await chain.transactionCount(signer.address));
+      const txNonce = mined ?? (await leastTransactionCount(chain, signer.address));
       await ledger.recoveries.introduceRecoverer(chainId, signer.address, txNonce);
       await watcher.start();
     },

@@ -1,3 +1,4 @@
+import { leastTransactionCount } from "../../chain/chain.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
@@ -131,7 +132,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
     }),
 
     async start(mined) {
-      const txNonce = mined ?? (await chain.transactionCount(signer.address));
+      const txNonce = mined ?? (await leastTransactionCount(chain, signer.address));
       await ledger.claims.introduceOperator(network.chainId, signer.address, txNonce);
       await watcher.start();
       started = true;

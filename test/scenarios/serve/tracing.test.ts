@@ -81,7 +81,7 @@ test("serve sends the trace of a payment to an OTLP collector, as the guide says
 });
 
 test("the guide has the file that this test ran", async () => {
-  const guide = await readFile(new URL("../../../docs/guides/operations.md", import.meta.url), "utf8");
+  const guide = await readFile(new URL("../../../docs/observability.md", import.meta.url), "utf8");
   const file = await readFile(setup, "utf8");
   expect(guide).toContain(file.slice(file.indexOf("\n") + 1).trim());
 });
