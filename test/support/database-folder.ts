@@ -2,12 +2,15 @@ import { mkdtempSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+const memory = "/dev/shm";
+
 /**
  * A new folder for databases of a test: in memory where the system has room for them there. Tests end processes and not
  * machines, and on a disk every commit would wait for it.
  */
 export function makeDatabaseFolder(): string {
-  return mkdtempSync(join(hasRoom("/dev/shm") ? "/dev/shm" : tmpdir(), "x402-kit-databases-"));
+  const name = "x402-kit-databases-";
+  return hasRoom(memory) ? mkdtempSync(join(memory, name)) : mkdtempSync(join(tmpdir(), name));
 }
 
 /** Of 256 MiB, which is more than all tests at once take. */
