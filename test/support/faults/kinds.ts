@@ -84,7 +84,7 @@ const ofTheChain: readonly Kind[] = [
   },
   {
     name: "the base fee rises above what was offered",
-    settleWaitMs: 5_000,
+    settleWaitMs: 30_000,
     held: true,
     during: ({ chain, random }) => chain.baseFee(10n ** BigInt(random.between(9, 11))),
     afterwards: ({ mined }) => mined(),
@@ -99,7 +99,7 @@ const ofTheChain: readonly Kind[] = [
   {
     name: "nothing is mined until the authorization has expired",
     validForSeconds: 60,
-    settleWaitMs: 5_000,
+    settleWaitMs: 30_000,
     held: true,
     during: ({ chain, advanceTime }) => Promise.all([chain.drop(), advanceTime(120)]),
     outcome: "failed",
