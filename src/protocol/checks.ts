@@ -9,11 +9,11 @@ import { boundsOf, goesStraight, type PayToPolicy, type SignedPayment } from "./
 /** A network as one deployment serves it: what payments are checked against. */
 export type ServedNetwork = {
   name: string;
-  /** Where payers may always send to. */
+  /** Where payers may always send to, and which forwards it: what is signed, and `payTo` of the requirements. */
   facilitatorContract: Address;
   /** Where else they may; nowhere else by default. */
   payTo?: PayToPolicy | undefined;
-  /** The assets that may be paid with. */
+  /** The assets that may be paid with; anything else is `invalid_payment_requirements`. */
   assets: readonly Asset[];
   /** How far ahead of the chain's time a payment may be valid, in seconds; {@link usualMaxValiditySeconds} by default. */
   maxValiditySeconds?: bigint;

@@ -1,9 +1,8 @@
 import type { NetworkConfig } from "../../src/config/serve-config.ts";
-import { gasSponsorings } from "../../src/protocol/checks.ts";
-import { create2Deployer } from "../../src/protocol/create2.ts";
 import type { Address } from "../../src/protocol/hex.ts";
 import { type Asset, type Network, networks } from "../../src/protocol/networks.ts";
 import { localGifts } from "../../src/published/harness-addresses.ts";
+import { localTerms } from "../../src/published/local-terms.ts";
 
 /** A local chain, base unless another network is given, as a service under test is configured for it. */
 export function localNetwork(options: {
@@ -22,9 +21,8 @@ export function localNetwork(options: {
     assets: [asset],
     confirmations: 1,
     forwardEndpoints: 1,
-    gasSponsoring: gasSponsorings,
+    ...localTerms,
     gifts: localGifts,
-    walletFactories: [create2Deployer],
     maxFeePerGas: 10n ** 12n,
   };
 }

@@ -5,12 +5,11 @@ import type { Database } from "../../ledger/database/database.ts";
 import { addRows, createMemoryDatabases, readRows } from "../../ledger/database/sqlite/memory-databases.ts";
 import { dropLeases } from "../../ledger/leases.ts";
 import type { LedgerTables } from "../../ledger/rows.ts";
-import { gasSponsorings } from "../../protocol/checks.ts";
-import { create2Deployer } from "../../protocol/create2.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { localGifts, localMaxFeePerGas } from "../../published/harness-addresses.ts";
+import { localTerms } from "../../published/local-terms.ts";
 import {
   localOrganization,
   type TestKey,
@@ -128,9 +127,8 @@ function configure(
     blockTimeMs: 1_000,
     facilitatorContract,
     payTo,
-    gasSponsoring: gasSponsorings,
+    ...localTerms,
     gifts: localGifts,
-    walletFactories: [create2Deployer],
     rpcUrls: [rpcUrl],
     assets: [asset],
     confirmations: 1,

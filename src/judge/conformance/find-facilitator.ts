@@ -12,7 +12,6 @@ import {
 import { askHarness, type HarnessDescription } from "../../harness/control/description.ts";
 import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
 import { type GasSponsoring, gasSponsorings } from "../../protocol/checks.ts";
-import { create2Deployer } from "../../protocol/create2.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import {
   type Asset,
@@ -26,6 +25,7 @@ import type { X402Version } from "../../protocol/requests.ts";
 import { type PayToPolicy, payToPolicies } from "../../protocol/signed-payment.ts";
 import { formatUnits } from "../../protocol/token-units.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import { localTerms } from "../../published/local-terms.ts";
 import { testKeys } from "../../published/test-keys.ts";
 import type { TestPayerName } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
@@ -307,7 +307,7 @@ function describe(
     ...{ ...network, facilitatorContract, assets: [running?.asset ?? network.usdc] },
     gasSponsoring,
     // That of others is where payments go, whatever it is.
-    ...(isKit && { payTo: policy, walletFactories: [create2Deployer] }),
+    ...(isKit && { payTo: policy, walletFactories: localTerms.walletFactories }),
   };
 }
 
