@@ -32,7 +32,7 @@ vi.setConfig({ maxConcurrency: 24 });
 const harnesses: Partial<Record<PayToPolicy, RunningHarness>> = {};
 beforeAll(async () => {
   for (const payTo of payToPolicies) {
-    harnesses[payTo] = await startTestHarness({ networks: names, settleWaitMs: 3_000, payTo });
+    harnesses[payTo] = await startTestHarness({ networks: names, settleWaitMs: 8_000, payTo });
     await issueKeysThatAreNotGood(harnessOf(payTo));
   }
 });
