@@ -96,7 +96,7 @@ describe.each(backends)("on $name", (backend) => {
     expect(await open()).toHaveLength(8);
   });
 
-  test("one of 2^200 wei, and a limit of as much, are as any other", async () => {
+  test("one of 2^200 wei, and a limit of as much, count like smaller ones", async () => {
     const [value, cost] = [2n ** 200n, 1n];
     expect(await give(1, { value, cost, dailyLimit: 2n * value })).toMatchObject({ value });
     expect(await give(2, { value: 1n, cost, dailyLimit: 2n * value })).toBe("organization");
