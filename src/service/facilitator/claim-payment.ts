@@ -4,7 +4,7 @@ import type { Head } from "../../chain/rpc/calls.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { BoundIdentifier, Claim } from "../../ledger/settlement.ts";
-import type { PayerTransaction, SettleCall } from "../../methods/on-chain/settling.ts";
+import type { PayerTransaction, SettleCall, Settling } from "../../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { type Invalid, invalid } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
@@ -114,8 +114,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     const { maxFeePerGas } = estimateFees(head, network, funds.tip);
     return {
       payer: payerCode === null ? "plain" : "withCode",
-      // Code may use all that a transaction allows it.
-      cost: { withCode: transaction.gas * maxFeePerGas, plain: settling.usual.gas * maxFeePerGas },
+      cost: costOf(settling, transaction, maxFeePerGas),
     };
   }
 
@@ -192,6 +191,15 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   }
 }
 
+/** What a payment costs at most, in wei, by who pays it: code may use all that the transaction allows. */
+function costOf(
+  { usual }: Pick<Settling, "usual">,
+  { gas }: Pick<Transaction, "gas">,
+  maxFeePerGas: bigint,
+): Expense["cost"] {
+  return { withCode: gas * maxFeePerGas, plain: usual.gas * maxFeePerGas };
+}
+
 /**
  * Checks a payment of which nothing is to be taken, and has the ledger remember it: what comes with the same payment later is
  * too late, although its nonce is still unused. Neither balance nor approval matters. Undefined once it is in the ledger.
@@ -217,11 +225,8 @@ export async function claimNothing(
   if (isUsed) return checked("simulationSucceeds", refusals.usedOnChain());
   const claim = claimOf({ payment, identifier, caller, recipient, signature }, null);
   const { maxFeePerGas } = estimateFees(head, network, tip);
-  const { gas } = settling.transaction(
-    [{ payment: { ...signed, signature }, recipient, amount: 0n }],
-    network,
-  );
-  const cost = { withCode: gas * maxFeePerGas, plain: settling.usual.gas * maxFeePerGas };
+  const calls = [{ payment: { ...signed, signature }, recipient, amount: 0n }];
+  const cost = costOf(settling, settling.transaction(calls, network), maxFeePerGas);
   const outcome = await gasBudget.within(caller, network, { payer: "plain", cost }, () =>
     ledger.claims.claimNothing(claim, head.number, cost.plain),
   );
