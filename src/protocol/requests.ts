@@ -100,10 +100,9 @@ function bySchemes(
   readers: readonly PayloadReader[],
   version: X402Version,
 ): ReadonlyMap<string, readonly PayloadReader[]> {
-  return Map.groupBy(
-    readers.filter(({ versions }) => versions.includes(version)),
-    ({ scheme }) => scheme,
-  );
+  // Run when this is imported, where an old Node, without Map.groupBy, is still to be told which one is needed.
+  const own = readers.filter(({ versions }) => versions.includes(version));
+  return new Map(own.map(({ scheme }) => [scheme, own.filter((reader) => reader.scheme === scheme)]));
 }
 
 function parse(body: unknown, known: NetworkRegistry, readers: Readers): ParsedRequest {

@@ -304,6 +304,25 @@ describe("the package", () => {
         expect([status, stdout, stderr]).toEqual([1, "", refusal(version)]);
       },
     );
+
+    test.each(
+      old === undefined
+        ? []
+        : [
+            { ...old, entry: "harness", call: "createHarness()" },
+            { ...old, entry: "pool", call: "startHarnessPool()" },
+            { ...old, entry: "vitest/global-setup", call: "createGlobalSetup()" },
+          ],
+    )("$version, in a program that calls $call", ({ path, version, entry, call }) => {
+      const program = `import * as kit from "x402-facilitator-kit/${entry}"; await kit.${call};`;
+      const { status, stderr } = spawnSync(path, ["--input-type=module", "--eval", program], {
+        ...{ cwd: root, env: childEnvironment(), encoding: "utf8" },
+      });
+      expect(stderr).toContain(
+        `KitError: x402-facilitator-kit needs Node 22.18 or newer, and this is ${version}`,
+      );
+      expect(status).toBe(1);
+    });
   });
 });
 
