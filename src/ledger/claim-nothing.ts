@@ -2,7 +2,7 @@ import type { Kysely } from "kysely";
 import type { Address } from "../protocol/hex.ts";
 import { bindIdentifiers } from "./claim.ts";
 import { inTransaction } from "./database/transactions.ts";
-import { chargingGas } from "./gas-spending.ts";
+import { addingToSpending, toGwei } from "./gas-spending.ts";
 import type { Claims } from "./ledger.ts";
 import { fromSettlement, type LedgerTables } from "./rows.ts";
 import { noTransaction } from "./settlement.ts";
@@ -34,8 +34,9 @@ export function createClaimNothing(db: Kysely<LedgerTables>, now: () => number):
         ...{ requests: [request], outcomes: ["claimed"], time },
       });
       if (reused.length === 0) {
-        const charges = [{ gasCost: charge, settlements: [row] }];
-        await Promise.all(chargingGas(transaction, charges, time).map((statement) => statement.execute()));
+        const { organization_id, network } = row;
+        const spent = { organization_id, network, gwei: toGwei(charge), gwei_with_code: 0 };
+        await addingToSpending(transaction, [spent], time).execute();
         return "claimed";
       }
       // It is not claimed under another payment's identifier.

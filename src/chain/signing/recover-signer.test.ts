@@ -44,7 +44,7 @@ test("what is remembered is recovered once, and of every signature by itself", (
     asked.push(of.join());
     return recoverSigner(...of);
   }, 2);
-  const forged = `0x${s}${r}${v}` as const;
+  const forged = `0x${r}${s}${v === "1b" ? "1c" : "1b"}` as const;
   const other = keccak256Text("another payment");
   const look = () => [recover(digest, signature), recover(digest, forged) === payer];
   expect([look(), look(), look()]).toEqual(Array(3).fill([payer, false]));
@@ -53,6 +53,10 @@ test("what is remembered is recovered once, and of every signature by itself", (
   // The first one has made room.
   expect(recover(digest, signature)).toBe(payer);
   expect(asked).toHaveLength(4);
+  // What has no signer takes no place.
+  expect([recover(digest, "0x"), recover(digest, "0x")]).toEqual([undefined, undefined]);
+  expect(recover(digest, signature)).toBe(payer);
+  expect(asked).toHaveLength(6);
 });
 
 test("v may be 27 and 28, or 0 and 1, and hex in any casing", () => {

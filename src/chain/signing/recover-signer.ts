@@ -95,14 +95,19 @@ export function recoverSigner(digest: Hex, signature: Hex): Address | undefined 
   }
 }
 
-/** Recovers signers as `recover` does, each of them once: for what is looked at many times. Keeps the newest `most` of them. */
+/**
+ * Recovers signers as `recover` does, each of them once: for what is looked at many times. Keeps the newest `most` of them, and
+ * nothing of what has no signer, which may be long and is soon seen.
+ */
 export function rememberSigners(recover: typeof recoverSigner, most: number): typeof recoverSigner {
-  const known = createBoundedMap<string, { signer: Address | undefined }>(most);
+  const known = createBoundedMap<string, Address>(most);
   return (digest, signature) => {
     const key = `${digest}${signature}`;
-    const found = known.get(key) ?? { signer: recover(digest, signature) };
-    known.set(key, found);
-    return found.signer;
+    const found = known.get(key);
+    if (found !== undefined) return found;
+    const signer = recover(digest, signature);
+    if (signer !== undefined) known.set(key, signer);
+    return signer;
   };
 }
 

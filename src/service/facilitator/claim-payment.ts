@@ -19,7 +19,7 @@ import type { Submission } from "../relayer/submission-queue.ts";
 import type { Checked, Lane, Waiting } from "./context.ts";
 import type { Expense, GasBudget } from "./gas-budget.ts";
 import type { ProvenSignature, ReadPayment } from "./intake.ts";
-import { checkGasMoney, explainFailure, prepareToSettle } from "./payer-transaction.ts";
+import { explainFailure, type GiveGasMoney, prepareToSettle } from "./payer-transaction.ts";
 import type { GiftAccount } from "./sponsor.ts";
 import type { Turn } from "./turns.ts";
 
@@ -118,21 +118,20 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     };
   }
 
-  /** Whether a payment is worth it that its payer's own transaction is sent, and who is charged what that lacks. */
-  async function checkBefore(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiftAccount> {
+  /** Whether a payment is worth it that its payer's own transaction is sent, and how what that lacks is given. */
+  async function checkBefore(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiveGasMoney> {
     const seen = await look(call, before);
     if ("reason" in seen) return seen;
-    const { payerCode } = seen;
-    const organizationId = caller.organization.id;
-    const options = { chain, sponsor, asset: signed.asset, payerCode, organizationId };
-    const refused = await checkGasMoney(before, options);
-    if (refused !== undefined) return refused;
+    // Code could keep it.
+    if (sponsor === undefined || seen.payerCode !== null) return async () => false;
+    const { asset, payer } = signed;
     // With the settlement, which would be left without a budget otherwise.
     const expense = expenseOf(seen);
-    return {
-      organizationId,
+    const account: GiftAccount = {
+      organizationId: caller.organization.id,
       within: (gift, give) => gasBudget.within(caller, network, { ...expense, gift }, give),
     };
+    return (wei) => sponsor.give({ asset, payer }, wei, account);
   }
 
   /** Undefined while settlements under way take up the balance, or it was read before they were mined. */

@@ -38,46 +38,21 @@ describe("what fits a budget", () => {
     expect(over(budget, "withCode", spent, unfinished) !== undefined).toBe(refused);
   });
 
-  test.each<[string, bigint, bigint, ByPayer<bigint>, ByPayer<number> & { gifts: bigint }, boolean]>([
-    [
-      "a quarter with room for exactly it",
-      400n,
-      60n,
-      { withCode: 40n, plain: 0n },
-      { ...none, gifts: 0n },
-      false,
-    ],
-    ["one wei too few in the quarter", 400n, 61n, { withCode: 40n, plain: 0n }, { ...none, gifts: 0n }, true],
-    ["another gift under way", 400n, 60n, { withCode: 0n, plain: 0n }, { ...none, gifts: 41n }, true],
-    [
-      "a payer with code under way",
-      400n,
-      61n,
-      { withCode: 0n, plain: 0n },
-      { withCode: 1, plain: 0, gifts: 0n },
-      true,
-    ],
-    [
-      "room for it, and none for its settlement",
-      400n,
-      60n,
-      { withCode: 0n, plain: 331n },
-      { ...none, gifts: 0n },
-      true,
-    ],
-    ["no budget at all", 0n, 0n, { withCode: 0n, plain: 0n }, { ...none, gifts: 0n }, true],
-    [
-      "more than there is in the world",
-      400n,
-      2n ** 256n,
-      { withCode: 0n, plain: 0n },
-      { ...none, gifts: 0n },
-      true,
-    ],
-  ])("of a plain account that is given gas money: %s", (_, budget, gift, spent, unfinished, refused) => {
-    expect(overGasBudget(budget, { spent, unfinished }, { payer: "plain", cost, gift }) !== undefined).toBe(
-      refused,
-    );
+  test.each([
+    { name: "a quarter with room for exactly it", gift: 60n, spent: { withCode: 40n }, refused: false },
+    { name: "one wei too few in the quarter", gift: 61n, spent: { withCode: 40n }, refused: true },
+    { name: "another gift under way", gift: 60n, underWay: { gifts: 41n }, refused: true },
+    { name: "a payer with code under way", gift: 61n, underWay: { withCode: 1 }, refused: true },
+    { name: "room for it, and none for its settlement", gift: 60n, spent: { plain: 331n }, refused: true },
+    { name: "no budget at all", budget: 0n, gift: 0n, refused: true },
+    { name: "more than there is in the world", gift: 2n ** 256n, refused: true },
+  ])("of a plain account that is given gas money: $name", (row) => {
+    const { budget = 400n, gift, spent = {}, underWay = {}, refused } = row;
+    const spending = {
+      spent: { withCode: 0n, plain: 0n, ...spent },
+      unfinished: { ...none, gifts: 0n, ...underWay },
+    };
+    expect(overGasBudget(budget, spending, { payer: "plain", cost, gift }) !== undefined).toBe(refused);
   });
 
   test("what does not is named", () => {

@@ -1,5 +1,5 @@
 import type { Chain } from "../../chain/chain.ts";
-import { normaliseSignature, recoverSigner } from "../../chain/signing/recover-signer.ts";
+import { normaliseSignature, recoverSigner, rememberSigners } from "../../chain/signing/recover-signer.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
@@ -16,7 +16,6 @@ import {
   tokenSignature,
   unwrapErc6492,
 } from "../../protocol/signed-payment.ts";
-import { createBoundedMap } from "../../util/cache.ts";
 import { ForbiddenError, OperatorError } from "../../util/errors.ts";
 import { belowMinimum, type Caller, type Organization, type Scope } from "../organizations/organizations.ts";
 import type { Checked, FacilitatorContext, Lane, Lanes } from "./context.ts";
@@ -149,11 +148,10 @@ export async function verifySignature(
   payment: SettleablePayment,
   chain: Chain,
   ways: Pick<WaysToPay, "methodOf" | "settlingOf">,
-  operation: Operation,
 ): Promise<ProvenSignature | Invalid> {
   const { signed, words, digest } = payment;
   const { payer, signature } = signed;
-  if (hasSigned(payment, operation)) return { signature: normaliseSignature(signature) };
+  if (hasSigned(payment)) return { signature: normaliseSignature(signature) };
 
   const inner = tokenSignature(signature);
   const proof = await chain.askWallet(payer, digest, inner, payment.id);
@@ -166,25 +164,13 @@ export async function verifySignature(
   return refusals.notSignedByPayer(payer, network.name, words.domain(asset), mistake);
 }
 
-/** Of the newest verified payments, by their digests: who has signed, and the signature. */
-const verified = createBoundedMap<Hex, { payer: Address; signature: Hex }>(4_096);
+/** A payment is verified and then settled, as a rule: to recover its signer takes a third of the CPU of a verify. */
+const recoverOnce = rememberSigners(recoverSigner, 4_096);
 
-/**
- * Whether the payer signed the payment, by plain ECDSA. That can never change, so that what a verify has found out is not
- * worked out again when the payment is verified again, or settled: it takes a third of the CPU of a verify.
- */
-function hasSigned(
-  { signed: { payer, signature }, digest }: SettleablePayment,
-  operation: Operation,
-): boolean {
-  const found = verified.get(digest);
-  // A settle is the last to ask, as a rule.
-  if (operation === "settle") verified.delete(digest);
-  if (found?.signature === signature && found.payer === payer) return true;
-  const signer = recoverSigner(digest, signature);
-  const isPayer = signer !== undefined && sameAddress(signer, payer);
-  if (isPayer && operation === "verify") verified.set(digest, { payer, signature });
-  return isPayer;
+/** Whether the payer signed the payment, by plain ECDSA. */
+function hasSigned({ signed: { payer, signature }, digest }: SettleablePayment): boolean {
+  const signer = recoverOnce(digest, signature);
+  return signer !== undefined && sameAddress(signer, payer);
 }
 
 /** Whether a wallet may be deployed with its payment (ERC-6492). The simulation does so, and with it asks for the signature. */

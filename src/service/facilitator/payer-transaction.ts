@@ -5,7 +5,7 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { poll } from "../../util/waiting.ts";
 import type { Waiting } from "./context.ts";
-import type { GiftAccount, Sponsor } from "./sponsor.ts";
+import type { Sponsor } from "./sponsor.ts";
 
 /*
  * A payment whose payer has to send a transaction of his own before it can settle, and has sent it along signed: an approval
@@ -75,26 +75,25 @@ export async function checkGasMoney(
 }
 
 /**
- * Gives the payer what the transaction lacks.
+ * Gives the payer of a transaction what that lacks, in wei. False where it is not given.
+ *
+ * @throws GasBudgetError when the organization's gas budget does not cover it
+ */
+export type GiveGasMoney = (wei: bigint) => Promise<boolean>;
+
+/**
+ * Has the payer given what the transaction lacks.
  *
  * @returns whether it can be sent now; undefined while the gift is not mined
- * @throws GasBudgetError when the organization's gas budget does not cover the gift
  */
 async function giveGasMoney(
   transaction: PayerTransaction,
-  {
-    chain,
-    sponsor,
-    asset,
-    account,
-  }: Pick<GasMoneyOptions, "chain" | "sponsor" | "asset"> & {
-    account: GiftAccount;
-  },
+  chain: Chain,
+  give: GiveGasMoney,
 ): Promise<true | Invalid | undefined> {
-  const { from } = transaction;
   const first = await gasMoneyOf(chain, transaction);
   if (first.missing === 0n) return true;
-  if (await sponsor?.give({ asset, payer: from }, first.missing, account)) return undefined;
+  if (await give(first.missing)) return undefined;
   // It may have been mined meanwhile.
   const { has, needed, missing } = await gasMoneyOf(chain, transaction);
   return missing === 0n ? true : transaction.refuse(has, needed);
@@ -123,7 +122,7 @@ const mostBetweenLooksMs = 500;
 /**
  * Prepares a payment, and has the payer's transaction mined that it needs, if any.
  *
- * @param check whether the payment is worth it, and who is charged what its payer is given; asked once, before anything is sent
+ * @param check whether the payment is worth it, and how its payer is given what the transaction lacks; asked once, before anything is sent
  * @returns the payment as it can be settled now, or why it cannot be
  * @throws UndeterminedError when the transaction is not mined in time, GasBudgetError when the organization's gas budget does not
  * cover what the payer lacks. The payment was not sent then.
@@ -137,10 +136,10 @@ export async function prepareToSettle(
     now,
     deadline,
     signal,
-  }: Waiting & { check(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiftAccount> },
+  }: Waiting & { check(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiveGasMoney> },
 ): Promise<SettleCall | Invalid> {
   const { blockTimeMs } = chain.network;
-  let account: GiftAccount | undefined;
+  let give: GiveGasMoney | undefined;
   let sentAt: number | undefined;
 
   async function tryToPrepare(): Promise<SettleCall | Invalid | undefined> {
@@ -148,11 +147,11 @@ export async function prepareToSettle(
     if ("reason" in call) return call;
     const before = settling.before?.(call);
     if (before === undefined) return call;
-    const checked = account ?? (await check(call, before));
+    const checked = give ?? (await check(call, before));
     if ("reason" in checked) return unlessMined(checked, settling, chain, asked);
-    account = checked;
+    give = checked;
     if (sentAt === undefined) {
-      const paid = await giveGasMoney(before, { chain, sponsor, asset: call.payment.asset, account });
+      const paid = await giveGasMoney(before, chain, give);
       if (paid === undefined) return undefined;
       if (paid !== true) return unlessMined(paid, settling, chain, asked);
     }

@@ -85,7 +85,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
     }
     const refusedForCaller = checkForCaller(caller, payment, checked);
     if (refusedForCaller !== undefined) return refuse(refusedForCaller);
-    const proven = await verifySignature(payment, chain, ways, "settle");
+    const proven = await verifySignature(payment, chain, ways);
     if ("reason" in proven) return refuseFirst(checked("signatureHolds", proven), request, caller);
     checked("signatureHolds", undefined);
 

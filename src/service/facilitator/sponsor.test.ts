@@ -6,36 +6,43 @@ import { networks } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { createSponsor, type GiftAccount } from "./sponsor.ts";
 
-/* A gift that no block takes: it is sent again, and pays more, but is never another one. */
+/* Whether a gift is made, and one that no block takes: it is sent again, and pays more, but is never another one. */
 
-test("what is sent again is what was kept, and pays more after a while", async () => {
-  const signer = createLocalSigner(harnessAccounts.sponsor.privateKey);
-  const [asset, payer] = [`0x${"aa".repeat(20)}`, `0x${"bb".repeat(20)}`] as const;
-  let time = 0;
-  // Enough for the gift, and not for its gas.
-  let coins = 1_000n;
-  const dataFee = 777n;
-  const charged: bigint[] = [];
-  let given = 0n;
-  const errors: unknown[] = [];
-  let kept: Gift | null = null;
+type Options = Parameters<typeof createSponsor>[0];
+
+const [asset, payer] = [`0x${"aa".repeat(20)}`, `0x${"bb".repeat(20)}`] as const;
+const value = 1_000n;
+const dataFee = 777n;
+const gasCost = 21_000n * (2n * 10n ** 9n + 10n ** 6n);
+const cost = value + gasCost + dataFee;
+
+/** A sponsor with just enough coins for one gift, in front of a ledger and a chain that keep what is done. */
+function createScene() {
+  const state = { time: 0, coins: cost, given: 0n };
   const steps: string[] = [];
+  const counted: unknown[] = [];
+  const errors: unknown[] = [];
+  const asked: bigint[] = [];
+  const charged: bigint[] = [];
+  let kept: Gift | null = null;
+
+  function keep(gift: Gift, charge: bigint): Gift {
+    kept = gift;
+    charged.push(charge);
+    steps.push(`keep ${gift.hash}`);
+    return gift;
+  }
   const gifts: Gifts = {
     find: async () => kept,
-    givenOn: async () => ({ total: given, own: 0n }),
+    givenOn: async () => ({ total: state.given, own: 0n }),
     async give(gift, { organizationId, cost }, { mined }, sign) {
       expect(mined).toBe(3);
-      const made = { ...gift, ...(await sign(3)), txNonce: 3, givenAt: time, organizationId };
-      kept = made;
-      charged.push(cost);
-      steps.push(`keep ${made.hash}`);
-      return made;
+      const made = { ...gift, ...(await sign(3)), txNonce: 3, givenAt: state.time, organizationId };
+      return keep(made, cost);
     },
     open: async () => (kept === null ? [] : [kept]),
     async replace(gift, by, { more }) {
-      kept = { ...gift, ...by, givenAt: time };
-      charged.push(more);
-      steps.push(`keep ${by.hash}`);
+      keep({ ...gift, ...by, givenAt: state.time }, more);
       return true;
     },
   };
@@ -43,7 +50,7 @@ test("what is sent again is what was kept, and pays more after a while", async (
     network: { ...networks.base, blockTimeMs: 100, maxFeePerGas: 10n ** 12n },
     head: async () => ({ number: 1n, timestamp: 1n, baseFeePerGas: 10n ** 9n }),
     suggestedTip: async () => 10n ** 6n,
-    gasMoney: async () => ({ balances: [coins], settleCost: dataFee }),
+    gasMoney: async () => ({ balances: [state.coins], settleCost: dataFee }),
     transactionCount: async () => 3,
     // The first one says what would have the sponsor sign what no block can take.
     endpoints: () => [
@@ -54,8 +61,6 @@ test("what is sent again is what was kept, and pays more after a while", async (
       steps.push(`send ${hashes.join(" ")}`);
     },
   };
-  const counted: unknown[] = [];
-  const asked: bigint[] = [];
   const account: GiftAccount = {
     organizationId: "shop",
     within(wei, give) {
@@ -63,41 +68,59 @@ test("what is sent again is what was kept, and pays more after a while", async (
       return give();
     },
   };
-  const options: Parameters<typeof createSponsor>[0] = {
+  const log = { info() {}, error: (_: unknown, text: string) => errors.push(text) };
+  const options: Options = {
     // The rest of a chain is not asked.
-    chain: chain as unknown as Parameters<typeof createSponsor>[0]["chain"],
-    ...{ signer, gifts, limits: { each: 1_000n, daily: 2_000n }, now: () => time },
+    chain: chain as unknown as Options["chain"],
+    signer: createLocalSigner(harnessAccounts.sponsor.privateKey),
+    ...{ gifts, limits: { each: value, daily: 2n * value }, now: () => state.time },
     metrics: {
       gift: (...gift) => counted.push(gift),
       giftRefused: (_, reason) => counted.push(reason),
     },
-    log: { info() {}, error: (_: unknown, text: string) => errors.push(text) } as unknown as Parameters<
-      typeof createSponsor
-    >[0]["log"],
+    log: log as unknown as Options["log"],
   };
   const sponsor = createSponsor(options);
+  return {
+    ...{ state, steps, counted, errors, asked, charged, options, sponsor },
+    give: (wei = value, by = sponsor) => by.give({ asset, payer }, wei, account),
+    wouldGive: (wei = value) => sponsor.wouldGive({ asset, payer }, wei, "shop"),
+  };
+}
 
-  expect(await sponsor.wouldGive({ asset, payer }, 1_000n, "shop")).toBe(false);
-  coins = 0n;
-  expect(await sponsor.give({ asset, payer }, 1_000n, account)).toBe(false);
-  expect(errors).toEqual(Array(2).fill("the sponsor has no coins left to give"));
-  // Enough for the gift and its gas, and not for its data.
-  const cost = 1_000n + 21_000n * (2n * 10n ** 9n + 10n ** 6n) + dataFee;
-  coins = cost - 1n;
-  expect(await sponsor.give({ asset, payer }, 1_000n, account)).toBe(false);
-  coins = cost;
-  expect(await sponsor.give({ asset, payer }, 1_001n, account)).toBe(false);
-  given = 1_001n;
-  expect(await sponsor.wouldGive({ asset, payer }, 1_000n, undefined)).toBe(false);
-  expect(await sponsor.today()).toEqual({ given: 1_001n, limit: 2_000n });
-  given = 0n;
-  expect(await sponsor.wouldGive({ asset, payer }, 1_000n, "shop")).toBe(true);
+test.each([
+  { name: "the sponsor has none", coins: 0n, reason: "coins" },
+  { name: "the sponsor has enough for it, and not for its gas", coins: value, reason: "coins" },
+  { name: "the sponsor has one wei too few for its data", coins: cost - 1n, reason: "coins" },
+  { name: "it is above what is given at once", wei: value + 1n, coins: 2n * cost, reason: "payment" },
+  { name: "it is above what is left of the day", given: value + 1n, reason: "day" },
+  { name: "others are left less than it", given: 1n, reason: "organization" },
+])("nothing is given, nor said to be, where $name", async ({ wei, coins = cost, given = 0n, reason }) => {
+  const { state, steps, counted, errors, asked, give, wouldGive } = createScene();
+  Object.assign(state, { coins, given });
+  expect([await wouldGive(wei), await give(wei)]).toEqual([false, false]);
   expect([steps, asked]).toEqual([[], []]);
-  expect(await sponsor.give({ asset, payer }, 1_000n, account)).toBe(true);
-  time += 100;
-  expect(await sponsor.give({ asset, payer }, 1_000n, account)).toBe(true);
-  time += 1_000;
-  expect(await sponsor.give({ asset, payer }, 1_000n, account)).toBe(true);
+  expect(counted).toEqual([reason, reason]);
+  // Strangers must not fill the log.
+  const text = "the sponsor has no coins left to give";
+  expect(errors).toEqual(reason === "coins" ? [text, text] : []);
+});
+
+test("what is given in a day is told with its limit", async () => {
+  const { state, sponsor } = createScene();
+  state.given = 1_001n;
+  expect(await sponsor.today()).toEqual({ given: 1_001n, limit: 2n * value });
+});
+
+test("what is sent again is what was kept, and pays more after a while", async () => {
+  const { state, steps, counted, asked, charged, options, give, wouldGive } = createScene();
+  expect(await wouldGive()).toBe(true);
+  expect([steps, asked]).toEqual([[], []]);
+  expect(await give()).toBe(true);
+  state.time += 100;
+  expect(await give()).toBe(true);
+  state.time += 1_000;
+  expect(await give()).toBe(true);
   const [first, second] = [...new Set(steps.map((step) => step.slice(5)))];
   expect(steps).toEqual([
     `keep ${first}`,
@@ -107,16 +130,14 @@ test("what is sent again is what was kept, and pays more after a while", async (
     `send ${second}`,
   ]);
   expect(second).not.toBe(first);
-  expect(counted).toEqual(["coins", "coins", "coins", "payment", "day", ["base", 1_000n]]);
+  expect(counted).toEqual([["base", value]]);
   // The budget is asked once, and charged once more for what the second transaction offers above the first.
   expect(asked).toEqual([cost]);
-  expect(charged).toEqual([cost, (21_000n * (2n * 10n ** 9n + 10n ** 6n)) / 8n]);
+  expect(charged).toEqual([cost, gasCost / 8n]);
 
   // With another key it is sent as it was kept, since only the one that gave it can offer more.
-  time += 1_000;
-  const another = createLocalSigner(harnessAccounts.recoverer.privateKey);
-  expect(await createSponsor({ ...options, signer: another }).give({ asset, payer }, 1_000n, account)).toBe(
-    true,
-  );
+  state.time += 1_000;
+  const signer = createLocalSigner(harnessAccounts.recoverer.privateKey);
+  expect(await give(value, createSponsor({ ...options, signer }))).toBe(true);
   expect(steps.slice(5)).toEqual([`send ${second}`]);
 });

@@ -134,6 +134,36 @@ export function createSponsor({
     return coins < cost ? refuse(wei, "coins", organizationId) : { fees, cost };
   }
 
+  /** Signs a gift and keeps it. True as well where another request has just done so; false where nothing is given. */
+  async function keep(
+    receiver: Omit<Receiver, "chainId">,
+    wei: bigint,
+    mined: number,
+    { organizationId, within }: GiftAccount,
+  ): Promise<boolean> {
+    const price = await priceOf(wei, organizationId);
+    if (price === undefined) return false;
+    const { fees, cost } = price;
+    const given = await within(cost, () =>
+      gifts.give(
+        { chainId, ...receiver, sponsor: signer.address, value: wei },
+        { organizationId, network: network.name, cost },
+        { mined, dailyLimit: limits.daily },
+        (txNonce) => sign(receiver.payer, wei, txNonce, fees),
+      ),
+    );
+    if (given === "given_before") return true;
+    if (typeof given === "string") {
+      refuse(wei, given, organizationId);
+      return false;
+    }
+    metrics.gift(network.name, wei);
+    const { payer, hash } = given;
+    const facts = { network: network.name, payer, hash, wei: `${wei}`, organization: organizationId };
+    log.info(facts, "gave gas money for an approval");
+    return true;
+  }
+
   return {
     async today() {
       const { total } = await gifts.givenOn(sender, now());
@@ -151,39 +181,14 @@ export function createSponsor({
       return known !== null && now() - known.givenAt < latelyMs;
     },
 
-    async give(receiver, wei, { organizationId, within }) {
+    async give(receiver, wei, account) {
       const known = await gifts.find({ chainId, ...receiver });
       // The key may be another by now.
       const giver = known?.sponsor ?? signer.address;
       const mined = await leastTransactionCount(chain, giver);
-      if (known !== null && known.txNonce < mined) return false;
-      if (known === null) {
-        const price = await priceOf(wei, organizationId);
-        if (price === undefined) return false;
-        const { fees, cost } = price;
-        const given = await within(cost, () =>
-          gifts.give(
-            { chainId, ...receiver, sponsor: signer.address, value: wei },
-            { organizationId, network: network.name, cost },
-            { mined, dailyLimit: limits.daily },
-            (txNonce) => sign(receiver.payer, wei, txNonce, fees),
-          ),
-        );
-        if (given === "day" || given === "organization") {
-          refuse(wei, given, organizationId);
-          return false;
-        }
-        if (given !== "given_before") {
-          const { payer, hash } = given;
-          metrics.gift(network.name, wei);
-          log.info(
-            { network: network.name, payer, hash, wei: `${wei}`, organization: organizationId },
-            "gave gas money for an approval",
-          );
-        }
-      }
-      await sendOpen(giver, mined);
-      return true;
+      const isGiven = known === null ? await keep(receiver, wei, mined, account) : known.txNonce >= mined;
+      if (isGiven) await sendOpen(giver, mined);
+      return isGiven;
     },
   };
 }

@@ -64,7 +64,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
     const refusedForCaller = checkForCaller(caller, payment, checked);
     if (refusedForCaller !== undefined) return refusedForCaller;
 
-    const proven = await verifySignature(payment, chain, ways, "verify");
+    const proven = await verifySignature(payment, chain, ways);
     if ("reason" in proven) return checked("signatureHolds", proven);
     checked("signatureHolds", undefined);
 
