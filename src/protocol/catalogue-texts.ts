@@ -5,6 +5,7 @@ import {
   type Situation,
   splitMessage,
 } from "./catalogue.ts";
+import { withLocal } from "./local-advice.ts";
 import type { MistakeId } from "./mistakes.ts";
 import { isProblem, problemTexts } from "./problems.ts";
 import { type Rules, rules } from "./specification.ts";
@@ -569,11 +570,6 @@ function textsOf(
   if (!Object.hasOwn(reasonTexts, reason)) return undefined;
   const own = isSituation(situation) ? situationTexts[situation] : {};
   return { ...reasonTexts[reason as keyof typeof reasonTexts], own };
-}
-
-/** An advice, with the command that does it on a local chain. */
-export function withLocal(fix: string, command: string | undefined): string {
-  return command === undefined ? fix : `${fix.replace(/\.$/, "")}. On a local chain: \`${command}\`.`;
 }
 
 const guide = "docs/errors.md";

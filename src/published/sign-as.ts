@@ -6,6 +6,7 @@ import {
   signAuthorization,
 } from "../methods/exact-eip3009/authorization.ts";
 import { type Address, addressOfPublicKey, type Hex, isBytes32, toBytes, toHex } from "../protocol/hex.ts";
+import { KitError } from "../util/errors.ts";
 import { publicKeyOf, signDigest } from "../util/secp256k1.ts";
 import { type TestPayerName, testPayers } from "./test-payers.ts";
 import { wrapForUndeployed } from "./undeployed-wallet.ts";
@@ -37,15 +38,27 @@ export function isTestPayer(name: string): name is TestPayerName {
   return Object.hasOwn(testPayers, name);
 }
 
-/** What signs for a test payer, by its name, or with a private key; undefined of a text that is neither. */
-export function signerNamed(payer: string): KeySigner | undefined {
+/**
+ * What signs for a test payer, by its name, or with a private key.
+ *
+ * @throws {KitError} of a text that is neither
+ */
+export function signerNamed(payer: string): KeySigner {
   if (isTestPayer(payer)) return signerAs(payer);
   try {
-    return isBytes32(payer) ? createPayerSigner(payer) : undefined;
+    if (isBytes32(payer)) return createPayerSigner(payer);
   } catch {
     // Outside the curve's order: wrong like what is no key at all.
-    return undefined;
   }
+  throw noPayer();
+}
+
+/** Of what is to pay, and is no payer. */
+export function noPayer(): KitError {
+  const names = Object.keys(testPayers).join(", ");
+  return new KitError(`The payer is neither a test payer (${names}) nor a private key`, {
+    hints: ["A private key is 0x and 64 hexadecimal digits. In a test, a viem account works too."],
+  });
 }
 
 /** Signs typed data of EIP-3009, and digests of anything. */

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { onTestFinished } from "vitest";
+import { command, variables } from "./shop-command.js";
 
 /** Starts the shop as in production, but for its facilitator, until the end of the test. Gives the URL of the report. */
 export async function openShop({ facilitator, organization, networks }) {
@@ -10,13 +11,14 @@ export async function openShop({ facilitator, organization, networks }) {
   const port = await findFreePort();
   const env = {
     ...process.env,
+    ...variables,
     PORT: String(port),
     X402_FACILITATOR_URL: facilitator.url,
     X402_API_KEY: organization.apiKey,
     X402_CAIP2: caip2,
     X402_PAY_TO: payTo,
   };
-  const shop = spawn(process.execPath, ["shop.js"], { stdio: ["ignore", "ignore", "inherit"], env });
+  const shop = spawn(process.execPath, command, { stdio: ["ignore", "ignore", "inherit"], env });
   onTestFinished(async () => {
     shop.kill();
     if (shop.exitCode === null) await once(shop, "close");

@@ -6,6 +6,7 @@ import { methodOf } from "../../methods/methods.ts";
 import { signTerms, transferMethodOf } from "../../methods/sign-terms.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { transferMethods } from "../../protocol/networks.ts";
+import { decodeHeader, encodeHeader } from "../../protocol/payment-headers.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
 import { KitError } from "../../util/errors.ts";
 import { requireGiven, type Wanted } from "../../util/given.ts";
@@ -94,7 +95,7 @@ async function pay(
   // A shop of both versions has the one in a header, and the other in the body.
   const header = wanted === 1 ? null : response.headers.get("PAYMENT-REQUIRED");
   const challenge = challengeSchema.safeParse(
-    header === null ? await response.json().catch(() => null) : readHeader(header),
+    header === null ? await response.json().catch(() => null) : decodeHeader(header),
   );
   if (!challenge.success) throw refuse("answers 402 without saying what it wants to be paid");
   if (wanted !== undefined && wanted !== challenge.data.x402Version) {
@@ -123,25 +124,13 @@ async function pay(
     });
     const payload = methodOf(payment).write(payment);
     return x402Version === 1
-      ? { "X-PAYMENT": writeHeader({ x402Version, scheme: "exact", network, payload }) }
-      : { "PAYMENT-SIGNATURE": writeHeader({ x402Version, resource, accepted: written, payload }) };
+      ? { "X-PAYMENT": encodeHeader({ x402Version, scheme: "exact", network, payload }) }
+      : { "PAYMENT-SIGNATURE": encodeHeader({ x402Version, resource, accepted: written, payload }) };
   }
   const running = Object.keys(description.networks).join(", ");
   throw refuse(
     `wants nothing that can be paid here: this harness has ${running}, and pays by schemes exact and upto`,
   );
-}
-
-function readHeader(text: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(text, "base64").toString("utf8"));
-  } catch {
-    return undefined;
-  }
-}
-
-function writeHeader(value: object): string {
-  return Buffer.from(JSON.stringify(value)).toString("base64");
 }
 
 type Headers = { Authorization: string };

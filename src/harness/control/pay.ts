@@ -16,7 +16,13 @@ import { type NetworkName, type TransferMethod, transferMethods } from "../../pr
 import type { Operation } from "../../protocol/problems.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
-import { createPayerSigner, isTestPayer, type KeySigner, signerNamed } from "../../published/sign-as.ts";
+import {
+  createPayerSigner,
+  isTestPayer,
+  type KeySigner,
+  noPayer,
+  signerNamed,
+} from "../../published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import {
@@ -253,30 +259,19 @@ export function postPayment(
  * @throws {KitError} when it is neither a test payer nor what signs
  */
 export function readPayer(payer: Payer): PayerSigner | KeySigner {
-  if (typeof payer === "string") return signerNamed(payer) ?? refusePayer();
-  if (!aText.fits(payer.address) || !aFunction.fits(payer.signTypedData)) return refusePayer();
+  if (typeof payer === "string") return signerNamed(payer);
+  if (!aText.fits(payer.address) || !aFunction.fits(payer.signTypedData)) throw noPayer();
   return payer;
 }
 
 /** What signs with a payer's key itself, which of a wallet is its owner's. */
 function keySignerOf(payer: Payer): KeySigner {
   if (typeof payer === "string") {
-    return isTestPayer(payer)
-      ? createPayerSigner(testPayers[payer].privateKey)
-      : (signerNamed(payer) ?? refusePayer());
+    return isTestPayer(payer) ? createPayerSigner(testPayers[payer].privateKey) : signerNamed(payer);
   }
   throw new KitError("An approval that is a transaction is signed with a private key", {
     hints: ["Give the payer as a test payer's name, or as a private key."],
   });
-}
-
-function refusePayer(): never {
-  throw new KitError(
-    `The payer is neither a test payer (${Object.keys(testPayers).join(", ")}) nor a private key`,
-    {
-      hints: ["A private key is 0x and 64 hexadecimal digits. A viem account works too."],
-    },
-  );
 }
 
 /** A hundredth of a token. */

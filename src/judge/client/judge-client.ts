@@ -101,11 +101,8 @@ async function judgeOn(
   const runOn = async (tested: ClientCase) => {
     if (tested.own === undefined) return runClientCase(tested, scene, shops, options);
     const own = await openScene({ ...where, ...tested.own });
-    if (studio === true) {
-      kept.push(own);
-      return runClientCase(tested, own, shops, options);
-    }
-    await using _own = own;
+    if (studio === true) kept.push(own);
+    await using _own = studio === true ? undefined : own;
     // Awaited here, because the scene closes at the end of this block.
     return await runClientCase(tested, own, shops, options);
   };

@@ -4,9 +4,9 @@ import type { Method } from "../../methods/method.ts";
 import { exactPermit2Method, uptoPermit2Method } from "../../methods/permit2/permit2-methods.ts";
 import { type Address, type Hex, keccak256Text } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
+import { encodeHeader } from "../../protocol/payment-headers.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { createPayerSigner } from "../../published/sign-as.ts";
-import { parseJson } from "../../util/json.ts";
 
 /** The payer of one case: its own account, so that transfers can be attributed to the case. */
 export type CasePayer = { privateKey: Hex; address: Hex };
@@ -88,11 +88,6 @@ export function challengeOf(
   };
 }
 
-/** A value as x402 headers carry it: base64 of JSON. */
-export function encodeHeader(value: unknown): string {
-  return Buffer.from(JSON.stringify(value)).toString("base64");
-}
-
 /** A payment in a line of the report: its number, amount and recipient. */
 export function describePayment({
   number,
@@ -106,9 +101,4 @@ export function describePayment({
   network: string;
 }): string {
   return `with payment ${number}: ${amount} to ${to.slice(0, 8)}… on ${network}`;
-}
-
-/** Decodes a header of base64-encoded JSON; undefined when it is malformed. */
-export function decodeHeader(text: string): unknown {
-  return parseJson(Buffer.from(text, "base64").toString("utf8"));
 }

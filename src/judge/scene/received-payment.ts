@@ -2,11 +2,12 @@ import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
 import { sameAddress } from "../../protocol/hex.ts";
 import { formatNetwork } from "../../protocol/networks.ts";
+import { decodeHeader } from "../../protocol/payment-headers.ts";
 import { address } from "../../protocol/primitives.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { MalformedError } from "../../protocol/wire-values.ts";
-import { decodeHeader, methodOfWay, type Offer } from "./offers.ts";
+import { methodOfWay, type Offer } from "./offers.ts";
 
 /** A payment read from a header. */
 export type ReceivedPayment = {

@@ -1,9 +1,10 @@
 import type { NetworkRegistry } from "../../protocol/networks.ts";
+import { decodeHeader } from "../../protocol/payment-headers.ts";
 import { type SignedPayment, settlementId } from "../../protocol/signed-payment.ts";
 import { parseUint256 } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import type { PayerLine } from "../scene/facilitator-line.ts";
-import { type CasePayer, decodeHeader, describePayment } from "../scene/offers.ts";
+import { type CasePayer, describePayment } from "../scene/offers.ts";
 import type { Scene } from "../scene/scene.ts";
 import { type Answer, type Deviation, payFor, type SendOptions, send, type Terms } from "./shop-payment.ts";
 

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
+import { decodeHeader, encodeHeader } from "../../protocol/payment-headers.ts";
 import { membersOf } from "../../util/json.ts";
-import { decodeHeader, encodeHeader, stranger } from "../scene/offers.ts";
+import { stranger } from "../scene/offers.ts";
 import { otherThan } from "../scene/scene.ts";
 import { facilitatorCases, servesOnce } from "./facilitator-cases.ts";
 import type { ShopCase } from "./run-shop-case.ts";

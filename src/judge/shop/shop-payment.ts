@@ -5,6 +5,7 @@ import { methodOf } from "../../methods/methods.ts";
 import { signTerms } from "../../methods/sign-terms.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { type Network, type NetworkRegistry, transferMethods } from "../../protocol/networks.ts";
+import { decodeHeader, encodeHeader } from "../../protocol/payment-headers.ts";
 import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
 import type { X402Version } from "../../protocol/requests.ts";
@@ -12,7 +13,7 @@ import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { createPayerSigner } from "../../published/sign-as.ts";
 import { sendHttp } from "../../util/http-client.ts";
 import { parseJson } from "../../util/json.ts";
-import { type CasePayer, decodeHeader, encodeHeader, type WayName } from "../scene/offers.ts";
+import type { CasePayer, WayName } from "../scene/offers.ts";
 
 /** The terms of one of a shop's offers. */
 export type Terms = {

@@ -174,9 +174,8 @@ export function explainRefusedAnswer(answer: AnswerMembers): Finding {
     typeof given === "string" &&
     (isProblem(given) || (Object.hasOwn(reasonTexts, given) && !Object.hasOwn(reasons, given)));
   const mistake = isUndetermined ? "undetermined" : "refused";
-  const gotWith = (text = sentence) =>
-    text === undefined ? showValue(given) : `${showValue(given)}: ${text}`;
-  const got = gotWith();
+  const gotWith = (text: string) => `${showValue(given)}: ${text}`;
+  const got = sentence === undefined ? showValue(given) : gotWith(sentence);
   if (typeof given !== "string") {
     return finding(mistake, at, { got, why: "The answer names no reason." });
   }

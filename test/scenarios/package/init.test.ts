@@ -113,7 +113,10 @@ describe("in a folder", () => {
     // The name that Next looks for, of a route that is paid once its answer is good.
     ["next", ["app/report/route.js", "app/layout.js"]],
   ] as const)("the files of %s", async ([framework, own]) => {
-    const common = ["package.json", "buyer.js", "shop.test.js", "open-shop.js", "vitest.config.ts", ".env"];
+    const common = [
+      ...["package.json", "buyer.js", "shop.test.js", "open-shop.js", "shop-command.js"],
+      ...["vitest.config.ts", ".env"],
+    ];
     const { files } = JSON.parse(await init("--framework", framework, "--json"));
     const paths = files.map(({ path }: { path: string }) => path);
     expect(paths.sort()).toEqual([...own, ...common].sort());

@@ -1,11 +1,11 @@
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { decodeHeader } from "../../../src/judge/scene/offers.ts";
 import type { RunningCommand } from "../../../src/judge/scene/run-command.ts";
 import { payFor, readTerms, type Terms } from "../../../src/judge/shop/shop-payment.ts";
 import { timesFrom } from "../../../src/methods/exact-eip3009/payment-times.ts";
 import { type Hex, sameAddress } from "../../../src/protocol/hex.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
+import { decodeHeader } from "../../../src/protocol/payment-headers.ts";
 import { type HttpAnswer, HttpFailure, sendHttp } from "../../../src/util/http-client.ts";
 import { membersOf } from "../../../src/util/json.ts";
 import { http } from "../../../src/util/node-http.ts";

@@ -1,4 +1,5 @@
 import { useEffect } from "preact/hooks";
+import { withoutLocal } from "../../../protocol/local-advice.ts";
 import { optionsOf } from "../../explain/command-options.ts";
 import type { PaymentDetail } from "../payment-view.ts";
 import { Button, CodeLine, withCode } from "./controls.tsx";
@@ -87,11 +88,6 @@ function ProblemCard({ payment, explanation, fix }: CardProps) {
       )}
     </section>
   );
-}
-
-/** An advice without the command that stands below it, ready to be pasted. */
-function withoutLocal(advice: string): string {
-  return advice.replace(/ On a local chain: `[^`]+`\.$/, "");
 }
 
 const commandStart = /^(x402-kit |up --)/;

@@ -10,7 +10,7 @@ import {
 const templates = import.meta.glob<string>(
   [
     "../../../../templates/{common,express,fastify,hono,next}/**/*.{js,json}",
-    "!../../../../templates/*/{open-shop,shop.test}.js",
+    "!../../../../templates/*/{open-shop,shop-command,shop.test}.js",
   ],
   {
     query: "?raw",
