@@ -8,7 +8,7 @@ import {MockPermitToken} from "../mocks/MockPermitToken.sol";
 import {MockUSDT} from "../mocks/MockUSDT.sol";
 import {Test} from "./utils/Test.sol";
 
-/// @title The tokens of the local chains, and what reads many things at once
+/// @title The tokens besides USDC that tests pay with, and what reads many things at once
 contract MockTokensTest is Test {
     address private constant ALICE = address(uint160(uint256(keccak256("alice"))));
     address private constant BOB = address(uint160(uint256(keccak256("bob"))));

@@ -1,4 +1,4 @@
-import { encodeDeployData, encodeFunctionData } from "viem";
+import { encodeDeployData, encodeFunctionData, parseAbi } from "viem";
 import { beforeAll, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { permit2Address } from "../../../src/methods/permit2/permit.ts";
@@ -8,13 +8,9 @@ import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { type TestPayerName, testPayers } from "../../../src/published/test-payers.ts";
 import { membersOf } from "../../../src/util/json.ts";
 import {
-  mockErc20Abi,
   mockErc20Bytecode,
-  mockFeeTokenAbi,
   mockFeeTokenBytecode,
-  mockPermitTokenAbi,
   mockPermitTokenBytecode,
-  mockUsdtAbi,
   mockUsdtBytecode,
 } from "../../support/contracts/mockTokens.ts";
 import { takingOf, value } from "../../support/recovery-scene.ts";
@@ -30,15 +26,18 @@ const everything = 2n ** 256n - 1n;
 const node = () => createLocalRpc(scene.chain.rpcUrl);
 const { address: deployer } = harnessAccounts.treasury;
 
-const named = (name: string) => [name, name, 6] as const;
+/** What this file calls of all of them. */
+const abi = parseAbi([
+  "constructor(string name, string symbol, uint8 decimals)",
+  "function mint(address to, uint256 value)",
+  "function approve(address spender, uint256 value)",
+]);
+const deploy = (bytecode: Hex, name: string) => encodeDeployData({ abi, bytecode, args: [name, name, 6] });
 const deployments = {
-  plain: encodeDeployData({ abi: mockErc20Abi, bytecode: mockErc20Bytecode, args: named("Plain") }),
-  silent: encodeDeployData({ abi: mockUsdtAbi, bytecode: mockUsdtBytecode, args: named("Tether USD") }),
-  permitting: encodeDeployData({
-    ...{ abi: mockPermitTokenAbi, bytecode: mockPermitTokenBytecode },
-    args: named("Permitting"),
-  }),
-  charging: encodeDeployData({ abi: mockFeeTokenAbi, bytecode: mockFeeTokenBytecode, args: named("Fee") }),
+  plain: deploy(mockErc20Bytecode, "Plain"),
+  silent: deploy(mockUsdtBytecode, "Tether USD"),
+  permitting: deploy(mockPermitTokenBytecode, "Permitting"),
+  charging: deploy(mockFeeTokenBytecode, "Fee"),
 };
 type TokenName = keyof typeof deployments;
 const tokenNames = Object.keys(deployments) as TokenName[];
@@ -69,7 +68,7 @@ async function approve(name: TokenName, payer: TestPayerName, amount: bigint): P
   const args = [permit2Address, amount] as const;
   await send(
     testPayers[payer].address,
-    encodeFunctionData({ abi: mockErc20Abi, functionName: "approve", args }),
+    encodeFunctionData({ abi, functionName: "approve", args }),
     assetOf(name).address,
   );
 }
@@ -85,7 +84,7 @@ beforeAll(async () => {
     for (const payer of ["funded", "sponsored", "unapproved"] as const) {
       const args = [testPayers[payer].address, 100n * value] as const;
       await scene.chain.setBalance(testPayers[payer].address, 10n ** 18n);
-      await send(deployer, encodeFunctionData({ abi: mockErc20Abi, functionName: "mint", args }), address);
+      await send(deployer, encodeFunctionData({ abi, functionName: "mint", args }), address);
     }
     await approve(name, "funded", everything);
   }

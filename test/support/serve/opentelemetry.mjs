@@ -1,4 +1,4 @@
-// The file of docs/guides/operations.md, which a test holds it to.
+// The file of docs/observability.md, which a test holds it to.
 import { trace } from "@opentelemetry/api";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
