@@ -1,5 +1,5 @@
-import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { packageFile } from "../util/self-command.ts";
 import { describeIssues, readBy, readDataFile } from "./data-file.ts";
 import { extendBuiltIn, findClash, type KnownNetwork, type KnownNetworks } from "./known-networks.ts";
 import { InvalidValue, readAddress, readGwei } from "./values.ts";
@@ -104,7 +104,7 @@ export function readNetworkData(data: unknown): KnownNetworks {
 }
 
 /** The chains that the public x402 packages pay on by default; it is part of this package. */
-const x402Defaults = fileURLToPath(new URL("../../networks/x402-defaults.json", import.meta.url));
+const x402Defaults = packageFile("networks/x402-defaults.json");
 
 /**
  * Reads a network file: JSON, one network or a list of them.

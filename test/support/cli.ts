@@ -86,7 +86,8 @@ export async function installCommand(folder: string): Promise<void> {
   await writeFile(join(folder, "package.json"), '{"name":"shop","private":true}');
 }
 
-async function start(
+/** Starts a program, with no variables set but those given. */
+export async function start(
   file: string,
   args: readonly string[],
   {

@@ -1,9 +1,10 @@
 import { readFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { extname } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
-import { self } from "../../util/self-command.ts";
+import { packageFile, self } from "../../util/self-command.ts";
 import type { RefusalContext } from "../explain/explanations.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import type { PaymentChain } from "./payment-detail.ts";
@@ -43,7 +44,7 @@ export function serveStudio(
 }
 
 /** The page and its files, as `npm run build` leaves them. */
-const builtPage = new URL("../../../dist/studio-page/", import.meta.url);
+const builtPage = pathToFileURL(packageFile("dist/studio-page/"));
 
 /** What the page may do: load its own files, and ask this service alone. */
 const pagePolicy =

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { cp, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
 import { delimiter, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { migrate, openDatabase } from "../../../src/ledger/database/open-database.ts";
 import { createOrganizations } from "../../../src/service/organizations/create-organizations.ts";
 import { childEnvironment } from "../../support/child-environment.ts";
+import { start } from "../../support/cli.ts";
 import { organizationsProgram, pepper } from "../../support/package/organizations-program.ts";
 import {
   createOutsideProject,
@@ -234,16 +235,25 @@ describe("the package", () => {
     ]);
   });
 
-  test("brings the page about the API, and not the library that it was made with", async () => {
-    const { readApiReference } = await import(
-      pathToFileURL(join(installed, "dist", "service", "http", "routes", "docs.js")).href
+  test("its command serves the studio and the page about the API, without the libraries they were made with", async () => {
+    const bin = join(installed, manifest.bin["x402-kit"] ?? "");
+    await using up = await start(
+      process.execPath,
+      [bin, "up", "--port", "0", "--json", "--no-demo", "--networks", "base"],
+      { cwd: root },
     );
-    const { page, script } = await readApiReference();
-    expect(page).toContain("js/scalar.js");
-    expect(script.length).toBeGreaterThan(4_000_000);
-    expect(Object.keys(manifest.dependencies ?? {}).filter((name) => name.startsWith("@scalar/"))).toEqual(
-      [],
-    );
+    const [description] = await up.printed(/^{.*}$/m);
+    const { origin } = new URL(JSON.parse(description).facilitator.url);
+    for (const [path, least] of [
+      ["/studio", 100_000],
+      ["/docs", 4_000_000],
+    ] as const) {
+      const page = await fetch(origin + path);
+      const [, source = ""] = /src="([^"]+\.js[^"]*)"/.exec(await page.text()) ?? [];
+      const { length } = await (await fetch(new URL(source, page.url))).text();
+      expect({ path, source, length }).toSatisfy(() => source !== "" && length > least);
+    }
+    expect(Object.keys(manifest.dependencies ?? {}).filter((name) => /scalar|preact/.test(name))).toEqual([]);
   });
 
   test("has what README.md, its guides and llms.txt link to", async () => {

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { brotliCompress, brotliDecompress, constants, gzip } from "node:zlib";
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
@@ -10,6 +11,7 @@ import type { ClaimedKind } from "../../../protocol/answers.ts";
 import type { NetworkRegistry } from "../../../protocol/networks.ts";
 import { type ApiBeside, describeService } from "../../../protocol/openapi.ts";
 import { KitError } from "../../../util/errors.ts";
+import { packageFile } from "../../../util/self-command.ts";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
 import { urlsOf } from "../connections/listen.ts";
 
@@ -130,7 +132,7 @@ function chooseEncoding(accepted = "identity"): Encoding {
 }
 
 /** The page of `/docs` and its script, as `npm run build` leaves them. */
-const folder = new URL("../../../../dist/api-reference/", import.meta.url);
+const folder = pathToFileURL(packageFile("dist/api-reference/"));
 
 /** @throws {KitError} in a checkout that was never built */
 export async function readApiReference(): Promise<{ page: string; script: Buffer }> {
