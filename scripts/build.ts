@@ -10,11 +10,11 @@ import {
   readBuild,
   rememberBuild,
 } from "./build-fingerprint.ts";
-import { bundleCommand } from "./bundle-command.ts";
+import { bundleForNode } from "./bundle.ts";
 import { replaceFolder } from "./replace-folder.ts";
 
 /*
- * Compiles src/ to dist/, bundles the command and makes it executable, and builds the studio's page. With
+ * Compiles src/ to dist/, bundles what Node runs, makes the command executable, and builds the studio's page. With
  * `--if-changed`, does nothing if dist/ was built from the same sources.
  */
 
@@ -31,10 +31,10 @@ async function build(made: string): Promise<void> {
   run("tsc", "-p", "tsconfig.build.json", "--checkers", "1", "--outDir", made);
   const page = ["-c", "src/observe/studio/page/vite.config.ts", "--outDir", join(made, "studio-page")];
   run("vite", "build", "--logLevel", "warn", ...page);
-  await bundleCommand(made);
+  await bundleForNode(made);
   await buildApiReference(join(made, "api-reference"));
   for (const name of readdirSync(join(made, "cli"))) {
-    // Now in dist/bundle/, and not an entry point of the package.
+    // Only types are left, and it is no entry point of the package.
     if (name !== "bin.js") rmSync(join(made, "cli", name), { recursive: true });
   }
   chmodSync(join(made, "cli/bin.js"), 0o755);

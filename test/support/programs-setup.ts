@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { type OutputAsset, type OutputChunk, type Plugin, rolldown } from "rolldown";
 import type { TestProject } from "vitest/node";
-import { isExternal } from "../../scripts/bundle-command.ts";
+import { isExternal } from "../../scripts/bundle.ts";
 import { programs, programsVariable } from "./programs.ts";
 
 /*

@@ -1,4 +1,5 @@
-import { enableCompileCache, getCompileCacheDir } from "node:module";
+// Not by name: a Node that is too old for them says which one is needed.
+import node from "node:module";
 import { KitError } from "../../util/errors.ts";
 import { isPrivateFolder, openPrivateCacheFolder } from "../../util/private-folder.ts";
 
@@ -12,9 +13,9 @@ import { isPrivateFolder, openPrivateCacheFolder } from "../../util/private-fold
  * NODE_COMPILE_CACHE names stays in use.
  */
 export function useCompileCache(env: NodeJS.ProcessEnv): void {
-  if (getCompileCacheDir() !== undefined) return;
+  if (node.getCompileCacheDir() !== undefined) return;
   const folder = openPrivateCacheFolder(env);
-  if (folder !== undefined) enableCompileCache(folder);
+  if (folder !== undefined) node.enableCompileCache(folder);
 }
 
 /**
@@ -23,7 +24,7 @@ export function useCompileCache(env: NodeJS.ProcessEnv): void {
  * @throws KitError when others may write to it
  */
 export function requirePrivateCompileCache(): void {
-  const folder = getCompileCacheDir();
+  const folder = node.getCompileCacheDir();
   if (folder === undefined || isPrivateFolder(folder)) return;
   throw new KitError(
     `NODE_COMPILE_CACHE makes Node run code from ${folder}, which other users of this machine can replace`,

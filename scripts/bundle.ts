@@ -1,4 +1,4 @@
-import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { rolldown } from "rolldown";
 import packageJson from "../package.json" with { type: "json" };
@@ -35,21 +35,39 @@ export function isExternal(id: string): boolean {
 }
 
 /**
- * Replaces `cli/bin.js` of the compiled package by one that reads few files, with what it imports in `bundle/`; what
- * is imported only when it is needed stays so. The library's entry points stay as they were compiled, with their
- * types.
+ * Entry points of the library that web pages and other runtimes import too: left as they are compiled, for the bundlers
+ * of those.
  */
-export async function bundleCommand(dist: string): Promise<void> {
+const forPages = ["./protocol", "./networks", "./test-payers", "./test-keys", "./fixtures"];
+
+/** The files in `dist` that exports of the package lead to: those that only Node runs, and the others. */
+const { inNode = [], inPages = [] } = Object.groupBy(
+  Object.entries(packageJson.exports).flatMap(([name, target]) =>
+    typeof target === "string" ? [] : [{ name, file: target.default.replace(/^\.\/dist\//, "") }],
+  ),
+  ({ name }) => (forPages.includes(name) ? "inPages" : "inNode"),
+);
+
+/**
+ * Replaces the command and the library's entry points that only Node runs by ones that read few files, with what they
+ * import in `bundle/`; what is imported only when it is needed stays so. Removes what is then imported by nothing, but
+ * for its types.
+ */
+export async function bundleForNode(dist: string): Promise<void> {
   const bundle = await rolldown({
     // Paths in the bundle's comments are relative to it: the folder has another name while it is made.
     cwd: dist,
-    input: { "cli/bin": join(dist, "cli/bin.js") },
+    input: Object.fromEntries(
+      ["cli/bin.js", ...inNode.map(({ file }) => file)].map((file) => [
+        file.replace(/\.js$/, ""),
+        join(dist, file),
+      ]),
+    ),
     platform: "node",
     external: isExternal,
   });
   // Two folders deep, as in src, because files beside the code are found by relative paths.
-  const { output } = await bundle.write({
-    dir: dist,
+  const { output } = await bundle.generate({
     entryFileNames: "[name].js",
     chunkFileNames: "bundle/[name].js",
     codeSplitting: {
@@ -60,10 +78,26 @@ export async function bundleCommand(dist: string): Promise<void> {
     },
   });
   await bundle.close();
-  const modules = output.flatMap((part) => (part.type === "chunk" ? part.moduleIds : []));
-  const folders = modules.flatMap((id) => /^.*\/node_modules\/(@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []);
+  const chunks = output.filter((part) => part.type === "chunk");
+  const kept = await modulesOf(inPages.map(({ file }) => join(dist, file)));
+  for (const path of globSync("**/*.js", { cwd: dist, exclude: ["studio-page/**"] })) {
+    if (!kept.has(join(dist, path))) rmSync(join(dist, path));
+  }
+  mkdirSync(join(dist, "bundle"));
+  for (const { fileName, code } of chunks) writeFileSync(join(dist, fileName), code);
+  const folders = chunks.flatMap(({ moduleIds }) =>
+    moduleIds.flatMap((id) => /^.*\/node_modules\/(@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []),
+  );
   const licenses = [...new Set(folders)].sort().map(describeLicense);
   writeFileSync(join(dist, "bundle/LICENSES.txt"), licenses.join("\n---\n\n"));
+}
+
+/** The files that these import, and these. */
+async function modulesOf(input: string[]): Promise<ReadonlySet<string>> {
+  const bundle = await rolldown({ input, external: (id) => !/^[./]/.test(id), treeshake: false });
+  const { output } = await bundle.generate();
+  await bundle.close();
+  return new Set(output.flatMap((part) => (part.type === "chunk" ? part.moduleIds : [])));
 }
 
 /** A package that is in the bundle: its name, its version and its license. */
