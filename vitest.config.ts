@@ -37,6 +37,13 @@ const chain = "src/**/*.chain.test.ts";
 const msw = "src/**/*.msw.test.ts";
 const database = "{src,test}/**/*.database.test.ts";
 
+/** What a change rarely breaks and takes long: the package as it is installed, and short runs of the endurance. */
+const release = [
+  "test/scenarios/package/*.test.ts",
+  "test/scenarios/harness/guide.test.ts",
+  "test/scenarios/crash/{instances,mixed,operator,rolling}.test.ts",
+];
+
 export default defineConfig({
   test: {
     projects: [
@@ -70,7 +77,15 @@ export default defineConfig({
           globalSetup: [programs, "test/support/postgres-setup.ts"],
         },
       },
-      { test: { ...processes, name: "scenarios", include: ["test/scenarios/**/*.test.ts"] } },
+      {
+        test: {
+          ...processes,
+          name: "scenarios",
+          include: ["test/scenarios/**/*.test.ts"],
+          exclude: release,
+        },
+      },
+      { test: { ...processes, name: "release", include: release } },
     ],
   },
 });
