@@ -144,9 +144,10 @@ export function overGasBudget(
   const expected = (kind: typeof payer) =>
     spent[kind] + BigInt(unfinished[kind] + (kind === payer ? 1 : 0)) * cost[kind];
   const byStrangers = expected("withCode") + unfinished.gifts + (gift ?? 0n);
+  const gifts = unfinished.gifts === 0n ? "" : `, and gas money of ${unfinished.gifts} wei being given`;
   if ((payer === "withCode" || gift !== undefined) && byStrangers > budget / shareWithCode) {
-    return `The part of the organization's gas budget of the day that payers with code and gas money for approvals may use is used up: ${spent.withCode} of ${budget / shareWithCode} wei, and ${unfinished.withCode} settlements under way`;
+    return `The part of the organization's gas budget of the day that payers with code and gas money for approvals may use is used up: ${spent.withCode} of ${budget / shareWithCode} wei, and ${unfinished.withCode} settlements under way${gifts}`;
   }
   if (byStrangers + expected("plain") <= budget) return undefined;
-  return `The organization's gas budget of the day is used up: ${spent.withCode + spent.plain} of ${budget} wei, and ${unfinished.withCode + unfinished.plain} settlements under way`;
+  return `The organization's gas budget of the day is used up: ${spent.withCode + spent.plain} of ${budget} wei, and ${unfinished.withCode + unfinished.plain} settlements under way${gifts}`;
 }
