@@ -14,7 +14,6 @@ import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import type { X402Version } from "../../src/protocol/requests.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
-import { signAs } from "../../src/published/sign-as.ts";
 import type { TestPayerName } from "../../src/published/test-payers.ts";
 import type { Service } from "../../src/service/service.ts";
 import { type JsonResponse, requestJson } from "../../src/util/http-client.ts";
@@ -22,6 +21,7 @@ import { type CountingProxy, startCountingProxy } from "./counting-proxy.ts";
 import { makeDatabaseFolder } from "./database-folder.ts";
 import { localNetwork } from "./local-network.ts";
 import type { Body } from "./service.ts";
+import { signAs } from "./sign-as.ts";
 import { createWrappedService, type Wrap } from "./wrapped-service.ts";
 
 /**

@@ -38,13 +38,14 @@ import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import type { Asset } from "../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
-import { createPayerSigner, signAs, signerAs } from "../../src/published/sign-as.ts";
+import { createPayerSigner, signerAs } from "../../src/published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../src/published/test-payers.ts";
 import type { Service } from "../../src/service/service.ts";
 import { type Composition, compose, patientWaitMs, type Running } from "./composition.ts";
 import { makeDatabaseFolder } from "./database-folder.ts";
 import { parseBody } from "./example-payment.ts";
 import type { Body } from "./service.ts";
+import { signAs } from "./sign-as.ts";
 import { createWrappedService, type Wrap } from "./wrapped-service.ts";
 
 /** The amount of every payment here, in the asset's smallest unit. */
