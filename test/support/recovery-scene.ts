@@ -9,7 +9,7 @@ import { mockPermit2Abi } from "../../src/contracts/mockPermit2.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";
-import { openDatabase, openMigrated } from "../../src/ledger/database/open-database.ts";
+import { openDatabase } from "../../src/ledger/database/open-database.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Recovery } from "../../src/ledger/recoveries.ts";
 import {
@@ -45,6 +45,7 @@ import type { Service } from "../../src/service/service.ts";
 import { type Composition, compose, patientWaitMs, type Running } from "./composition.ts";
 import { makeDatabaseFolder } from "./database-folder.ts";
 import { parseBody } from "./example-payment.ts";
+import { openMigrated } from "./open-migrated.ts";
 import type { Body } from "./service.ts";
 import { signAs } from "./sign-as.ts";
 import { createWrappedService, type Wrap } from "./wrapped-service.ts";
