@@ -6,7 +6,8 @@ import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { scenarios } from "../src/fixtures/cases/scenarios.ts";
 import { createFixtureEngine } from "../src/fixtures/engine/engine.ts";
-import { type Situation, situations } from "../src/protocol/catalogue.ts";
+import { situations } from "../src/protocol/catalogue.ts";
+import { withoutScenario } from "./support/without-scenario.ts";
 
 /*
  * What CONTRIBUTING says of a new reason: the catalogue's row, its check, and its scenario. The compiler and these tests ask
@@ -14,20 +15,6 @@ import { type Situation, situations } from "../src/protocol/catalogue.ts";
  */
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-
-/**
- * What no request and no fault of the table leads to: each needs half an hour, another token, an account without gas money, or a
- * chain that is half there.
- */
-const withoutScenario: readonly Situation[] = [
-  "approval_gas_missing",
-  "approval_transaction_fails",
-  "asset_paid_otherwise",
-  "failed_for_good",
-  "never_valid",
-  "use_unknown",
-  "would_revert",
-];
 
 test("every situation of the catalogue is the answer to a scenario, but for the few that none can bring about", async () => {
   const { environment } = createFixtureEngine({ networks: ["base", "base-sepolia"] });

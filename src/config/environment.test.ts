@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { networks } from "../protocol/networks.ts";
+import { networkNames, networks } from "../protocol/networks.ts";
 import { ConfigurationError } from "../util/errors.ts";
 import { readEnvironment } from "./environment.ts";
 import { variableNames } from "./variables.ts";
@@ -220,7 +220,7 @@ test("names everything that is wrong, at once, in the order in which it is descr
       SETTLE_WAIT_MS: "1",
       ANONYMOUS_VERIFY: "yes",
       LOG_LEVEL: "verbose",
-    }),
+    }).replace(networkNames.join(", "), "NETWORKS"),
   ).toMatchInlineSnapshot(`
     "
     BASE_RPC_URL: the 2nd URL is not a URL that begins with https:// or http://; WebSockets are not supported (for example https://base.example/v2/KEY,https://base-2.example)
@@ -230,7 +230,7 @@ test("names everything that is wrong, at once, in the order in which it is descr
     OPERATOR_PRIVATE_KEY: the 2nd key is not a private key (for example 0x and 64 hexadecimal digits)
     RECOVERER_PRIVATE_KEY: is not a private key: not above zero and below the order of secp256k1 (for example 0x and 64 hexadecimal digits)
     ASSETS: is not JSON; in a .env file put it in single quotes (for example [{"network":"base","address":"0x60a3E35Cc302bFA44Cb288Bc5a4F316Fdb1adb42","name":"EURC","version":"2","decimals":6}])
-    CONFIRMATIONS: "polgon" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon (for example polygon=8,base=2)
+    CONFIRMATIONS: "polgon" is not one of NETWORKS (for example polygon=8,base=2)
     MAX_FEE_GWEI: base: "0" is not a number of gwei above 0 and below 1,000,000 (for example base=0.5,polygon=400)
     DATABASE_URL: must begin with sqlite: or be a URL that begins with postgres:// (for example postgres://USER:PASSWORD@HOST/DATABASE)
     API_KEY_PEPPER: has 9 characters; it needs 32 or more (for example what \`openssl rand -hex 32\` prints)

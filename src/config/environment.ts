@@ -194,32 +194,22 @@ function warnOfGifts(
 ): ConfigurationProblem[] {
   const giving = networks.flatMap(({ name, gifts }) => (gifts === undefined ? [] : [{ name, ...gifts }]));
   if (giving.length === 0) return [];
-  const sponsoring = networks.flatMap(({ gasSponsoring = [] }) => gasSponsoring);
-  return [
-    ...(sponsorKey === undefined
-      ? [
-          {
-            name: "SPONSOR_PRIVATE_KEY",
-            problem: "is not set: MAX_GIFT and DAILY_GIFTS give nothing without it",
-          },
-        ]
-      : []),
-    ...(sponsoring.includes("erc20ApprovalGasSponsoring")
-      ? []
-      : [
-          {
-            name: "GAS_SPONSORING",
-            problem:
-              "does not name erc20ApprovalGasSponsoring, for which MAX_GIFT and DAILY_GIFTS are: nothing is given",
-          },
-        ]),
-    ...giving
-      .filter(({ each, daily }) => 2n * each > daily)
-      .map(({ name }) => ({
-        name: "MAX_GIFT",
-        problem: `is more than half of DAILY_GIFTS on ${name}: no organization is given more of a day's gifts than it leaves for the others, so no gift is above half of them`,
-      })),
-  ];
+  const warnings: ConfigurationProblem[] = [];
+  const warn = (name: string, problem: string) => warnings.push({ name, problem });
+  if (sponsorKey === undefined) {
+    warn("SPONSOR_PRIVATE_KEY", "is not set: MAX_GIFT and DAILY_GIFTS give nothing without it");
+  }
+  if (!networks.some(({ gasSponsoring = [] }) => gasSponsoring.includes("erc20ApprovalGasSponsoring"))) {
+    const problem =
+      "does not name erc20ApprovalGasSponsoring, for which MAX_GIFT and DAILY_GIFTS are: nothing is given";
+    warn("GAS_SPONSORING", problem);
+  }
+  for (const { name, each, daily } of giving) {
+    if (2n * each <= daily) continue;
+    const problem = `is more than half of DAILY_GIFTS on ${name}: no organization is given more of a day's gifts than it leaves for the others, so no gift is above half of them`;
+    warn("MAX_GIFT", problem);
+  }
+  return warnings;
 }
 
 /** What `deploy` reads from the environment. Holds secrets: never print or log it. */

@@ -228,7 +228,7 @@ export const variables = {
   },
   DAILY_GIFTS: {
     summary:
-      "the most gas money that the sponsor gives on one day (UTC), in the coin of its network, no more of it for one organization than is left for others; nothing on networks that are not named",
+      "the most gas money that payers are given on one day (UTC), in the coin of its network, no more of it for one organization than is left for others; the gas of the sponsor's own transactions comes on top. Nothing on networks that are not named",
     read: readPerNetwork(readCoins),
     unset: "nothing",
     example: "base=0.01,polygon=5",

@@ -15,12 +15,11 @@ import {
   until,
 } from "../../test/support/ledger/test-ledger.ts";
 import type { Hex } from "../protocol/hex.ts";
+import { dayMs } from "../protocol/moments.ts";
 import { createLedgerArchive, type LedgerArchive, serializeRow } from "./archive.ts";
 import { dayOf } from "./gas-spending.ts";
 import type { ClaimRequest } from "./ledger.ts";
 import type { LedgerTables } from "./rows.ts";
-
-const dayMs = 24 * 60 * 60 * 1_000;
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);

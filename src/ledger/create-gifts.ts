@@ -1,4 +1,4 @@
-import type { Kysely, Transaction } from "kysely";
+import { type Kysely, sql, type Transaction } from "kysely";
 import { inTransaction } from "./database/transactions.ts";
 import { addingToSpending, dayOf, toGwei } from "./gas-spending.ts";
 import {
@@ -30,25 +30,31 @@ export function createGifts(db: Kysely<LedgerTables>, now: () => number): Gifts 
     organizationId?: string,
     on: Kysely<LedgerTables> = db,
   ): Promise<GivenOnDay> {
-    const rows = await on
+    // In two parts, gwei and the nine digits below them: SQLite adds nothing larger than 64 bits.
+    const gwei = sql<string>`cast(sum(cast(substr('0000000000' || value, 1, length(value) + 1) as bigint)) as text)`;
+    const wei = sql<string>`cast(sum(cast(substr('000000000' || value, length(value) + 1) as bigint)) as text)`;
+    const sums = await on
       .selectFrom("gifts")
-      .select(["value", "organization_id"])
+      .select([gwei.as("gwei"), wei.as("wei"), "organization_id"])
       .where("chain_id", "=", chainId)
       .where("sponsor", "=", lowerCase(address))
       .where("day", "=", dayOf(time))
+      .groupBy("organization_id")
       .execute();
-    const sum = (of: typeof rows) => of.reduce((total, { value }) => total + BigInt(value), 0n);
-    return { total: sum(rows), own: sum(rows.filter((row) => row.organization_id === organizationId)) };
+    const sum = (of: typeof sums) =>
+      of.reduce((total, { gwei, wei }) => total + BigInt(gwei) * 1_000_000_000n + BigInt(wei), 0n);
+    return { total: sum(sums), own: sum(sums.filter((row) => row.organization_id === organizationId)) };
   }
 
   /** Counts a gift as what strangers can make an organization pay: in the part of its budget that payers with code may use. */
   async function charge(
     transaction: Transaction<LedgerTables>,
     { organizationId, network, cost }: GiftCharge,
+    time: number,
   ): Promise<void> {
     const gwei = toGwei(cost);
     const row = { organization_id: organizationId, network, gwei, gwei_with_code: gwei };
-    await addingToSpending(transaction, [row], now()).execute();
+    await addingToSpending(transaction, [row], time).execute();
   }
 
   return {
@@ -81,7 +87,7 @@ export function createGifts(db: Kysely<LedgerTables>, now: () => number): Gifts 
           ...{ day: dayOf(givenAt), given_at: givenAt, organization_id: organizationId },
         };
         await transaction.insertInto("gifts").values(row).execute();
-        await charge(transaction, charged);
+        await charge(transaction, charged, givenAt);
         return toGift(row);
       });
     },
@@ -100,16 +106,17 @@ export function createGifts(db: Kysely<LedgerTables>, now: () => number): Gifts 
 
     replace: ({ chainId, sponsor, txNonce, hash, organizationId }, by, { network, more }) =>
       inTransaction(db, async (transaction) => {
+        const time = now();
         const { numUpdatedRows } = await transaction
           .updateTable("gifts")
-          .set({ ...toColumns(by), given_at: now() })
+          .set({ ...toColumns(by), given_at: time })
           .where("chain_id", "=", chainId)
           .where("sponsor", "=", lowerCase(sponsor))
           .where("tx_nonce", "=", txNonce)
           .where("hash", "=", lowerCase(hash))
           .executeTakeFirst();
         if (numUpdatedRows === 0n) return false;
-        if (organizationId !== null) await charge(transaction, { organizationId, network, cost: more });
+        if (organizationId !== null) await charge(transaction, { organizationId, network, cost: more }, time);
         return true;
       }),
   };

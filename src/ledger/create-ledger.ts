@@ -9,7 +9,7 @@ import type { Database } from "./database/database.ts";
 import { repeatable } from "./database/transactions.ts";
 import { createGasSpending } from "./gas-spending.ts";
 import { createIdempotency, createUndelivered } from "./idempotency.ts";
-import { createLeases } from "./leases.ts";
+import { createLeases, type LeaseOptions } from "./leases.ts";
 import type { Claims, Leases, Ledger, Outcomes } from "./ledger.ts";
 import { createList, createOpenAttempts, createOpenForwards, createRecentSettles } from "./queries.ts";
 import { createFailureLooks, createFailureQueue, createForwards } from "./recover-failures.ts";
@@ -29,15 +29,15 @@ export type LedgerOptions = {
   now: () => number;
   /** How long a lease lasts without renewal, in milliseconds; 30 s by default. */
   leaseMs?: number;
-};
+} & Pick<LeaseOptions, "onLostDelivery">;
 
 /** The ledger in a database. Any number of instances may share one. */
-export function createLedger({ now, leaseMs = 30_000, instanceId, ...options }: LedgerOptions): Ledger {
-  const db = options.db.$extendTables<LedgerTables>();
+export function createLedger({ db: database, now, leaseMs = 30_000, ...options }: LedgerOptions): Ledger {
+  const db = database.$extendTables<LedgerTables>();
   return {
     claims: createClaims(db, now),
     outcomes: createOutcomes(db, now),
-    leases: createAllLeases(db, { instanceId, now, leaseMs }),
+    leases: createAllLeases(db, { ...options, now, leaseMs }),
     recoveries: createRecoveries(db, now),
     gifts: createGifts(db, now),
   };
@@ -103,10 +103,7 @@ function createOutcomes(db: Kysely<LedgerTables>, now: () => number): Outcomes {
   };
 }
 
-function createAllLeases(
-  db: Kysely<LedgerTables>,
-  options: { instanceId: string; now: () => number; leaseMs: number },
-): Leases {
+function createAllLeases(db: Kysely<LedgerTables>, options: LeaseOptions): Leases {
   const retryQueue = createRetryQueue();
   const undelivered = createUndelivered(retryQueue);
   return {

@@ -1,5 +1,6 @@
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
+import { dayMs } from "../protocol/moments.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { inSnapshot } from "./database/transactions.ts";
 import type { Outcomes } from "./ledger.ts";
@@ -10,7 +11,6 @@ import { type GasSpendingTable, type LedgerTables, toSafeInteger } from "./rows.
  * as whole numbers that the database can add.
  */
 
-const dayMs = 24 * 60 * 60 * 1000;
 const gwei = 1_000_000_000n;
 
 /** An amount of wei as the table keeps it: rounded up. */

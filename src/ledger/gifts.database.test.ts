@@ -96,14 +96,45 @@ describe.each(backends)("on $name", (backend) => {
     expect(await open()).toHaveLength(8);
   });
 
-  test("one of 2^200 wei, and a limit of as much, count like smaller ones", async () => {
-    const [value, cost] = [2n ** 200n, 1n];
+  test("one of 2^90 wei, and a limit of as much, count like smaller ones", async () => {
+    const [value, cost] = [2n ** 90n, 1n];
     expect(await give(1, { value, cost, dailyLimit: 2n * value })).toMatchObject({ value });
     expect(await give(2, { value: 1n, cost, dailyLimit: 2n * value })).toBe("organization");
     expect(await give(2, { value: value + 1n, cost, dailyLimit: 2n * value })).toBe("day");
     // What costs more than the table of a day's spending can add is not given.
-    await expect(give(3, { dailyLimit: 2n ** 256n, cost: value, organizationId: "other" })).rejects.toThrow();
+    await expect(
+      give(3, { dailyLimit: 2n ** 256n, cost: 2n ** 93n, organizationId: "other" }),
+    ).rejects.toThrow();
     expect(await open()).toEqual([7]);
+  });
+
+  test.each([1n, 999_999_999n, 10n ** 9n, 10n ** 9n + 1n, 123_456_789_012_345_678n])(
+    "gifts of %i wei are added to the wei",
+    async (value) => {
+      for (const payer of [1, 2, 3]) await give(payer, { value, dailyLimit: 10n ** 30n });
+      await give(4, { value: 5n, dailyLimit: 10n ** 30n, organizationId: "other" });
+      const given = await gifts.givenOn({ chainId, address: sponsor }, time, "other");
+      expect(given).toEqual({ total: 3n * value + 5n, own: 5n });
+    },
+  );
+
+  test("one whose signature takes until after midnight counts in the day on which it was given, everywhere", async () => {
+    time = 101 * day - 1;
+    const given = await gifts.give(
+      giftTo(1, 10n),
+      charge,
+      { mined: 7, dailyLimit: 100n },
+      async (txNonce) => {
+        time += 1_000;
+        return signedWith(txNonce);
+      },
+    );
+    expect(given).toMatchObject({ givenAt: 101 * day - 1 });
+    const nothing = { withCode: 0n, plain: 0n };
+    expect(await spentOf("shop")).toEqual(nothing);
+    time = 101 * day - 1;
+    expect(await spentOf("shop")).not.toEqual(nothing);
+    expect(await gifts.givenOn({ chainId, address: sponsor }, time)).toMatchObject({ total: 10n });
   });
 
   test("what cannot be signed takes no txNonce, and costs nothing", async () => {

@@ -1,4 +1,5 @@
 import { type Kysely, type SqlBool, sql, type Transaction } from "kysely";
+import { dayMs } from "../protocol/moments.ts";
 import { together } from "../util/concurrency.ts";
 import { allAtOnce, inTransaction, repeatable, UnansweredError } from "./database/transactions.ts";
 import type { IdempotencyEntry, KeptAnswer, Leases } from "./ledger.ts";
@@ -6,7 +7,7 @@ import type { RetryQueue } from "./retry-queue.ts";
 import type { LedgerTables } from "./rows.ts";
 
 /** How long a success is given again. */
-export const keptMs = 24 * 60 * 60 * 1000;
+export const keptMs = dayMs;
 
 /** How a refusal begins that earlier versions kept: it is found out again. */
 const refusalOfEarlierVersions = '{"kind":"invalid"%';

@@ -9,6 +9,7 @@ import {
   seconds,
   settled,
 } from "../../test/support/ledger/test-ledger.ts";
+import type { Hex } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import type { Database } from "./database/database.ts";
 import { UnansweredError } from "./database/transactions.ts";
@@ -27,10 +28,14 @@ describe.each(backends)("on $name", (backend) => {
   /** Another instance on the same database. */
   let other: ReturnType<typeof createTestLedger>;
 
+  /** Deliveries of `ledger` that came after the lease was lost. */
+  let late: Hex[];
+
   beforeEach(async () => {
     db = await database.open();
     clock = createClock();
-    ledger = createTestLedger(db, clock.now, { leaseMs });
+    late = [];
+    ledger = createTestLedger(db, clock.now, { leaseMs, onLostDelivery: (one) => late.push(one) });
     other = createTestLedger(await database.open(), clock.now, { leaseMs, instanceId: "instance-2" });
   });
 
@@ -178,8 +183,18 @@ describe.each(backends)("on $name", (backend) => {
       await ledger.mine(0, [settled(payment)]);
       clock.advance(1_000);
       await ledger.markDelivered(id, "one");
-      expect(await deliveredAt()).toBe(clock.now());
+      expect([await deliveredAt(), late]).toEqual([clock.now(), []]);
       expect(await ledger.acquireLease(id, "two")).toBe(true);
+    });
+
+    test("by a holder who has lost it is told, with that of others which were not", async () => {
+      const [lost, kept] = [paymentOf("lost").id, paymentOf("kept").id];
+      await ledger.acquireLease(lost, "one");
+      clock.advance(leaseMs);
+      await other.acquireLease(lost, "two");
+      await ledger.acquireLease(kept, "one");
+      await Promise.all([lost, kept].map((one) => ledger.markDelivered(one, "one")));
+      expect(late).toEqual([lost]);
     });
 
     test.each<[string, () => Promise<void>]>([

@@ -20,7 +20,13 @@ type Delivered = Lease & { kept: KeptAnswer | undefined };
 const ofOneId = { most: 64, keyOf: ({ id }: Lease) => id } satisfies TogetherOptions<Lease>;
 
 /** Whose leases they are, and how long they last, in milliseconds. */
-type LeaseOptions = { instanceId: string; now: () => number; leaseMs: number };
+export type LeaseOptions = {
+  instanceId: string;
+  now: () => number;
+  leaseMs: number;
+  /** Called when a success was handed over by a holder who had lost the lease: another request may have been given it too. */
+  onLostDelivery?: (id: Hex) => void;
+};
 
 /** A lease belongs to a holder of an instance: holders of different instances may have the same name. */
 export function createLeases(
@@ -29,7 +35,7 @@ export function createLeases(
   undelivered: Undelivered,
   options: LeaseOptions,
 ): Pick<Leases, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
-  const { instanceId, now, leaseMs } = options;
+  const { instanceId, now, leaseMs, onLostDelivery } = options;
   const acquire = together(acquireAll, ofOneId);
   const free = together(freeAll, ofOneId);
   // Several at once: no caller waits for it, but where the process is killed before it, a success is given twice.
@@ -142,22 +148,24 @@ export function createLeases(
     markDelivered(id, holder, kept) {
       const rights = [nameOfRight(id)];
       if (kept !== undefined) rights.push(nameOfKey(kept.organizationId, kept.key));
-      return undelivered.record(rights, workNameOf(id, holder), () =>
-        deliver({ id: lowerCase(id), holder, kept }),
-      );
+      return undelivered.record(rights, workNameOf(id, holder), async () => {
+        const wasHeld = await deliver({ id: lowerCase(id), holder, kept });
+        if (!wasHeld) onLostDelivery?.(id);
+      });
     },
   };
 }
 
+/** Records what was handed over, where the lease was held still; tells for each whether it was. */
 async function deliverAll(
   db: Kysely<LedgerTables>,
   leases: readonly Delivered[],
   { instanceId, now }: LeaseOptions,
-): Promise<undefined[]> {
-  await inTransaction(db, async (transaction) => {
+): Promise<boolean[]> {
+  const [answer] = await inTransaction(db, async (transaction) => {
     const time = now();
     const isHeld = areHeld(leases, instanceId);
-    await withCommit(transaction, [
+    return withCommit(transaction, [
       // From here on no lease that has run out can be taken by another, who would then give the same success.
       transaction
         .selectFrom("leases")
@@ -186,7 +194,8 @@ async function deliverAll(
       transaction.deleteFrom("leases").where(isHeld),
     ]);
   });
-  return leases.map(() => undefined);
+  const held = new Set((await answer).rows.map(({ id }) => id));
+  return leases.map(({ id }) => held.has(id));
 }
 
 /** Which rows are leases that these holders of this instance have. */

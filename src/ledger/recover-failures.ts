@@ -2,7 +2,7 @@ import { type Kysely, sql, type Transaction } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
 import { KitError } from "../util/errors.ts";
 import { inSnapshot, inTransaction, repeatable } from "./database/transactions.ts";
-import type { FailedSettlement, Recoveries, Recovery } from "./recoveries.ts";
+import type { FailedSettlement, MinedForward, Recoveries, Recovery } from "./recoveries.ts";
 import {
   fromAttempt,
   type LedgerTables,
@@ -152,19 +152,11 @@ export function createFailureQueue(
           .execute();
       }),
 
-    correctFailure: (id, state, { hash, blockNumber, blockHash }) =>
+    correctFailure: (id, state, mined) =>
       inTransaction(db, async (transaction) => {
         const corrected = await transaction
           .updateTable("settlements")
-          .set({
-            state,
-            failure: null,
-            transaction_hash: lowerCase(hash),
-            block_number: toSafeInteger(blockNumber),
-            block_hash: lowerCase(blockHash),
-            concluded_at: now(),
-            next_look_at: null,
-          })
+          .set({ state, ...paidIn(mined, now()) })
           .where("id", "=", lowerCase(id))
           .where("state", "=", failed)
           .where(notSent(lowerCase(id)))
@@ -299,7 +291,7 @@ export function createForwards(
 
     concludeForward: (mined, id) =>
       inTransaction(db, async (transaction) => {
-        const { recoverer, txNonce, chainId, hash, blockNumber, blockHash } = mined;
+        const { recoverer, txNonce, chainId, hash } = mined;
         await lockOperator(transaction, { chainId, operator: recoverer });
         const forwarded = await transaction
           .updateTable("recoveries")
@@ -314,15 +306,7 @@ export function createForwards(
         if (forwarded !== undefined) {
           await transaction
             .updateTable("settlements")
-            .set({
-              state: "recovered",
-              failure: null,
-              transaction_hash: lowerCase(hash),
-              block_number: toSafeInteger(blockNumber),
-              block_hash: lowerCase(blockHash),
-              concluded_at: now(),
-              next_look_at: null,
-            })
+            .set({ state: "recovered", ...paidIn(mined, now()) })
             .where("id", "=", forwarded.id)
             .execute();
         }
@@ -351,5 +335,20 @@ export function createForwards(
         }
         await closeTxNonce(transaction, { ...ended, operator: ended.recoverer }, ended.hash);
       }),
+  };
+}
+
+/** What a failed settlement is that a mined transaction has paid after all. */
+function paidIn(
+  { hash, blockNumber, blockHash }: Pick<MinedForward, "hash" | "blockNumber" | "blockHash">,
+  time: number,
+) {
+  return {
+    failure: null,
+    transaction_hash: lowerCase(hash),
+    block_number: toSafeInteger(blockNumber),
+    block_hash: lowerCase(blockHash),
+    concluded_at: time,
+    next_look_at: null,
   };
 }

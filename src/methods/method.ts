@@ -20,7 +20,7 @@ export type SignedMember = {
 };
 
 /** What `extra` of requirements says of a way to pay. */
-export type MethodExtra = { assetTransferMethod?: "permit2"; facilitatorAddress?: Address };
+export type MethodExtra = { assetTransferMethod?: string; facilitatorAddress?: Address };
 
 /** What one way to pay signs and sends: the half of it that needs no chain, and runs in a browser. */
 export type Method = PayloadReader &

@@ -158,7 +158,7 @@ const supportedKind = z.object({
         })
         .optional(),
       assetTransferMethod: z
-        .literal("permit2")
+        .string()
         .meta({
           description: "How the payer pays; by EIP-3009 where it is left out. Sellers put it into extra",
         })

@@ -1,6 +1,6 @@
 import type { Invalid } from "./catalogue.ts";
 import { type Address, sameAddress } from "./hex.ts";
-import { type Asset, findAsset, isPaidBy, type TransferMethod, transferMethods } from "./networks.ts";
+import { type Asset, findAsset, isPaidBy, transferMethods } from "./networks.ts";
 import type { Operation } from "./problems.ts";
 import { expiryMarginSeconds, refusals, usualMaxValiditySeconds } from "./refusals.ts";
 import type { PaymentRequest } from "./requests.ts";
@@ -36,7 +36,7 @@ export type GasSponsoring = (typeof gasSponsorings)[number];
 /** What a way to pay wants of a payment beside what all do. */
 export type MethodTerms = {
   /** What an asset must have to be paid so. */
-  readonly transfer: TransferMethod;
+  readonly transfer: string;
   /** Whether what is signed is a maximum, of which settle may take less. */
   readonly takesLess: boolean;
   /** What is wrong with what was signed, so that it cannot be settled here; undefined where nothing is. */
@@ -84,7 +84,7 @@ const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
       return refusals.assetNotAccepted(requirements.asset, network.name, network.assets);
     }
     if (isPaidBy(asset, method.transfer)) return undefined;
-    const accepted = transferMethods.filter((other) => isPaidBy(asset, other));
+    const accepted = (asset.transfers ?? transferMethods).filter((other) => isPaidBy(asset, other));
     return refusals.assetPaidOtherwise(requirements.asset, method.transfer, accepted);
   },
 

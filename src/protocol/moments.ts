@@ -1,3 +1,9 @@
+/** A day of UTC, in milliseconds. */
+export const dayMs = 24 * 60 * 60 * 1000;
+
+/** Seconds until the day (UTC) of a moment is over, rounded up. */
+export const secondsLeftOfDay = (now: number) => Math.ceil((dayMs - (now % dayMs)) / 1000);
+
 /** The last second that has a year of four digits. */
 const lastShown = 253_402_300_799n;
 

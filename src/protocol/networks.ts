@@ -22,7 +22,10 @@ export type AddedBy<N extends NetworkName, Source> = [N] extends [BuiltInNetwork
 /** Which of the two facilitator contract addresses a network uses: all mainnets share one, all testnets the other. */
 export type NetworkTier = "mainnet" | "testnet";
 
-/** How a token moves by what its holder signs: by EIP-3009, which few tokens have, or by Permit2, which takes any ERC-20. */
+/**
+ * How a token moves by what its holder signs: by EIP-3009, which few tokens have, or by Permit2, which takes any ERC-20. These can be
+ * asked for, and signed for test payers; a way to pay may have another one.
+ */
 export const transferMethods = ["eip3009", "permit2"] as const;
 
 export type TransferMethod = (typeof transferMethods)[number];
@@ -39,12 +42,12 @@ export type Asset = {
   decimals: number;
   symbol?: string | undefined;
   /** How it may be paid with; in each way that it has by default: see {@link isPaidBy}. */
-  transfers?: readonly TransferMethod[] | undefined;
+  transfers?: readonly string[] | undefined;
 };
 
 /** Whether a token may be paid with in this way. */
-export function isPaidBy({ version, transfers = transferMethods }: Asset, method: TransferMethod): boolean {
-  return transfers.includes(method) && (method !== "eip3009" || version !== "");
+export function isPaidBy({ version, transfers }: Asset, method: string): boolean {
+  return (transfers?.includes(method) ?? true) && (method !== "eip3009" || version !== "");
 }
 
 /** The one with this address, however that is spelled; undefined where there is none. */

@@ -16,7 +16,6 @@ import {
   formatNetwork,
   type NetworkName,
   type NetworkRegistry,
-  type TransferMethod,
 } from "./networks.ts";
 import type { settlementStates } from "./settlement-query.ts";
 import { boundsOf, type PaymentWords, type PayToPolicy, type SignedPayment } from "./signed-payment.ts";
@@ -194,7 +193,7 @@ export const refusals = {
     ),
 
   /** The asset is accepted, but not in this way. */
-  assetPaidOtherwise: (asset: Address, paidBy: TransferMethod, accepted: readonly TransferMethod[]) =>
+  assetPaidOtherwise: (asset: Address, paidBy: string, accepted: readonly string[]) =>
     invalid(
       "asset_paid_otherwise",
       `The asset ${asset} is not paid by ${paidBy} here, but by ${accepted.join(" or ")}`,

@@ -8,12 +8,13 @@ import {
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, it } from "vitest";
+import { signAs } from "../../test/support/sign-as.ts";
 import { undeployedWalletCall } from "../fixtures/engine/check-payment.ts";
 import { signAuthorization, transferWithAuthorizationTypes } from "../methods/exact-eip3009/authorization.ts";
 import { create2Deployer } from "../protocol/create2.ts";
 import { networks } from "../protocol/networks.ts";
 import { unwrapErc6492 } from "../protocol/signed-payment.ts";
-import { createPayerSigner, signAs } from "./sign-as.ts";
+import { createPayerSigner } from "./sign-as.ts";
 import { type TestPayer, type TestPayerName, testPayers } from "./test-payers.ts";
 import { undeployedWalletSalt, walletInitCode } from "./undeployed-wallet.ts";
 

@@ -1,10 +1,4 @@
-import {
-  type Authorization,
-  type AuthorizationSigner,
-  type AuthorizationTerms,
-  createDigestSigner,
-  signAuthorization,
-} from "../methods/exact-eip3009/authorization.ts";
+import { type AuthorizationSigner, createDigestSigner } from "../methods/exact-eip3009/authorization.ts";
 import { type Address, addressOfPublicKey, type Hex, isBytes32, toBytes, toHex } from "../protocol/hex.ts";
 import { KitError } from "../util/errors.ts";
 import { publicKeyOf, signDigest } from "../util/secp256k1.ts";
@@ -12,21 +6,10 @@ import { type TestPayerName, testPayers } from "./test-payers.ts";
 import { wrapForUndeployed } from "./undeployed-wallet.ts";
 
 /**
- * Signs a payment as one of the test payers, in the way its kind of account signs: a plain signature for an account
- * with a key, delegated or not, the owner's signature for a contract wallet, and the owner's signature wrapped with
- * the wallet's deployment (ERC-6492) for the undeployed one. The terms are those of {@link signAuthorization}.
- *
- * @example
- * const { authorization, signature } = await signAs("smartWallet", terms);
+ * What signs for a test payer in the way its kind of account signs: a plain signature for an account with a key, delegated or not,
+ * the owner's signature for a contract wallet, and the owner's signature wrapped with the wallet's deployment (ERC-6492) for the
+ * undeployed one.
  */
-export async function signAs(
-  payer: TestPayerName,
-  terms: Omit<AuthorizationTerms, "from">,
-): Promise<{ authorization: Authorization; signature: Hex }> {
-  return signAuthorization(signerAs(payer), terms);
-}
-
-/** What signs for a test payer in the way of {@link signAs}, whatever the way to pay. */
 export function signerAs(payer: TestPayerName): KeySigner {
   const { address, privateKey } = testPayers[payer];
   const signer = createPayerSigner(privateKey, address);

@@ -114,7 +114,14 @@ export function openParts(options: ServiceOptions): ServiceParts {
   return {
     serviceId,
     ledger: publishLedger(
-      createLedger({ db: database, instanceId: crypto.randomUUID(), now: Date.now, leaseMs }),
+      createLedger({
+        ...{ db: database, instanceId: crypto.randomUUID(), now: Date.now, leaseMs },
+        onLostDelivery: (settlement) =>
+          options.logger.warn(
+            { settlement },
+            "a success was handed over after its lease was lost, or recorded twice: another request may have been given it too",
+          ),
+      }),
       { serviceId, networks: options.networks },
     ),
     chains,

@@ -7,21 +7,21 @@ import type { NetworkConfig } from "../../src/config/serve-config.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";
 import { startChains } from "../../src/harness/setup/chains.ts";
 import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
-import { openMigrated } from "../../src/ledger/database/open-database.ts";
 import { buildPaymentRequest } from "../../src/methods/exact-eip3009/eip3009-payload.ts";
 import type { WaysToPay } from "../../src/methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import type { X402Version } from "../../src/protocol/requests.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
-import { signAs } from "../../src/published/sign-as.ts";
 import type { TestPayerName } from "../../src/published/test-payers.ts";
 import type { Service } from "../../src/service/service.ts";
 import { type JsonResponse, requestJson } from "../../src/util/http-client.ts";
 import { type CountingProxy, startCountingProxy } from "./counting-proxy.ts";
 import { makeDatabaseFolder } from "./database-folder.ts";
 import { localNetwork } from "./local-network.ts";
+import { openMigrated } from "./open-migrated.ts";
 import type { Body } from "./service.ts";
+import { signAs } from "./sign-as.ts";
 import { createWrappedService, type Wrap } from "./wrapped-service.ts";
 
 /**

@@ -2,13 +2,14 @@ import { selector } from "../../src/chain/views.ts";
 import { mockUsdcDeployedBytecode } from "../../src/contracts/mockUsdc.ts";
 import { type LocalNode, startNode } from "../../src/harness/nodes/nodes.ts";
 import { planLocalDeployment, resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";
-import { mockToken, placeContracts } from "../../src/harness/setup/place-contract.ts";
+import { mockToken } from "../../src/harness/setup/place-contract.ts";
 import { mintCall } from "../../src/harness/setup/test-accounts.ts";
 import { type Address, addressWord, type Hex } from "../../src/protocol/hex.ts";
 import { type BuiltInNetworkName, type Network, networks } from "../../src/protocol/networks.ts";
 import { harnessAccounts, usdcImplementationAddress } from "../../src/published/accounts.ts";
 import { testPayers } from "../../src/published/test-payers.ts";
 import { startWatchdog } from "../../src/util/watchdog.ts";
+import { placeContracts } from "./place-contracts.ts";
 
 /** A chain that stands in for a real one, with its USDC, and with what others have done to published addresses. */
 export type RealChain = {

@@ -1,11 +1,11 @@
 // A service in a separate process, which kills itself at a step of a recovery, or some time after it.
 import { z } from "zod";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
-import { openMigrated } from "../../src/ledger/database/open-database.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
 import { address } from "../../src/protocol/primitives.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
 import { localNetwork } from "./local-network.ts";
+import { openMigrated } from "./open-migrated.ts";
 import { recoverySteps, watchSteps } from "./recovery-steps.ts";
 import { createWrappedService } from "./wrapped-service.ts";
 

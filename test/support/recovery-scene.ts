@@ -9,7 +9,8 @@ import { mockPermit2Abi } from "../../src/contracts/mockPermit2.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";
-import { openDatabase, openMigrated } from "../../src/ledger/database/open-database.ts";
+import { openDatabase } from "../../src/ledger/database/open-database.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Recovery } from "../../src/ledger/recoveries.ts";
 import {
   type Authorization,
@@ -38,13 +39,15 @@ import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import type { Asset } from "../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
-import { createPayerSigner, signAs, signerAs } from "../../src/published/sign-as.ts";
+import { createPayerSigner, signerAs } from "../../src/published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../src/published/test-payers.ts";
 import type { Service } from "../../src/service/service.ts";
 import { type Composition, compose, patientWaitMs, type Running } from "./composition.ts";
 import { makeDatabaseFolder } from "./database-folder.ts";
 import { parseBody } from "./example-payment.ts";
+import { openMigrated } from "./open-migrated.ts";
 import type { Body } from "./service.ts";
+import { signAs } from "./sign-as.ts";
 import { createWrappedService, type Wrap } from "./wrapped-service.ts";
 
 /** The amount of every payment here, in the asset's smallest unit. */
@@ -131,6 +134,8 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
   recovererTransactions(): Promise<number>;
   /** The token balance of the facilitator contract. */
   stranded(): Promise<bigint>;
+  /** Resolves when each service that runs has gone through all failures several times from now on. */
+  severalRounds(): Promise<void>;
   /** Ends one of the services. */
   end(running: Running): Promise<void>;
   /** The number of transactions in the node's pool. */
@@ -153,7 +158,8 @@ export async function composeRecovery(): Promise<RecoveryScene> {
   const composition = await compose();
   const { chain, configuration, balanceOf, post } = composition;
   const { asset, facilitatorContract, network, node } = chain;
-  const services = new Set<Service>();
+  /** Rounds over the failures that each service has begun. */
+  const services = new Map<Service, () => number>();
   const strangers = harnessAccounts.treasury.address;
   let directory = "";
   let databaseUrl: string | undefined;
@@ -185,18 +191,31 @@ export async function composeRecovery(): Promise<RecoveryScene> {
     },
 
     async startService({ network: changes, settleWaitMs = patientWaitMs, recovers = true, wrap } = {}) {
-      const service = await createWrappedService(wrap, {
-        networks: [configuration({ blockTimeMs: 100, ...changes })],
-        signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
-        sponsor: createLocalSigner(harnessAccounts.sponsor.privateKey),
-        recoverer: recovers ? createLocalSigner(harnessAccounts.recoverer.privateKey) : undefined,
-        database: await openMigrated(scene.databaseUrl()),
-        apiKeyPepper: "test",
-        settleWaitMs,
-        leaseMs: 1_000,
-        logger: createLogger(process.env.RECOVERY_LOG ?? "silent"),
-      });
-      services.add(service);
+      let rounds = 0;
+      const countRounds = (own: Ledger): Ledger => {
+        const ledger = wrap?.ledger?.(own) ?? own;
+        const { recoveries } = ledger;
+        const takeDueFailures: typeof recoveries.takeDueFailures = (...given) => {
+          rounds++;
+          return recoveries.takeDueFailures(...given);
+        };
+        return { ...ledger, recoveries: { ...recoveries, takeDueFailures } };
+      };
+      const service = await createWrappedService(
+        { ...wrap, ledger: countRounds },
+        {
+          networks: [configuration({ blockTimeMs: 100, ...changes })],
+          signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
+          sponsor: createLocalSigner(harnessAccounts.sponsor.privateKey),
+          recoverer: recovers ? createLocalSigner(harnessAccounts.recoverer.privateKey) : undefined,
+          database: await openMigrated(scene.databaseUrl()),
+          apiKeyPepper: "test",
+          settleWaitMs,
+          leaseMs: 1_000,
+          logger: createLogger(process.env.RECOVERY_LOG ?? "silent"),
+        },
+      );
+      services.set(service, () => rounds);
       const { organizations } = service;
       if ((await organizations.find("org")) === null) {
         for (const [id, wallet] of [
@@ -442,6 +461,15 @@ export async function composeRecovery(): Promise<RecoveryScene> {
 
     stranded: () => balanceOf(facilitatorContract),
 
+    async severalRounds() {
+      await Promise.all(
+        [...services.values()].map(async (rounds) => {
+          const enough = rounds() + 5;
+          while (rounds() < enough) await sleep(10);
+        }),
+      );
+    },
+
     async end({ service }) {
       services.delete(service);
       await service.close();
@@ -465,7 +493,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
 
     async clear() {
       clearInterval(mining);
-      for (const service of services) await service.close();
+      for (const service of services.keys()) await service.close();
       services.clear();
       await rm(directory, { recursive: true });
     },

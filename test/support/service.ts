@@ -7,11 +7,11 @@ import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import type { NetworkName } from "../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
-import { signAs } from "../../src/published/sign-as.ts";
 import { localOrganization } from "../../src/published/test-keys.ts";
 import type { TestPayerName } from "../../src/published/test-payers.ts";
 import { requestJson } from "../../src/util/http-client.ts";
 import { runningChain } from "./running-chain.ts";
+import { signAs } from "./sign-as.ts";
 
 /** A harness on any free port, quiet unless something breaks. */
 export function startTestHarness(

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { address, bytes32 } from "../../src/protocol/primitives.ts";
-import { signAs } from "../../src/published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../src/published/test-payers.ts";
 import type { BuyerAccount } from "./buyer.ts";
+import { signAs } from "./sign-as.ts";
 
 const authorizationToSign = z.object({
   domain: z.object({

@@ -8,6 +8,7 @@ import {
   pendingMigrations,
 } from "../../ledger/database/open-database.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import { dayMs } from "../../protocol/moments.ts";
 import type { Cursor } from "../../protocol/settlement-query.ts";
 import { openAsIs } from "../../service/health/check-database.ts";
 import { ConfigurationError } from "../../util/errors.ts";
@@ -16,7 +17,6 @@ import { usesDatabase, withDatabase } from "../kit/with-database.ts";
 
 /** Settlements that are younger stay: blocks may be replaced, and shops reconcile. */
 const fewestDays = 7;
-const dayMs = 24 * 60 * 60 * 1_000;
 /** Settlements that are read, or removed in one transaction, at a time. */
 const pageSize = 200;
 

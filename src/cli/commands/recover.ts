@@ -13,6 +13,7 @@ import { findStrandedTransfers, type StrandedTransfer } from "../../methods/on-c
 import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../observe/log/logger.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import { dayMs } from "../../protocol/moments.ts";
 import type { Asset, NetworkName } from "../../protocol/networks.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
 import { type RecoverResult, recoverNetwork } from "../../service/relayer/recover-network.ts";
@@ -116,8 +117,6 @@ function describeResults(results: readonly RecoverResult[], dryRun: boolean): st
 }
 
 const usualDays = 7;
-const dayMs = 24 * 60 * 60 * 1000;
-
 /** What lies in the facilitator contract of one asset. JSON as it is; amounts in smallest units, decimal. */
 type StrandedAsset = {
   network: NetworkName;

@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { assignRpcPorts } from "../../config/rpc-ports.ts";
 import { InvalidValue } from "../../config/values.ts";
 import { variablesOf } from "../../config/variables.ts";
+import { networkNames } from "../../protocol/networks.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 import { readCommandLine } from "../kit/command-line.ts";
 import { serve } from "../serve/serve.ts";
@@ -159,7 +160,7 @@ describe("--fork", () => {
       problemOf(""),
       problemOf("", { BASE_RPC_URL: " ", OPTIMISM_RPC_URL: url }),
       problemOf("base,optimism"),
-      problemOf("ethereum"),
+      problemOf("ethereum").replace(networkNames.join(", "), "NETWORKS"),
       problemOf("base,base"),
       problemOf("base="),
       problemOf(url),
@@ -170,7 +171,7 @@ describe("--fork", () => {
         "--fork: none of these networks has its RPC URL in the environment (for example BASE_RPC_URL=https://…)",
         "BASE_RPC_URL: is needed to fork base (for example https://base.example/v2/KEY,https://base-2.example)
       --fork: optimism is not started; started: base, polygon",
-        ""ethereum" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon",
+        ""ethereum" is not one of NETWORKS",
         "names base twice",
         "has nothing after base=",
         "a URL needs the name of its network before it",

@@ -4,7 +4,11 @@ import type { Database } from "../../ledger/database/database.ts";
 import type { Resend } from "../../observe/studio/payment-routes.ts";
 import { createTimeline, type Timeline } from "../../observe/timeline/timeline.ts";
 import { openTracing } from "../../observe/tracing/open-tracing.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { builtInNetworks } from "../../protocol/networks.ts";
+import { usualPayTo } from "../../protocol/signed-payment.ts";
 import { localOrganization } from "../../published/test-keys.ts";
+import { testPayers } from "../../published/test-payers.ts";
 import { createApp } from "../../service/http/app.ts";
 import { listen } from "../../service/http/connections/listen.ts";
 import { localConnectionCapacity } from "../../service/http/connections/open-connections.ts";
@@ -15,7 +19,7 @@ import { curlOf, type HarnessDescription } from "../control/description.ts";
 import { startFaults } from "../faults/create-faults.ts";
 import { createJournalStore, type JournalStore } from "../journal/journal.ts";
 import type { Chains } from "../setup/chains.ts";
-import { describeHarness } from "./describe-harness.ts";
+import type { HarnessChain } from "../setup/prepare-chain.ts";
 import { hasOwnClock, makeCore } from "./harness-core.ts";
 import { createPaymentExplainer, type PaymentExplainer } from "./payment-explainer.ts";
 import {
@@ -273,4 +277,48 @@ async function traceService(timeline: () => Timeline): Promise<readonly HarnessP
       close: () => tracing?.close(),
     },
   ];
+}
+
+/** What a harness that listens at `origin` is made of. */
+export function describeHarness(
+  origin: string,
+  chains: readonly HarnessChain[],
+  { seed, recipient = localOrganization.recipient, organizations = [], payTo = "contract" }: StartOptions,
+): HarnessDescription {
+  const { id, apiKey } = localOrganization;
+  return {
+    ...(seed !== undefined && { seed }),
+    ...(payTo !== "contract" && { payToPolicy: payTo }),
+    facilitator: { url: `${origin}/v1` },
+    organization: { id, apiKey, recipient },
+    ...(organizations.length > 0 && {
+      organizations: organizations.map(({ id, name, apiKey, networks }) => ({
+        id,
+        name,
+        apiKey,
+        recipients: Object.fromEntries([...networks].map(([network, { recipient }]) => [network, recipient])),
+      })),
+    }),
+    payers: Object.fromEntries(
+      Object.entries(testPayers).map(([name, { address, privateKey }]) => [name, { address, privateKey }]),
+    ),
+    networks: Object.fromEntries(
+      chains.map((chain) => [
+        chain.network.name,
+        describeChain(chain, usualPayTo({ ...chain, payTo }, recipient)),
+      ]),
+    ),
+  };
+}
+
+function describeChain(
+  { network, publicRpcUrl: rpcUrl, facilitatorContract, asset, hasBlacklist, node }: HarnessChain,
+  payTo: Address,
+) {
+  const { name, chainId, caip2, tier, nativeCoin } = network;
+  const added = builtInNetworks.named(name) === undefined ? { tier, nativeCoin } : {};
+  const described = { chainId, caip2, rpcUrl, facilitatorContract, payTo, asset, ...added };
+  if (node.fork === undefined) return described;
+  const { kind, blockNumber } = node.fork;
+  return { ...described, fork: { block: Number(blockNumber), from: kind, hasBlacklist } };
 }

@@ -1,5 +1,6 @@
 import { createPublicClient, encodeDeployData, http, keccak256, stringToHex } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { placeContracts } from "../../../test/support/place-contracts.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import {
   x402FacilitatorAbi,
@@ -12,7 +13,7 @@ import { harnessAccounts } from "../../published/accounts.ts";
 import { startWatchdog, type Watchdog } from "../../util/watchdog.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { defaultFacilitatorContracts, planLocalDeployment } from "./addresses.ts";
-import { mockToken, placeContracts, runConstructorsOnce } from "./place-contract.ts";
+import { mockToken, runConstructorsOnce } from "./place-contract.ts";
 
 const { admin, operator, recoverer, pauser, treasury } = harnessAccounts;
 const custom: Address = "0xabcdef0123456789abcdef0123456789abcdef01";

@@ -113,11 +113,6 @@ function writesOf({ name, address }: PlacedContract, code: unknown, trace: unkno
   return writes;
 }
 
-/** Puts contracts, as their constructors leave them, at given addresses: three requests for all of them. */
-export async function placeContracts(rpc: LocalRpc, contracts: readonly PlacedContract[]): Promise<void> {
-  await rpc.batch(await runConstructors(rpc, contracts));
-}
-
 /** The tracer that shows what a call would change. */
 export const changesTracer = { tracer: "prestateTracer", tracerConfig: { diffMode: true } } as const;
 

@@ -10,8 +10,6 @@ export type ClientCase = {
   shop: string;
   /** What a safe client does. */
   safe: string;
-  /** Whether it runs before the others, which would only repeat what it finds, and are then not run. */
-  comesFirst?: boolean;
   /** How many processes of the client run at once. */
   runs?: number;
   /** Whether the shop answers slowly; such a case is started early. */
@@ -97,7 +95,6 @@ export const clientCases: readonly ClientCase[] = [
     name: "plain",
     shop: "Asks 0.01 of the token, settles, and serves.",
     safe: "Pays once, and has what it paid for.",
-    comesFirst: true,
   },
   {
     name: "slow-answer",

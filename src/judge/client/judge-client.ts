@@ -108,7 +108,7 @@ async function judgeOn(
   };
   const results = await runCases(cases, atOncePerCore * availableParallelism(), async (tested) => {
     const result = await runOn(tested);
-    if (tested.comesFirst === true) {
+    if (tested === cases[0]) {
       requireWorkingClient(result, options);
       // Must be deployed before payers are funded with it.
       await scene.otherAsset();
@@ -120,7 +120,8 @@ async function judgeOn(
 }
 
 /**
- * Runs cases, so many at once, slow ones early. If the one that comes first is bad, the others are not run.
+ * Runs the first of the cases, which the others would repeat if it is bad: they are not run then. Else these, so many at once, slow
+ * ones early.
  *
  * @returns the results in the order of the cases
  */
@@ -129,14 +130,14 @@ export async function runCases(
   atOnce: number,
   run: (tested: ClientCase) => Promise<ClientResult>,
 ): Promise<ClientResult[]> {
-  const first = cases.find(({ comesFirst }) => comesFirst === true);
-  const others = cases.filter((tested) => tested !== first);
-  const before = first === undefined ? [] : [await run(first)];
-  const [bad] = before.filter(({ verdict }) => clientVerdicts[verdict].level !== "good");
-  if (bad !== undefined) return [bad, ...others.map((tested) => notRun(tested, bad))];
+  const [plain, ...others] = cases;
+  if (plain === undefined) return [];
+  const first = await run(plain);
+  if (clientVerdicts[first.verdict].level !== "good")
+    return [first, ...others.map((tested) => notRun(tested, first))];
   const slowFirst = others.toSorted((a, b) => Number(b.isSlow ?? false) - Number(a.isSlow ?? false));
   const rest = await inParallel(slowFirst, atOnce, run);
-  return [...before, ...rest.toSorted((a, b) => others.indexOf(a.tested) - others.indexOf(b.tested))];
+  return [first, ...rest.toSorted((a, b) => others.indexOf(a.tested) - others.indexOf(b.tested))];
 }
 
 function notRun(tested: ClientCase, { network, way }: ClientResult): ClientResult {

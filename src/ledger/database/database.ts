@@ -18,8 +18,8 @@ export type Database = Kysely<Record<never, never>>;
 
 /** A connection that can send statements without waiting for the answers to others. Without it, they take their turns. */
 export type PipelinedConnection = DatabaseConnection & {
-  /** Sends a statement of a transaction on its way; where it fails, the commit does. */
-  sendUnanswered(query: CompiledQuery): void;
+  /** Sends a statement of a transaction on its way; where it fails, the commit does. Gives what is answered by then. */
+  sendUnanswered(query: CompiledQuery): Promise<{ rows: readonly unknown[] }>;
   /** Runs a statement by itself, once, on a connection kept for those that cannot wait. */
   runUrgently(query: CompiledQuery): Promise<void>;
 };

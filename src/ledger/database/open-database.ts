@@ -27,22 +27,6 @@ export async function openDatabase({ url }: { url: string }): Promise<Database> 
   ]);
 }
 
-/**
- * Opens a database and brings it to the newest schema; see {@link openDatabase} for the URL.
- *
- * @throws ConfigurationError or KitError as `openDatabase` and `migrate` do; the database is closed then
- */
-export async function openMigrated(url: string): Promise<Database> {
-  const database = await openDatabase({ url });
-  try {
-    await migrate(database);
-    return database;
-  } catch (error) {
-    await database.destroy();
-    throw error;
-  }
-}
-
 /** A migration as it is shown to the operator. */
 export type MigrationSummary = Pick<Migration, "name" | "summary">;
 

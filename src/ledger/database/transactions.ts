@@ -70,20 +70,26 @@ export function allAtOnce<Tables, const Statements extends readonly Compilable[]
 
 /**
  * Sends the last statements of a transaction on their way together with its commit, which is to follow at once: on
- * Postgres they take one round trip together. What they give is not told, and where one fails, so does the transaction.
+ * Postgres they take one round trip together. Gives the rows of each, which are there after the commit; where one fails, so does
+ * the transaction.
  */
-export async function withCommit<Tables>(
+export async function withCommit<Tables, const Statements extends readonly Compilable[]>(
   transaction: Transaction<Tables>,
-  statements: readonly Compilable[],
-): Promise<void> {
+  statements: Statements,
+): Promise<{ [Index in keyof Statements]: Answer<Statements[Index]> }> {
   const compiled = statements.map((statement) => statement.compile());
+  const answers: unknown[] = [];
   await transaction.getExecutor().provideConnection(async (connection) => {
     for (const one of compiled) {
-      if (isPipelined(connection)) connection.sendUnanswered(one);
-      else await connection.executeQuery(one);
+      if (isPipelined(connection)) answers.push(connection.sendUnanswered(one));
+      else answers.push(Promise.resolve(await connection.executeQuery(one)));
     }
   });
+  // As in `allAtOnce`.
+  return answers as { [Index in keyof Statements]: Answer<Statements[Index]> };
 }
+
+type Answer<Statement extends Compilable> = Promise<{ rows: InferResult<Statement> }>;
 
 /** Nothing of the work has happened, for a reason that passes: it may be done again. */
 export class UndoneError extends UndeterminedError {}

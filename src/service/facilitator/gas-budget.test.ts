@@ -64,6 +64,13 @@ describe("what fits a budget", () => {
     expect(over(400n, "withCode", spent, unfinished)).toMatchInlineSnapshot(
       `"The part of the organization's gas budget of the day that payers with code and gas money for approvals may use is used up: 95 of 100 wei, and 2 settlements under way"`,
     );
+    const spending = { spent: { withCode: 0n, plain: 0n }, unfinished: { ...none, gifts: 90n } };
+    expect(overGasBudget(400n, spending, { payer: "plain", cost, gift: 20n })).toMatchInlineSnapshot(
+      `"The part of the organization's gas budget of the day that payers with code and gas money for approvals may use is used up: 0 of 100 wei, and 0 settlements under way, and gas money of 90 wei being given"`,
+    );
+    expect(overGasBudget(99n, spending, { payer: "plain", cost })).toMatchInlineSnapshot(
+      `"The organization's gas budget of the day is used up: 0 of 99 wei, and 0 settlements under way, and gas money of 90 wei being given"`,
+    );
   });
 
   test("is never exceeded when nothing costs more than estimated, and three quarters are left to plain accounts", () => {

@@ -1,5 +1,6 @@
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { ByPayer, GasSpending, Outcomes } from "../../ledger/ledger.ts";
+import { secondsLeftOfDay } from "../../protocol/moments.ts";
 import { GasBudgetError } from "../../util/errors.ts";
 import type { Caller } from "../organizations/organizations.ts";
 
@@ -43,8 +44,6 @@ type Account = {
 
 /** When only settlements under way stand in the way, whose cost is soon known. */
 const underWayRetrySeconds = 5;
-
-const dayMs = 24 * 60 * 60 * 1000;
 
 /** For so long a reading will do as long as it leaves half of the budget, so that most payments cost no query. */
 const readingMs = 1_000;
@@ -94,7 +93,7 @@ export function createGasBudget(outcomes: Pick<Outcomes, "gasSpending">, now: ()
             overGasBudget(budget, { spent, unfinished: nothingUnderWay }, expense) !== undefined;
           throw new GasBudgetError(
             `${over}; nothing was sent`,
-            isSpent ? Math.ceil((dayMs - (now() % dayMs)) / 1000) : underWayRetrySeconds,
+            isSpent ? secondsLeftOfDay(now()) : underWayRetrySeconds,
           );
         }
       }
@@ -144,9 +143,10 @@ export function overGasBudget(
   const expected = (kind: typeof payer) =>
     spent[kind] + BigInt(unfinished[kind] + (kind === payer ? 1 : 0)) * cost[kind];
   const byStrangers = expected("withCode") + unfinished.gifts + (gift ?? 0n);
+  const gifts = unfinished.gifts === 0n ? "" : `, and gas money of ${unfinished.gifts} wei being given`;
   if ((payer === "withCode" || gift !== undefined) && byStrangers > budget / shareWithCode) {
-    return `The part of the organization's gas budget of the day that payers with code and gas money for approvals may use is used up: ${spent.withCode} of ${budget / shareWithCode} wei, and ${unfinished.withCode} settlements under way`;
+    return `The part of the organization's gas budget of the day that payers with code and gas money for approvals may use is used up: ${spent.withCode} of ${budget / shareWithCode} wei, and ${unfinished.withCode} settlements under way${gifts}`;
   }
   if (byStrangers + expected("plain") <= budget) return undefined;
-  return `The organization's gas budget of the day is used up: ${spent.withCode + spent.plain} of ${budget} wei, and ${unfinished.withCode + unfinished.plain} settlements under way`;
+  return `The organization's gas budget of the day is used up: ${spent.withCode + spent.plain} of ${budget} wei, and ${unfinished.withCode + unfinished.plain} settlements under way${gifts}`;
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { Gift, Gifts } from "../../ledger/gifts.ts";
-import type { Hex } from "../../protocol/hex.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { createSponsor, type GiftAccount } from "./sponsor.ts";
@@ -24,23 +24,24 @@ function createScene() {
   const errors: unknown[] = [];
   const asked: bigint[] = [];
   const charged: bigint[] = [];
-  let kept: Gift | null = null;
+  const kept = new Map<Address, Gift>();
 
   function keep(gift: Gift, charge: bigint): Gift {
-    kept = gift;
+    kept.set(gift.payer, gift);
     charged.push(charge);
     steps.push(`keep ${gift.hash}`);
     return gift;
   }
   const gifts: Gifts = {
-    find: async () => kept,
+    find: async ({ payer }) => kept.get(payer) ?? null,
     givenOn: async () => ({ total: state.given, own: 0n }),
     async give(gift, { organizationId, cost }, { mined }, sign) {
       expect(mined).toBe(3);
-      const made = { ...gift, ...(await sign(3)), txNonce: 3, givenAt: state.time, organizationId };
+      const txNonce = mined + kept.size;
+      const made = { ...gift, ...(await sign(txNonce)), txNonce, givenAt: state.time, organizationId };
       return keep(made, cost);
     },
-    open: async () => (kept === null ? [] : [kept]),
+    open: async () => [...kept.values()],
     async replace(gift, by, { more }) {
       keep({ ...gift, ...by, givenAt: state.time }, more);
       return true;
@@ -51,7 +52,6 @@ function createScene() {
     head: async () => ({ number: 1n, timestamp: 1n, baseFeePerGas: 10n ** 9n }),
     suggestedTip: async () => 10n ** 6n,
     gasMoney: async () => ({ balances: [state.coins], settleCost: dataFee }),
-    transactionCount: async () => 3,
     // The first one says what would have the sponsor sign what no block can take.
     endpoints: () => [
       { endpoint: "1", transactionCount: async () => 1_000_000 },
@@ -83,7 +83,7 @@ function createScene() {
   const sponsor = createSponsor(options);
   return {
     ...{ state, steps, counted, errors, asked, charged, options, sponsor },
-    give: (wei = value, by = sponsor) => by.give({ asset, payer }, wei, account),
+    give: (wei = value, by = sponsor, to: Address = payer) => by.give({ asset, payer: to }, wei, account),
     wouldGive: (wei = value) => sponsor.wouldGive({ asset, payer }, wei, "shop"),
   };
 }
@@ -119,6 +119,7 @@ test("what is sent again is what was kept, and pays more after a while", async (
   expect(await give()).toBe(true);
   state.time += 100;
   expect(await give()).toBe(true);
+  expect(await wouldGive()).toBe(true);
   state.time += 1_000;
   expect(await give()).toBe(true);
   const [first, second] = [...new Set(steps.map((step) => step.slice(5)))];
@@ -140,4 +141,23 @@ test("what is sent again is what was kept, and pays more after a while", async (
   const signer = createLocalSigner(harnessAccounts.recoverer.privateKey);
   expect(await give(value, createSponsor({ ...options, signer }))).toBe(true);
   expect(steps.slice(5)).toEqual([`send ${second}`]);
+});
+
+test("many payments that wait have each gift sent once in a block time, in the order of their txNonces", async () => {
+  const { state, steps, give } = createScene();
+  state.coins = 3n * cost;
+  const payers = [1, 2, 3].map((number): Address => `0x${`${number}`.repeat(40)}`);
+  const giveAll = async () => {
+    for (const payer of payers) expect(await give(value, undefined, payer)).toBe(true);
+  };
+  await giveAll();
+  const hashes = steps.flatMap((step) => (step.startsWith("keep ") ? [step.slice(5)] : []));
+  const sent = () => steps.splice(0).filter((step) => step.startsWith("send "));
+  expect(sent()).toEqual(hashes.map((hash) => `send ${hash}`));
+  state.time += 99;
+  await giveAll();
+  expect(sent()).toEqual([]);
+  state.time += 1;
+  await giveAll();
+  expect(sent()).toEqual([`send ${hashes.join(" ")}`]);
 });

@@ -4,7 +4,7 @@ import type { CoinSigner } from "../../chain/signing/signer.ts";
 import { findLimit, type Gift, type Gifts, type Receiver } from "../../ledger/gifts.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { GiftRefusal, Metrics } from "../../observe/metrics/metrics.ts";
-import { type Address, sameAddress } from "../../protocol/hex.ts";
+import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 
 /** The most that is given, in wei: at once, and on one day (UTC). */
 export type GiftLimits = { each: bigint; daily: bigint };
@@ -100,11 +100,21 @@ export function createSponsor({
       : gift;
   }
 
+  /** From when on this process sends a transaction again that may not be mined: one block time after the last time, whoever asks. */
+  let sendAgainAt = new Map<Hex, number>();
+  const isDue = ({ hash }: Gift) => (sendAgainAt.get(hash) ?? 0) <= now();
+
   /** Sends what may not be mined, in the order of the txNonces: each waits for the one before. */
   async function sendOpen(giver: Address, mined: number): Promise<void> {
     const open = await Promise.all((await gifts.open({ chainId, address: giver }, mined)).map(renew));
-    const raw = open.map((gift) => gift.raw);
-    await chain.broadcast(raw, { everywhere: true, hashes: open.map(({ hash }) => hash) });
+    const due = open.filter(isDue);
+    if (due.length === 0) return;
+    const next = now() + network.blockTimeMs;
+    sendAgainAt = new Map(
+      open.map((gift) => [gift.hash, isDue(gift) ? next : (sendAgainAt.get(gift.hash) ?? 0)]),
+    );
+    const raw = due.map((gift) => gift.raw);
+    await chain.broadcast(raw, { everywhere: true, hashes: due.map(({ hash }) => hash) });
   }
 
   /** Why a gift is not made, for those who watch the service. */
@@ -173,7 +183,7 @@ export function createSponsor({
     async wouldGive(receiver, wei, organizationId) {
       const known = await gifts.find({ chainId, ...receiver });
       if (known === null) return (await priceOf(wei, organizationId)) !== undefined;
-      return known.txNonce >= (await chain.transactionCount(known.sponsor));
+      return known.txNonce >= (await leastTransactionCount(chain, known.sponsor));
     },
 
     async gaveLately(receiver) {
@@ -187,7 +197,7 @@ export function createSponsor({
       const giver = known?.sponsor ?? signer.address;
       const mined = await leastTransactionCount(chain, giver);
       const isGiven = known === null ? await keep(receiver, wei, mined, account) : known.txNonce >= mined;
-      if (isGiven) await sendOpen(giver, mined);
+      if (isGiven && (known === null || isDue(known))) await sendOpen(giver, mined);
       return isGiven;
     },
   };

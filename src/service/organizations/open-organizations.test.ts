@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { migrate, openDatabase } from "../../ledger/database/open-database.ts";
-import { networks } from "../../protocol/networks.ts";
+import { networkNames, networks } from "../../protocol/networks.ts";
 import { type TestKeyName, testKeys } from "../../published/test-keys.ts";
 import { type OpenOrganizations, openOrganizations } from "./open-organizations.ts";
 
@@ -41,8 +41,7 @@ test("a key that was drawn elsewhere can be imported", async () => {
 
 describe("a network that nothing knows is refused, instead of stored for payments that never come", () => {
   const wallet = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
-  const refusal =
-    'network: "bsae" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon; others are known with the option addedNetworks';
+  const refusal = `network: "bsae" is not one of ${networkNames.join(", ")}; others are known with the option addedNetworks`;
 
   test("as that of a recipient", async () => {
     await expect(organizations.setRecipient("shop", "bsae", wallet)).rejects.toThrow(refusal);

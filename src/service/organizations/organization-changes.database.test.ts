@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../../test/support/databases.ts";
 import type { Database } from "../../ledger/database/database.ts";
@@ -284,16 +283,17 @@ describe.each(backends)("on $name", (backend) => {
   });
 
   test("a revoked key stops working on every instance within five seconds", async () => {
-    const now = Date.now;
+    let time = Date.now();
+    const now = () => time;
     const here = createOrganizations({ db, pepper, now });
     const there = createOrganizations({ db: await database.open(), pepper, now });
     const { key, keyId } = await here.createKey("shop", { scopes: ["verify"] });
     expect(await there.authenticate(key)).not.toBeNull();
-    const revokedAt = performance.now();
     await here.revokeKey(keyId);
     // Asked all the time, as under load, so that it is always remembered.
-    while ((await there.authenticate(key)) !== null && performance.now() - revokedAt < 10_000)
-      await delay(10);
-    expect(performance.now() - revokedAt).toBeLessThan(5_000);
+    for (const end = time + 5_000; time < end; time += 10) {
+      if ((await there.authenticate(key)) === null) break;
+    }
+    expect(await there.authenticate(key)).toBeNull();
   });
 });

@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Chain, type ChainView, eachEndpoint, failureEndpoints } from "../../chain/chain.ts";
+import { smaller } from "../../chain/fees.ts";
 import type { Head } from "../../chain/rpc/calls.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { FailedSettlement } from "../../ledger/recoveries.ts";
 import { lowerCase } from "../../ledger/rows.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
@@ -42,8 +44,8 @@ export type FailureFinding =
 const searchBeforeMs = 60 * 60 * 1000;
 
 /**
- * How much earlier than its claim a payment's block may be dated, besides two block times: blocks carry the time at which
- * they were begun, and clocks differ.
+ * How much earlier than its claim a payment's block may be dated, and how much later the newest block at the claim, besides two
+ * block times: blocks carry the time at which they were begun, and clocks differ.
  */
 const datedBeforeMs = 15_000;
 
@@ -124,14 +126,18 @@ async function classifyAt(
   now: () => number,
 ): Promise<FailureFinding> {
   const { network } = chain;
-  const { claimedBlock, window } = settlement;
+  const { window } = settlement;
   const call = callOf(settlement, network.facilitatorContract);
   const blocksIn = (ms: number) => BigInt(Math.ceil(ms / network.blockTimeMs));
   const head = await chain.head();
-  const wasClaimedBefore = (block: bigint) =>
-    isClaimedBefore(chain, settlement, { block, head, time: now() });
+  const time = now();
+  const claimedBlock = await readClaimedBlock(chain, settlement, { head, time });
+  const wasClaimedBefore = async (block: bigint) =>
+    (claimedBlock === undefined || block > claimedBlock) &&
+    (await sinceClaim(chain, settlement, { block, head, time })).most >= -toleranceOf(network);
   const deep = head.number - BigInt(network.confirmations) + 1n;
-  const known = recovery?.proof.blockNumber ?? claimedBlock;
+  const known =
+    recovery?.proof.blockNumber ?? claimedBlock ?? head.number - blocksIn(time - settlement.claimedAt);
   const earliest = known - blocksIn(searchBeforeMs);
   const search = { ...call, fromBlock: earliest > 0n ? earliest : 0n, toBlock: deep };
   /** What paid it after the claim, if anything: a payment that was made before is not this organization's to answer for. */
@@ -175,22 +181,38 @@ async function classifyAt(
 }
 
 /**
- * Whether a payment was claimed before a block. The number of the newest block at the claim is the word of one endpoint, which
- * may have named an old one to have its accomplice claim what others had paid. So what this endpoint says of the block's time
- * must agree, by our clock or by how much later the newest block is: chains may have a time of their own.
+ * The newest block at the claim, after which what is to be recovered was mined. It is the word of one endpoint. One that named a
+ * number that is too high would keep payments from being recovered: where its block, or the newest now, is dated well after the
+ * claim, this gives undefined, and time alone decides.
  */
-async function isClaimedBefore(
+async function readClaimedBlock(
   chain: ChainView,
-  { claimedBlock, claimedAt }: Pick<Settlement, "claimedBlock" | "claimedAt">,
+  settlement: Settlement,
+  { head, time }: { head: Head; time: number },
+): Promise<bigint | undefined> {
+  const { claimedBlock } = settlement;
+  const block = smaller(claimedBlock, head.number);
+  const { least } = await sinceClaim(chain, settlement, { block, head, time });
+  return least > toleranceOf(chain.network) ? undefined : claimedBlock;
+}
+
+/**
+ * How long after a payment's claim a block was mined, in milliseconds, by what this endpoint says of its time: by our clock and
+ * by how much later the newest block is, since chains may have a time of their own. It must agree with the number of the newest
+ * block at the claim: the endpoint of that may have named an old one, to have its accomplice claim what others had paid.
+ */
+async function sinceClaim(
+  chain: ChainView,
+  { claimedAt }: Pick<Settlement, "claimedAt">,
   { block, head, time }: { block: bigint; head: Head; time: number },
-): Promise<boolean> {
-  if (block <= claimedBlock) return false;
+): Promise<{ least: number; most: number }> {
   const minedAt = await chain.blockTime(block);
-  const tolerance = datedBeforeMs + 2 * chain.network.blockTimeMs;
   const byClock = Number(minedAt) * 1000 - claimedAt;
   const byChain = time - claimedAt - Number(head.timestamp - minedAt) * 1000;
-  return Math.max(byClock, byChain) >= -tolerance;
+  return { least: Math.min(byClock, byChain), most: Math.max(byClock, byChain) };
 }
+
+const toleranceOf = ({ blockTimeMs }: Pick<NetworkConfig, "blockTimeMs">) => datedBeforeMs + 2 * blockTimeMs;
 
 /** Endpoints write hashes as they like, and are compared. */
 function inLowerCase({ transactionHash, blockHash, ...place }: TransferPlace): TransferPlace {

@@ -260,6 +260,22 @@ describe("when the authorization was used", () => {
     expect(await recovery.consider(id)).toEqual({ outcome: "queued" });
   });
 
+  test.each([5_000n, 20_000n])(
+    "after the claim, though an endpoint said then that the chain was at block %i already",
+    async (balanceBlock) => {
+      const late = paymentOf("late", { balanceBlock });
+      const { attempt } = await ledger.claimAll([late]);
+      await ledger.mine(attempt?.txNonce ?? -1, [failed(late)]);
+      found = submittedIn(4_000n);
+      clock.advance(hours);
+      blockTime = BigInt(clock.now() / 1000 - 60);
+      head.timestamp = blockTime + 60n;
+      expect(await recovery.consider(late.id)).toEqual({ outcome: "queued" });
+      // From an hour before the claim, by what blocks take.
+      expect(searches).toEqual([{ fromBlock: 10_000n - 2n * 1_800n, toBlock: 9_998n }]);
+    },
+  );
+
   test("after the claim, it is queued, and stays so when its time is over", async () => {
     found = submittedIn(51n);
     head.timestamp = validBefore + 1_000_000n;

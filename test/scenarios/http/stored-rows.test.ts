@@ -10,12 +10,12 @@ import {
 import { withTestKeys } from "../../../src/harness/run/harness-core.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import type { Database } from "../../../src/ledger/database/database.ts";
-import { openMigrated } from "../../../src/ledger/database/open-database.ts";
 import { readRows } from "../../../src/ledger/database/sqlite/memory-databases.ts";
 import { paymentIdentifierExtension } from "../../../src/protocol/payment-identifier.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { type Composition, compose, type Running } from "../../support/composition.ts";
+import { openMigrated } from "../../support/open-migrated.ts";
 import { forwardingTo, startStubNode } from "../../support/stub-node.ts";
 
 /* What requests leave in the database, and on the chain. A caller with an API key may send any number of them. */

@@ -15,12 +15,12 @@ import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
 import { permit2Address } from "../../../src/methods/permit2/permit.ts";
 import { networks } from "../../../src/protocol/networks.ts";
-import { signAs } from "../../../src/published/sign-as.ts";
 import { localOrganization } from "../../../src/published/test-keys.ts";
 import { createBuyer } from "../../support/buyer.ts";
 import { type CliProcess, installCommand, repository, runCli, startScript } from "../../support/cli.ts";
 import { type Offer, startMerchant } from "../../support/merchant.ts";
 import { findFreePort } from "../../support/postgres.ts";
+import { signAs } from "../../support/sign-as.ts";
 
 /*
  * What `x402-kit upstream-e2e` writes: its run.sh is started as the x402 project's suite starts it, with the variables of its

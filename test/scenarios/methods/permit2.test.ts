@@ -40,9 +40,6 @@ const mined = (transaction: Hex) =>
   createLocalRpc(scene.chain.rpcUrl).request("eth_getTransactionReceipt", transaction);
 const hash = expect.stringMatching(/^0x[0-9a-f]{64}$/);
 
-/** Long enough for several rounds over all failures. */
-const severalRounds = () => sleep(1_200);
-
 const multicall3 = parseAbi([
   "struct Call { address target; bytes callData; }",
   "function tryAggregate(bool requireSuccess, Call[] calls)",
@@ -115,7 +112,7 @@ describe.each(["through the contract", "straight to the merchant"] as const)("a 
     const answer = answerOf(await scene.settleBehind(running, body, byContract(scene.submission(body))));
     const told = { ...used, situation: "transaction_failed", nextAction: "poll", paymentState: "unknown" };
     expect(answer).toMatchObject(told);
-    await severalRounds();
+    await scene.severalRounds();
     expect(await settle(running, body)).toMatchObject(told);
     const isStraight = route === "straight to the merchant";
     expect(await paid()).toBe(isStraight ? value : 0n);
@@ -127,7 +124,7 @@ describe.each(["through the contract", "straight to the merchant"] as const)("a 
     const body = await sign();
     const answer = await scene.settleBehind(running, body, await scene.cancellation(body));
     expect(answerOf(answer)).toMatchObject(used);
-    await severalRounds();
+    await scene.severalRounds();
     expect(await scene.settlement(running, body)).toMatchObject({ state: "failed" });
     expect(await paid()).toBe(0n);
   });

@@ -39,9 +39,6 @@ const asRival = (running: Running & { rivalKey: string }) => ({ ...running, key:
 const mined = (transaction: Hex) =>
   createLocalRpc(scene.chain.rpcUrl).request("eth_getTransactionReceipt", transaction);
 
-/** Long enough for several rounds over all failures. */
-const severalRounds = () => sleep(1_200);
-
 /** The merchant has so much, and nobody else anything. */
 async function expectMoney(paid: bigint): Promise<void> {
   expect({
@@ -64,7 +61,7 @@ async function expectClosed(running: Running, body: Body, transaction: Hex): Pro
   expect(again).toMatchObject(refused);
   expect(again.errorMessage).toContain(transaction);
   expect(await verify(running, body)).toMatchObject({ isValid: false });
-  await severalRounds();
+  await scene.severalRounds();
   await expectMoney(value);
 }
 
@@ -147,7 +144,7 @@ test("a payment that is submitted after our failure was answered: its success is
   const body = await sign();
   expect(answerOf(await scene.settleBehind(service, body, scene.ofToken("pause")))).toMatchObject(refused);
   await scene.mine(scene.ofToken("unpause"));
-  await severalRounds();
+  await scene.severalRounds();
   await expectMoney(0n);
   const theirs = await scene.mine(scene.submission(body));
   await scene.untilState(service, body, "settled");
@@ -162,7 +159,7 @@ test("a payment that was made before anybody asked for it here is nobody's succe
     expect(await verify(caller, body)).toMatchObject({ invalidReason: "invalid_transaction_state" });
     expect(await settle(caller, body)).toMatchObject(refused);
   }
-  await severalRounds();
+  await scene.severalRounds();
   expect(await settle(service, body)).toMatchObject(refused);
   await expectMoney(value);
 });
@@ -178,7 +175,7 @@ test("a payer who cancels the payment, or uses its nonce for another payee, has 
   expect(answerOf(await scene.settleBehind(service, body, scene.submission(elsewhere)))).toMatchObject(
     refused,
   );
-  await severalRounds();
+  await scene.severalRounds();
   for (const failed of [cancelled, body]) {
     expect(await scene.settlement(service, failed)).toMatchObject({ state: "failed" });
     expect(await settle(service, failed)).toMatchObject(refused);

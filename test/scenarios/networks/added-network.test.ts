@@ -6,7 +6,6 @@ import { readNetworkData } from "../../../src/config/network-file.ts";
 import { createFixtureEngine } from "../../../src/fixtures/index.ts";
 import { connectHarness, createHarness } from "../../../src/harness/index.ts";
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
-import { signAs } from "../../../src/published/sign-as.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { startCli } from "../../support/cli.ts";
@@ -15,6 +14,7 @@ import { accountOf, keyOf } from "../../support/key-accounts.ts";
 import { startRealChain } from "../../support/real-chain.ts";
 import { makeDirectory, runHere, startCommand } from "../../support/serve/command.ts";
 import { type DeployedChains, operator, startDeployedChains } from "../../support/serve/deployed-chains.ts";
+import { signAs } from "../../support/sign-as.ts";
 
 /*
  * A chain that is not built in, given as data: whatever works on the five works on it.

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import {
@@ -70,8 +69,7 @@ function lyingAboutCancellations(): Behaviour {
 }
 
 async function expectNothingForwarded(stranded: bigint): Promise<void> {
-  // Long enough for several rounds over all failures.
-  await sleep(1_200);
+  await scene.severalRounds();
   expect(await scene.balanceOf(scene.recipient())).toBe(0n);
   expect(await scene.stranded()).toBe(strandedBefore + stranded);
   expect((await scene.recovererTransactions()) - forwardsBefore).toBe(0);
@@ -149,7 +147,7 @@ test.each(["through the contract", "straight to the merchant"])(
       const answer = await scene.post(accomplice, "settle", body);
       expect(answer.body).toMatchObject({ success: false, situation: "transaction_failed" });
     }
-    await sleep(1_200);
+    await scene.severalRounds();
     stopMining();
     expect(await scene.balanceOf(scene.rivalRecipient())).toBe(0n);
     expect((await scene.recovererTransactions()) - forwardsBefore).toBe(0);

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Kysely } from "kysely";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
@@ -52,7 +51,7 @@ test("a payment above what is left of the limit waits with the reason, until the
     second,
     "left of the contract's forward limit, 0.010001 USDC, which comes back within 24 hours",
   );
-  await sleep(1_000);
+  await scene.severalRounds();
   expect(await scene.balanceOf(scene.recipient())).toBe(value);
   expect(await forwards()).toBe(1);
 

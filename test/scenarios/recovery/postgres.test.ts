@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { backends } from "../../support/databases.ts";
 import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
@@ -37,7 +36,7 @@ test("a payment that a third party submitted is paid within the same answer, onc
   expect((await scene.settleBehind(first, body, scene.submission(body))).body).toMatchObject({
     success: true,
   });
-  await sleep(1_200);
+  await scene.severalRounds();
   await expectPaidOnce();
   expect(await scene.settlement(first, body)).toMatchObject({ state: "recovered" });
 });

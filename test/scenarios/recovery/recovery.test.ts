@@ -30,9 +30,6 @@ const answerOf = ({ body }: JsonResponse) =>
 const settle = async (running: Running, body: Body) => answerOf(await scene.post(running, "settle", body));
 const refused = { success: false, errorReason: "invalid_transaction_state", transaction: "" };
 
-/** Long enough for several rounds over all failures. */
-const severalRounds = () => sleep(1_200);
-
 /** Where the money is: what the recipient got, and what lies in the contract that did not lie there before. */
 async function expectMoney(expected: { recipient: bigint; stranded: bigint }): Promise<void> {
   expect({
@@ -50,7 +47,7 @@ async function expectHandedOverOnce(running: Running, body: Body): Promise<void>
   const { transaction } = await scene.settlement(running, body);
   expect(await settle(running, body)).toMatchObject({ success: true, transaction });
   expect(await settle(running, body)).toMatchObject(refused);
-  await severalRounds();
+  await scene.severalRounds();
   await expectMoney({ recipient: value, stranded: 0n });
   expect(await forwards()).toBe(1);
 }
@@ -62,7 +59,7 @@ async function strandBait(): Promise<void> {
 
 /** The bait, and what else is stranded, stays where it is, and the payment stays failed. */
 async function expectNeverPaid(running: Running, body: Body, stranded: bigint): Promise<void> {
-  await severalRounds();
+  await scene.severalRounds();
   expect(await scene.settlement(running, body)).toMatchObject({ state: "failed" });
   expect(await settle(running, body)).toMatchObject(refused);
   await expectMoney({ recipient: 0n, stranded });
@@ -81,7 +78,7 @@ describe("an authorization that a third party submits before our transaction is 
       failure: null,
     });
     expect(await settle(service, body)).toMatchObject(refused);
-    await severalRounds();
+    await scene.severalRounds();
     await expectMoney({ recipient: value, stranded: 0n });
     expect(await forwards()).toBe(1);
   });
@@ -119,7 +116,7 @@ test("an authorization that is submitted after our failure was answered: recover
   const answer = answerOf(await scene.settleBehind(service, body, scene.ofToken("pause")));
   expect(answer).toMatchObject(refused);
   await scene.mine(scene.ofToken("unpause"));
-  await severalRounds();
+  await scene.severalRounds();
   await expectMoney({ recipient: 0n, stranded: 0n });
   await scene.mine(scene.submission(body));
   await scene.untilState(service, body, "recovered");
@@ -153,7 +150,7 @@ describe("while another payer's value lies in the contract", () => {
     const { nonce } = body.paymentPayload.payload.authorization;
     const other = await scene.sign("funded", { nonce, to: scene.rivalRecipient() });
     await scene.settleBehind(service, body, scene.submission(other));
-    await severalRounds();
+    await scene.severalRounds();
     expect(await scene.settlement(service, body)).toMatchObject({ state: "failed" });
     expect(await forwards()).toBe(0);
     expect(await scene.balanceOf(scene.recipient())).toBe(0n);
@@ -187,7 +184,7 @@ test("a claim that is not older than the submission, which published the payment
   const harvester = { ...service, key: service.rivalKey };
   expect(await settle(harvester, body)).toMatchObject(refused);
   expect(await scene.settlement(harvester, body)).toMatchObject({ state: "failed" });
-  await severalRounds();
+  await scene.severalRounds();
   expect(await settle(harvester, body)).toMatchObject(refused);
   await expectMoney({ recipient: 0n, stranded: value });
   expect(await forwards()).toBe(0);
@@ -233,7 +230,7 @@ test("two instances with the same recoverer: one of them pays, once, and both kn
       expect(await scene.settlement(instance, body)).toMatchObject({ state: "recovered" });
     }
   }
-  await severalRounds();
+  await scene.severalRounds();
   await expectMoney({ recipient: 6n * value, stranded: 0n });
   expect(await forwards()).toBe(6);
 });
@@ -245,7 +242,7 @@ describe("a service without the recoverer's key", () => {
     const answer = answerOf(await scene.settleBehind(keyless, body, scene.submission(body)));
     expect(answer).toMatchObject(refused);
     expect(answer.errorMessage).toContain("its value waits to be forwarded");
-    await severalRounds();
+    await scene.severalRounds();
     await expectMoney({ recipient: 0n, stranded: value });
 
     await scene.startService();
@@ -359,7 +356,7 @@ describe("when the block of the submission is replaced", () => {
     const stopMining = scene.mineSteadily();
     expect(answerOf(await answer).success).toBe(true);
     await scene.untilState(service, body, "settled");
-    await severalRounds();
+    await scene.severalRounds();
     stopMining();
     await expectMoney({ recipient: value, stranded: value });
   });
@@ -375,7 +372,7 @@ describe("when the block of the submission is replaced", () => {
     const stopMining = scene.mineSteadily();
     expect(answerOf(await answer).success).toBe(true);
     await scene.untilState(service, body, "recovered");
-    await severalRounds();
+    await scene.severalRounds();
     stopMining();
     await expectMoney({ recipient: value, stranded: value });
   });

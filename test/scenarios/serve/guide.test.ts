@@ -7,12 +7,12 @@ import { startChains } from "../../../src/harness/setup/chains.ts";
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
-import { signAs } from "../../../src/published/sign-as.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
 import { findFreePort } from "../../support/postgres.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import { makeDirectory, startCommand, type Variables } from "../../support/serve/command.ts";
 import { deployer, operator, pepper } from "../../support/serve/deployed-chains.ts";
+import { signAs } from "../../support/sign-as.ts";
 
 const read = (name: string) =>
   readFileSync(new URL(`../../../docs/guides/${name}.md`, import.meta.url), "utf8");

@@ -3,13 +3,13 @@ import { setTimeout } from "node:timers/promises";
 import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
 import { withTestKeys } from "../../../src/harness/run/harness-core.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { openMigrated } from "../../../src/ledger/database/open-database.ts";
 import { createLogger } from "../../../src/observe/log/logger.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { type AppOptions, createApp } from "../../../src/service/http/app.ts";
 import { createCore } from "../../../src/service/service.ts";
 import { listenOnLoopback } from "../../../src/util/node-http.ts";
 import { localNetwork } from "../local-network.ts";
+import { openMigrated } from "../open-migrated.ts";
 import { runningChain } from "../running-chain.ts";
 
 export type StrainedService = { origin: string; close(): Promise<void> };

@@ -1,12 +1,12 @@
 // A service in its own process, which kills itself at the step named by its argument.
 import { z } from "zod";
 import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
-import { openMigrated } from "../../../src/ledger/database/open-database.ts";
 import { createLogger } from "../../../src/observe/log/logger.ts";
 import { address, bytes32 } from "../../../src/protocol/primitives.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localNetwork } from "../local-network.ts";
 import { transferFromWays } from "../methods/transfer-from.ts";
+import { openMigrated } from "../open-migrated.ts";
 import { createWrappedService } from "../wrapped-service.ts";
 import { boundaries, giftBoundaries, refuseLarge, stopAt } from "./boundaries.ts";
 

@@ -1,4 +1,4 @@
-import { createLedger } from "../../../src/ledger/create-ledger.ts";
+import { createLedger, type LedgerOptions } from "../../../src/ledger/create-ledger.ts";
 import type { Database } from "../../../src/ledger/database/database.ts";
 import type { ClaimRequest, Claims, Conclusion, Ledger } from "../../../src/ledger/ledger.ts";
 import type { SignedAttempt } from "../../../src/ledger/settlement.ts";
@@ -90,7 +90,7 @@ export async function openTestLedger(database: { open(): Promise<Database> }, tx
 export function createTestLedger(
   db: Database,
   now: () => number,
-  options: { instanceId?: string; leaseMs?: number } = {},
+  options: Partial<Omit<LedgerOptions, "db" | "now">> = {},
 ) {
   const ledger: Ledger = createLedger({ db, instanceId: "instance-1", now, ...options });
   const { claims, outcomes, leases, recoveries } = ledger;

@@ -33,9 +33,9 @@ export const transferFrom: Method = {
   name,
   scheme: "exact",
   versions: [1, 2],
-  transfer: "eip3009",
+  transfer: "transfer-from",
   takesLess: false,
-  extra: () => ({}),
+  extra: () => ({ assetTransferMethod: "transfer-from" }),
   words: {
     ...{ payTo: "transfer.to", limit: "transfer.value", start: "0", end: "until" },
     ...{

@@ -2,9 +2,9 @@ import { openDatabase } from "../../../src/ledger/database/open-database.ts";
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { signAs } from "../../../src/published/sign-as.ts";
 import { createOrganizations } from "../../../src/service/organizations/create-organizations.ts";
 import type { Body } from "../service.ts";
+import { signAs } from "../sign-as.ts";
 import { type DeployedChains, pepper, startDeployedChains } from "./deployed-chains.ts";
 
 /** Base with the contract deployed, and a shop that is paid on it. */

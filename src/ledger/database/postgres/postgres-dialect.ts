@@ -93,6 +93,7 @@ function createDriver(connections: PostgresConnections, urgentConnections: Postg
         const answer = handle.transaction.run(sql, parameters);
         answer.catch(() => {}); // the commit says it
         handle.unanswered.push(answer);
+        return answer;
       },
       async runUrgently({ sql, parameters }) {
         await runAlone(urgentConnections, { sql, parameters, readsOnly: false }, urgentTimeoutMs);

@@ -40,11 +40,16 @@ export async function beginPostgresTransaction(
   const connection = await connections.take();
   const timeoutMs = isolationLevel === undefined ? undefined : answerTimeoutMs;
   let ended = false;
+  /** Statements that changed rows, or may have: they failed, or have no answer yet. */
+  let changing = 0;
 
   async function run(sql: string, parameters: readonly unknown[]): Promise<PostgresResult> {
     if (ended) throw new KitError("The transaction has ended");
     try {
-      return await connection.run(sql, parameters, timeoutMs);
+      changing++;
+      const result = await connection.run(sql, parameters, timeoutMs);
+      if (!result.changes) changing--;
+      return result;
     } catch (error) {
       if (!(error instanceof LostConnectionError)) throw error;
       // The server undoes what was not committed.
@@ -84,7 +89,7 @@ export async function beginPostgresTransaction(
     async commit() {
       if (ended) throw new KitError("The transaction has ended");
       const isMigration = isolationLevel === undefined;
-      const mark = isMigration || accessMode === "read only" ? undefined : marks.draw();
+      const mark = isMigration || changing === 0 ? undefined : marks.draw();
       const lost = await tryCommit(mark);
       end();
       if (lost === undefined) {

@@ -687,6 +687,20 @@ test("marks of old commits are taken away", async () => {
   );
 });
 
+test("asking again for an idempotency key that runs, or is answered, leaves no mark", async () => {
+  const ledger = createTestLedger(await database.open(), Date.now);
+  const begin = () => ledger.beginIdempotent("shop", "key", "a body");
+  const marks = async () => (await server.query(database.url, "select 1 from commits")).length;
+  expect(await begin()).toEqual({ status: "new" });
+  const before = await marks();
+  expect(before).toBeGreaterThan(0);
+  expect(await begin()).toEqual({ status: "running" });
+  expect(await marks()).toBe(before);
+  await ledger.answerIdempotent({ organizationId: "shop", key: "key", answer: "{}" });
+  expect(await begin()).toMatchObject({ status: "answered" });
+  expect(await marks()).toBe(before);
+});
+
 test("closing lets work under way finish, and takes no more", async () => {
   const db = await openDatabase({ url: database.url });
   const ledger = createTestLedger(db, Date.now);

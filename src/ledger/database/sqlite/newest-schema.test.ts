@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { openMigrated } from "../open-database.ts";
+import { openMigrated } from "../../../../test/support/open-migrated.ts";
 
 test("the schema of databases in memory is what the migrations make, in their order", async () => {
   const database = await openMigrated("sqlite::memory:");

@@ -127,13 +127,20 @@ async function askStanding({ reader }: Chain, call: SettleCall) {
     next: reader.expect("the number of the payer's transactions", count, readSafeInteger),
     head: reader.expect("the newest block", block, readHead),
     tip,
-    isShort: view?.word !== undefined && BigInt(view.word) < amountOf(call),
+    isShort: isShort(view, call),
   };
 }
 
-/** Whether Permit2 may not take enough yet. What is no token is refused by the simulation, which says why. */
 async function isAllowanceShort(chain: Chain, call: SettleCall): Promise<boolean> {
   const [allowance] = await askViews(chain.reader, [allowanceOf(call.payment)], viewGas, call.id);
+  return isShort(allowance, call);
+}
+
+/** Whether Permit2 may not take enough yet. What is no token is refused by the simulation, which says why. */
+function isShort(
+  allowance: Awaited<ReturnType<typeof askViews>>[number] | undefined,
+  call: SettleCall,
+): boolean {
   return allowance?.word !== undefined && BigInt(allowance.word) < amountOf(call);
 }
 

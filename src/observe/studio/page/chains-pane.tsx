@@ -1,10 +1,21 @@
-import { useSignal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { formatAmount, parseAmount } from "../../../protocol/token-units.ts";
-import { Button, Select } from "./controls.tsx";
-import { act, type ChainView, chains, coinOf, harness, loadChains, tokenOf } from "./local-service.ts";
+import { Button, Dialog, Select } from "./controls.tsx";
+import {
+  act,
+  type ChainView,
+  chains,
+  coinOf,
+  faults,
+  harness,
+  loadChains,
+  loadFaults,
+  networkNames,
+  tokenOf,
+} from "./local-service.ts";
 import { sayAmount } from "./pay-dialog.tsx";
-import { ResetButton } from "./reset-dialog.tsx";
+import { total } from "./payment-stream.ts";
 
 const refreshEveryMs = 2_000;
 
@@ -97,4 +108,56 @@ function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney
       </table>
     </section>
   );
+}
+
+const isOpen = signal(false);
+
+/** Puts everything back to the start, after it has been said what is lost. */
+function ResetButton() {
+  return (
+    <>
+      <Button class="danger" onClick={() => (isOpen.value = true)}>
+        Reset…
+      </Button>
+      {isOpen.value && <ResetDialog />}
+    </>
+  );
+}
+
+function ResetDialog() {
+  const close = () => (isOpen.value = false);
+  const reset = async () => {
+    close();
+    await act("/harness/reset", {}, "Everything is as it was at the start.");
+    await Promise.all([loadFaults(), loadChains()]);
+  };
+  const set = faults.value.length;
+  return (
+    <Dialog title="Reset everything?" onClose={close}>
+      <p>Chains and ledger go back to where they were at the start. What is lost:</p>
+      <ul>
+        <li>
+          {countOf(total.value, "payment")} in this list, with what happened to{" "}
+          {total.value === 1 ? "it" : "them"}
+        </li>
+        <li>blocks, balances, approvals and moved time of {networkNames.value.join(", ")}</li>
+        {set > 0 && (
+          <li>
+            {countOf(set, "fault")} that {set === 1 ? "is" : "are"} set here or by a test
+          </li>
+        )}
+      </ul>
+      <p class="soft">A shop that is connected need not be started again.</p>
+      <div class="buttons end">
+        <Button onClick={close}>Keep it</Button>
+        <Button class="danger filled" onClick={reset}>
+          Reset everything
+        </Button>
+      </div>
+    </Dialog>
+  );
+}
+
+function countOf(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

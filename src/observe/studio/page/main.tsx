@@ -3,10 +3,18 @@ import { render } from "preact";
 import { ChainsPane } from "./chains-pane.tsx";
 import { Button } from "./controls.tsx";
 import { DetailPane } from "./detail-pane.tsx";
-import { FaultBanner } from "./fault-banner.tsx";
+import { countOf, detailsOf } from "./fault-presets.ts";
 import { FaultsPane } from "./faults-pane.tsx";
+import { Icon } from "./icons.tsx";
 import { PaymentList } from "./list.tsx";
-import { activeFaults, followFaults, isLocal, loadFaults, loadHarness } from "./local-service.ts";
+import {
+  activeFaults,
+  clearFaults,
+  followFaults,
+  isLocal,
+  loadFaults,
+  loadHarness,
+} from "./local-service.ts";
 import { startClock } from "./page-clock.ts";
 import { followHistory, hrefOf, select, selectedId, show, type View, view } from "./page-route.ts";
 import { PayDialog } from "./pay-dialog.tsx";
@@ -146,4 +154,28 @@ const root = document.getElementById("app");
 if (root !== null) {
   root.replaceChildren();
   render(<App />, root);
+}
+
+const mostNamed = 3;
+
+/** Says above every view that faults are set: without, what they do looks like a mistake of the shop. */
+function FaultBanner() {
+  const active = activeFaults.value;
+  if (active.length === 0) return null;
+  return (
+    <section class="fault-banner" aria-label="Active faults">
+      <Icon name="fault" />
+      <b>{active.length === 1 ? "A fault is active" : `${active.length} faults are active`}</b>
+      <span class="which">
+        {active.slice(0, mostNamed).map((fault) => (
+          <span key={fault.id}>
+            {fault.kind} on {fault.network} <span class="soft">{detailsOf(fault)}</span> · {countOf(fault)}
+          </span>
+        ))}
+        {active.length > mostNamed && <span>and {active.length - mostNamed} more</span>}
+      </span>
+      <Button onClick={() => show("faults")}>Show</Button>
+      <Button onClick={clearFaults}>{active.length === 1 ? "End it" : "End all"}</Button>
+    </section>
+  );
 }
