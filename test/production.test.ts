@@ -108,7 +108,7 @@ test("the image runs as an unprivileged user, without what is for development", 
 
 /** A script with all that it imports of this repository. */
 function filesOf(script: string): string[] {
-  const imported = [...read(script).matchAll(/^(?:import|export)\s[^"]*"(\.[^"]+)"/gm)];
+  const imported = [...read(script).matchAll(/^(?:import|export)\s[^"(]*"(\.[^"]+)"/gm)];
   return [script, ...imported.flatMap(([, path = ""]) => filesOf(join(dirname(script), path)))];
 }
 

@@ -60,7 +60,7 @@ test("a version tag publishes with provenance, from a job that runs nothing else
 test("nothing is published before all tests and checks, on the Node of development", () => {
   const { test: tests, pack, publish } = release.jobs;
   expect(publish.needs).toEqual(["test", "pack"]);
-  expect(commandsOf(tests)).toEqual([expect.stringMatching(/^npm ci /), "npm test"]);
+  expect(commandsOf(tests)).toEqual([expect.stringMatching(/^npm ci /), "npm test", "npm run test:release"]);
   expect(manifest.scripts.test.split(" ")).toEqual(
     expect.arrayContaining(["test:ts", "check", "test:contracts"]),
   );
