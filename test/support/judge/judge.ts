@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { runCli } from "../cli.ts";
+import { childEnvironment } from "../child-environment.ts";
 import { programFile } from "../programs.ts";
+import { runHere } from "../serve/command.ts";
 
 const report = z.object({
   findings: z.array(
@@ -23,7 +24,10 @@ export function subject(kind: "buyer" | "shop" | "public-shop", manner: string):
 
 /** Judges a command; returns the exit code and the verdict of each case. */
 export async function judge(kind: "client" | "shop", command: readonly string[], ...options: string[]) {
-  const { code, stdout, stderr } = await runCli(["judge", kind, "--json", ...options, "--", ...command]);
+  const { code, stdout, stderr } = await runHere(
+    ["judge", kind, "--json", ...options, "--", ...command],
+    childEnvironment(),
+  );
   if (stderr !== "") throw new Error(stderr);
   const { findings } = report.parse(JSON.parse(stdout));
   const verdicts = Object.fromEntries(findings.map(({ name, verdict }) => [name, verdict]));
