@@ -165,7 +165,7 @@ export function explainState(
       ? [of(limit, refusals.balanceTooSmall(balance, value, token))]
       : []),
     ...(value !== undefined && allowance !== undefined && allowance < value
-      ? [of("", permit2Refusals.allowanceTooSmall({ payer, asset, allowance, needed: value }))]
+      ? [of("", permit2Refusals.allowanceTooSmall({ payer, asset }, token, { allowance, needed: value }))]
       : []),
   ];
 }
