@@ -33,14 +33,14 @@ export const permit2Refusals = {
 
   /** `token` is what is known of the asset, by which amounts are shown. */
   allowanceTooSmall: (
-    { payer, asset }: Pick<SignedPayment, "payer" | "asset">,
+    { asset }: Pick<SignedPayment, "asset">,
     token: Asset | undefined,
     { allowance, needed }: { allowance: Shown; needed: bigint },
   ) => {
     const units = token && unitsOf(token);
     return invalid(
       "allowance_too_small",
-      `The payer ${payer} lets Permit2 take ${formatBoth(allowance, units)}; ${formatBoth(needed, units)} is needed`,
+      `The payer lets Permit2 take ${formatBoth(allowance, units)}; ${formatBoth(needed, units)} is needed`,
       `Let the payer call approve(${permit2Address}, ${needed}) at the token ${asset}, or approve more, then send the same payment again`,
     );
   },
