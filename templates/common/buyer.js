@@ -14,4 +14,5 @@ client.setSpendControls({
 });
 const response = await wrapFetchWithPayment(fetch, client)(X402_URL);
 console.log(await response.text());
+if (!response.ok) console.error(`HTTP ${response.status}: not bought. npx x402-facilitator-kit why`);
 process.exitCode = response.ok ? 0 : 1;

@@ -52,6 +52,16 @@ export const brokenClients: Readonly<Record<string, BrokenRow>> = {
   "signs for chain id 31337": wrongChain(31_337),
   "signs for chain id 43113": wrongChain(43_113),
   "signs for chain id 11155111": wrongChain(11_155_111),
+  "leaves name out of the domain": {
+    domain: { name: undefined },
+    names: [/no name/, /name "USD Coin"/],
+    never: otherKey,
+  },
+  "leaves chainId out of the domain": {
+    domain: { chainId: undefined },
+    names: [/no chainId/, /8453/],
+    never: otherKey,
+  },
   "leaves version out of the domain": {
     domain: { version: undefined },
     names: [/no version/, /version "2"/],
@@ -71,6 +81,18 @@ export const brokenClients: Readonly<Record<string, BrokenRow>> = {
     domain: { name: "My Coin" },
     names: [/other domains were tried/, /another key/, /another domain/],
     never: /whatever domain/,
+  },
+  "signs with another key": {
+    signer: "empty",
+    names: [new RegExp(testPayers.funded.address, "i"), /sign with the key of|another key/i],
+    never: /whatever domain/,
+  },
+  "leaves extra out, so that its clients sign without name and version": {
+    shop: { extra: undefined },
+    domain: { name: undefined, version: undefined },
+    names: [/no name/, /no version/, /name "USD Coin"/],
+    never: otherKey,
+    challenge: /^extra/,
   },
   "counts the price with 18 decimals": {
     shop: { maxAmountRequired: "10000000000000000" },
@@ -155,17 +177,14 @@ export const brokenClients: Readonly<Record<string, BrokenRow>> = {
   },
 };
 
-/** The request of a broken client, as JSON, and the 402 that its shop answers with. */
+/** A request, with its body as JSON. */
+export type BrokenRequest = { path: string; method: string; headers: Record<string, string>; body: string };
+
+/** The request of a broken client, and the 402 that its shop answers with. */
 export async function brokenRequest(
   row: Broken,
   { networks: running, organization }: HarnessDescription,
-): Promise<{
-  path: string;
-  method: string;
-  headers: Record<string, string>;
-  body: string;
-  challenge: string;
-}> {
+): Promise<BrokenRequest & { challenge: string }> {
   const { shop = {}, domain = {}, signs = {}, key, signer = "funded" } = row;
   const { base } = running;
   if (base === undefined) throw new Error("base does not run");

@@ -10,15 +10,15 @@ import { createVariableReader } from "../../config/variable-reader.ts";
 import { variables } from "../../config/variables.ts";
 import { scenarios } from "../../fixtures/cases/scenarios.ts";
 import {
+  createProgress,
   describeResults,
   exitCodeOf,
   renderConformance,
   renderJunit,
   renderJunitOfNone,
-  tally,
 } from "../../judge/conformance/conformance-report.ts";
 import { type FoundFacilitator, findFacilitator } from "../../judge/conformance/find-facilitator.ts";
-import { type ConformanceResult, runConformance } from "../../judge/conformance/run-conformance.ts";
+import { runConformance } from "../../judge/conformance/run-conformance.ts";
 import { authKinds } from "../../judge/conformance/send-request.ts";
 import { judgeExitCodesText, judgeFailureCodes } from "../../judge/report/exit-codes.ts";
 import { testKeys } from "../../published/test-keys.ts";
@@ -63,7 +63,6 @@ export const conformance = defineCommand({
     "pay-to": addressOption(
       "payTo of the payments, as the facilitator expects it: your wallet, or its contract (known for `up`)",
     ),
-    contract: addressOption("the same as --pay-to, for a facilitator contract"),
     "rpc-url": option(
       "URL",
       "an RPC endpoint of the network: transfers on the chain are then judged too (known for `up`)",
@@ -87,10 +86,6 @@ export const conformance = defineCommand({
     json: flag("print the report as JSON"),
   },
   variables: ["PAYER_PRIVATE_KEY"],
-  check: (values) =>
-    values["pay-to"] === undefined || values.contract === undefined
-      ? []
-      : [{ name: "--contract", problem: "says the same as --pay-to; give one of them" }],
   environment(env) {
     const reader = createVariableReader(env);
     const payerKey = reader.read("PAYER_PRIVATE_KEY");
@@ -102,7 +97,7 @@ export const conformance = defineCommand({
   failureCodes: judgeFailureCodes,
 
   async run(values, { print, printError, networks: knownNetworks }, { payerKey }) {
-    const { url, network, contract, cases, junit, json, auth, parallel, timeout } = values;
+    const { url, network, cases, junit, json, auth, parallel, timeout } = values;
     requireWritable({ junit });
     const apiKey = values["api-key"];
     const chosen = chooseCases(scenarios, cases);
@@ -111,7 +106,7 @@ export const conformance = defineCommand({
       facilitator = await findFacilitator({
         ...{ baseUrl: url, apiKey, network, knownNetworks, payerKey, auth, rpcUrl: values["rpc-url"] },
         authHeader: values["auth-header"],
-        payTo: values["pay-to"] ?? contract,
+        payTo: values["pay-to"],
       });
     } catch (error) {
       if (!(error instanceof KitError)) throw error;
@@ -130,21 +125,6 @@ export const conformance = defineCommand({
     return exitCodeOf(run);
   },
 });
-
-/** A line every few seconds: a run against a public chain takes minutes. */
-const progressEveryMs = 5_000;
-
-function createProgress(all: number, printError: (text: string) => void) {
-  const results: ConformanceResult[] = [];
-  let last = performance.now();
-  return (result: ConformanceResult) => {
-    results.push(result);
-    if (performance.now() - last < progressEveryMs) return;
-    last = performance.now();
-    const { wrong, differs } = tally(results);
-    printError(`${results.length} of ${all} scenarios: ${wrong} wrong, ${differs} differ`);
-  };
-}
 
 function readHeaderName(text: string): string {
   if (!/^[\w!#$%&'*+.^`|~-]{1,100}$/.test(text)) throw new InvalidValue("is not the name of a header");

@@ -39,6 +39,9 @@ export const init = defineCommand({
     json: jsonFlag,
   },
 
+  check: ({ folder }) =>
+    folder?.trim() === "" ? [{ name: "FOLDER", problem: "is empty; leave it out for this folder" }] : [],
+
   async run({ folder, framework, "dry-run": isDry }) {
     const files = writeFiles(folder, filesOf(framework), isDry);
     const left = files.filter(({ is }) => is === "other");

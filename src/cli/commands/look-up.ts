@@ -150,7 +150,7 @@ function whatWasSeen(seen: PaymentDetail): string {
 /** What stands in the way of a payment by the state of its chain, in the words of the refusals that it would lead to. */
 export function explainState(
   { balance, payerBlacklisted, tokenPaused, used, allowance }: PayerState,
-  { network, value, payer, nonceSpace }: NamedPayment,
+  { network, value, nonceSpace }: NamedPayment,
   asset: Address,
 ): RefusalExplanation[] {
   const token = knownToken(network, asset);
@@ -165,7 +165,7 @@ export function explainState(
       ? [of(limit, refusals.balanceTooSmall(balance, value, token))]
       : []),
     ...(value !== undefined && allowance !== undefined && allowance < value
-      ? [of("", permit2Refusals.allowanceTooSmall({ payer, asset, allowance, needed: value }))]
+      ? [of("", permit2Refusals.allowanceTooSmall({ asset }, token, { allowance, needed: value }))]
       : []),
   ];
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { findScenario } from "../../fixtures/cases/scenarios.ts";
 import { createFixtureEngine } from "../../fixtures/engine/engine.ts";
 import { compareContract } from "./compare.ts";
-import { renderJunit } from "./conformance-report.ts";
+import { createProgress, renderJunit } from "./conformance-report.ts";
 import type { ConformanceResult } from "./run-conformance.ts";
 
 test("the report is XML whatever a facilitator answers", () => {
@@ -63,4 +63,29 @@ test("the report is XML whatever a facilitator answers", () => {
     </testsuites>
     "
   `);
+});
+
+test("a line every five seconds says how far the run is", () => {
+  const lines: string[] = [];
+  let now = 0;
+  const onResult = createProgress(
+    400,
+    (line) => void lines.push(line),
+    () => now,
+  );
+  const scenario = findScenario("verify.success");
+  const failed = (level: "wrong" | "differs") =>
+    ({ scenario, outcome: "failed", tookMs: 1, level, differences: [] }) as const;
+  const results: [at: number, ConformanceResult][] = [
+    [1_000, { scenario, outcome: "passed", tookMs: 1 }],
+    [4_999, failed("wrong")],
+    [5_000, failed("differs")],
+    [5_001, failed("differs")],
+    [60_000, { scenario, outcome: "passed", tookMs: 1 }],
+  ];
+  for (const [at, result] of results) {
+    now = at;
+    onResult(result);
+  }
+  expect(lines).toEqual(["3 of 400 scenarios: 1 wrong, 1 differ", "5 of 400 scenarios: 1 wrong, 2 differ"]);
 });

@@ -270,3 +270,23 @@ export function renderJunitOfNone(url: string, error: string): string {
     new Map([["facilitator", [{ name, className: "facilitator", tookMs: 0, error }]]]),
   );
 }
+
+/** Between two lines of progress, in milliseconds: a run against a public chain takes minutes. */
+const progressEveryMs = 5_000;
+
+/** Takes each result as it comes, and says every few seconds how far the run is. `now` is a clock in milliseconds. */
+export function createProgress(
+  all: number,
+  print: (text: string) => void,
+  now = () => performance.now(),
+): (result: ConformanceResult) => void {
+  const results: ConformanceResult[] = [];
+  let last = now();
+  return (result) => {
+    results.push(result);
+    if (now() - last < progressEveryMs) return;
+    last = now();
+    const { wrong, differs } = tally(results);
+    print(`${results.length} of ${all} scenarios: ${wrong} wrong, ${differs} differ`);
+  };
+}

@@ -160,13 +160,12 @@ export function likelyDomains(right: SignedDomain): readonly TriedDomain[] {
     ...others.map((other) => ({ ...domain, chainId: other.chainId })),
     ...[...wellKnownChains.keys()].slice(0, likelyChains).map((other) => ({ ...domain, chainId: other })),
     ...others.map(({ usdc, chainId: other }) => domainOf({ asset: usdc, chainId: other })),
-    ...likelyLeftOut.map((member) => ({ ...domain, [member]: undefined })),
+    ...memberNames.map((member) => ({ ...domain, [member]: undefined })),
+    // What clients sign of an offer without `extra`.
+    { ...domain, name: undefined, version: undefined },
     ...siblingsOf(right),
   ];
 }
-
-/** The members that a client leaves out, since it takes a name from somewhere. */
-const likelyLeftOut = ["version", "chainId", "verifyingContract"] as const;
 
 /** The tokens of the same chain that are taken for this one. */
 function siblingsOf(right: SignedDomain): readonly TriedDomain[] {

@@ -1,5 +1,8 @@
 import { type Invalid, invalid } from "../../protocol/catalogue.ts";
 import type { Address } from "../../protocol/hex.ts";
+import type { Asset } from "../../protocol/networks.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import { formatBoth, unitsOf } from "../../protocol/token-units.ts";
 import { permit2Address } from "./permit.ts";
 
 /** A number of the chain, or a placeholder where it is not known beforehand. */
@@ -28,22 +31,19 @@ export const permit2Refusals = {
   proxyMissing: (network: string) =>
     invalid("proxy_missing", `The proxy of x402 for Permit2 is not deployed on ${network}`),
 
-  allowanceTooSmall: ({
-    payer,
-    asset,
-    allowance,
-    needed,
-  }: {
-    payer: Address;
-    asset: Address;
-    allowance: Shown;
-    needed: bigint;
-  }) =>
-    invalid(
+  /** `token` is what is known of the asset, by which amounts are shown. */
+  allowanceTooSmall: (
+    { asset }: Pick<SignedPayment, "asset">,
+    token: Asset | undefined,
+    { allowance, needed }: { allowance: Shown; needed: bigint },
+  ) => {
+    const units = token && unitsOf(token);
+    return invalid(
       "allowance_too_small",
-      `The payer ${payer} lets Permit2 take ${allowance} of the asset; ${needed} is needed`,
-      `Let the payer approve Permit2, then send the same payment again: ${approveCommand(asset)}`,
-    ),
+      `The payer lets Permit2 take ${formatBoth(allowance, units)}; ${formatBoth(needed, units)} is needed`,
+      `Let the payer call approve(${permit2Address}, ${needed}) at the token ${asset}, or approve more, then send the same payment again`,
+    );
+  },
 
   tokenKeepsAFee: (asset: Address) =>
     invalid(
@@ -53,8 +53,3 @@ export const permit2Refusals = {
 
   wouldRevert: (why: string) => invalid("permit_would_revert", `Settling would revert on chain: ${why}`),
 } as const satisfies Record<string, (...facts: never[]) => Invalid>;
-
-/** The command that lets Permit2 take the tokens of whoever has the key. */
-function approveCommand(asset: Address): string {
-  return `cast send ${asset} "approve(address,uint256)" ${permit2Address} $(cast max-uint)`;
-}

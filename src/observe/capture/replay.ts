@@ -106,7 +106,6 @@ function simulate(
   { payment, requirements }: PaymentRequest,
   { asset, authorizationUsed, assetPaused, payerBlacklisted, payerBalance, payerAllowance }: CapturedChain,
 ): Invalid | undefined {
-  const { payer, asset: token } = payment;
   if (authorizationUsed) return refusals.usedOnChain();
   if (assetPaused) return refusals.assetPaused();
   if (payerBlacklisted) return refusals.payerBlacklisted();
@@ -116,7 +115,7 @@ function simulate(
   if (balance < needed) return refusals.balanceTooSmall(balance, needed, asset);
   const allowance = payerAllowance === undefined ? undefined : BigInt(payerAllowance);
   if (allowance === undefined || allowance >= needed || approvalOf(payment) !== undefined) return undefined;
-  return permit2Refusals.allowanceTooSmall({ payer, asset: token, allowance, needed });
+  return permit2Refusals.allowanceTooSmall(payment, asset, { allowance, needed });
 }
 
 async function checkSignature(

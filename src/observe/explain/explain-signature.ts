@@ -168,7 +168,6 @@ export function otherDomains(right: SignedDomain, extra?: unknown): readonly Tri
     ]),
     ...[...wellKnownChains.keys()].map((other) => ({ ...domain, chainId: other })),
     ...siblingTokens.map(({ address: verifyingContract }) => ({ ...domain, verifyingContract })),
-    { ...domain, name: undefined },
     // What libraries make of a domain with one member alone.
     ...["name", "chainId", "verifyingContract"].map((member) => ({ [member]: Reflect.get(domain, member) })),
   ];

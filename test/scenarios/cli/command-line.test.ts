@@ -31,6 +31,12 @@ describe("a command line that cannot be", () => {
     expect(await refusalOf({ args: ["bogus"] })).toMatch(/^x402-kit: there is no command "bogus"\n/);
   });
 
+  test("init into a folder whose variable is not set, which would be the working directory", async () => {
+    expect(await refusalOf({ args: ["init", ""] })).toBe(
+      "x402-kit init: one thing is wrong\n  FOLDER: is empty; leave it out for this folder\n\nOptions: npx x402-facilitator-kit init --help\n",
+    );
+  });
+
   test("a second word that is nearly a command's", async () => {
     const refusal = await refusalOf({ args: ["fault", "lst"] });
     expect(refusal.split("\n")[0]).toBe(

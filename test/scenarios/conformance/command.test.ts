@@ -120,7 +120,7 @@ describe("against a facilitator that is not of this kit", () => {
     const payerKey = generatePrivateKey();
     await base.fund(privateKeyToAddress(payerKey), 1_000_000n);
     const { key } = await harness.organizations.createKey("org_local", { scopes: ["verify", "settle"] });
-    const args = ["--url", origin, "--contract", base.facilitatorContract];
+    const args = ["--url", origin, "--pay-to", base.facilitatorContract];
     return { args, env: { X402_API_KEY: key, PAYER_PRIVATE_KEY: payerKey } };
   }
 
@@ -171,7 +171,7 @@ describe("against what is wrong", () => {
         ? { isValid: true }
         : { success: true, transaction: `0x${"ab".repeat(32)}`, network: "base" },
     );
-    const args = ["--url", url, "--contract", harness.chains.base?.facilitatorContract ?? ""];
+    const args = ["--url", url, "--pay-to", harness.chains.base?.facilitatorContract ?? ""];
     const env = { X402_API_KEY: "of-another", PAYER_PRIVATE_KEY: generatePrivateKey() };
     const { code, output } = await run([...args, "--cases", "funded"], env);
     expect(output).toContain("All 2 scenarios passed.");
@@ -219,7 +219,7 @@ describe("against what is wrong", () => {
       payer: [{ [`${authorization}`]: true }],
     }));
     const { output } = await run(
-      ["--url", url, "--contract", `0x${"12".repeat(20)}`, "--cases", "verify.success.funded"],
+      ["--url", url, "--pay-to", `0x${"12".repeat(20)}`, "--cases", "verify.success.funded"],
       {
         X402_API_KEY: 'hush"hush\\',
         PAYER_PRIVATE_KEY: generatePrivateKey(),
@@ -233,7 +233,7 @@ describe("against what is wrong", () => {
     const args = [
       "--url",
       origin,
-      "--contract",
+      "--pay-to",
       `0x${"12".repeat(20)}`,
       "--cases",
       "invalid_payload.malformed",
@@ -282,7 +282,7 @@ describe("against what is wrong", () => {
 
   test("a payer's key that is none is told of, and not repeated", async () => {
     const key = `0x${"f".repeat(64)}`;
-    const args = ["--url", origin, "--contract", `0x${"12".repeat(20)}`];
+    const args = ["--url", origin, "--pay-to", `0x${"12".repeat(20)}`];
     const { code, output } = await run(args, { X402_API_KEY: "of-another", PAYER_PRIVATE_KEY: key });
     expect(output).toContain("PAYER_PRIVATE_KEY: is not a private key");
     expect(output).not.toContain(key);
@@ -299,7 +299,7 @@ describe("against what is wrong", () => {
       });
     });
     let closing: Promise<void> | undefined;
-    const args = ["--url", server.origin, "--contract", `0x${"12".repeat(20)}`];
+    const args = ["--url", server.origin, "--pay-to", `0x${"12".repeat(20)}`];
     const { code, output } = await run(args, { X402_API_KEY: "of-another" });
     await closing;
     expect(code).toBe(3);
@@ -317,7 +317,7 @@ describe("against what is wrong", () => {
       await run(["--url", page]),
       await run(["--url", origin, "--network", "polygon"]),
       await run(["--url", origin, "--cases", "insuficient_funds"]),
-      await run(["--contract", "0x12", "--api-key", "two words"], { PAYER_PRIVATE_KEY: "0xsecret" }),
+      await run(["--pay-to", "0x12", "--api-key", "two words"], { PAYER_PRIVATE_KEY: "0xsecret" }),
     ];
     expect(told.map(({ output }) => output).join("\n\n")).toMatchInlineSnapshot(`
       "x402-kit conformance: Nothing answers at http://127.0.0.1:PORT
@@ -338,7 +338,7 @@ describe("against what is wrong", () => {
 
       x402-kit conformance: 3 things are wrong
         --api-key: is not an API key: visible ASCII without spaces (for example x4k_local_0000000000000000000000000000000000000000000000000000000000000402)
-        --contract: is not an address: 0x and 40 hexadecimal digits (for example 0x857b06519E91e3A54538791bDbb0E22373e36b66)
+        --pay-to: is not an address: 0x and 40 hexadecimal digits (for example 0x857b06519E91e3A54538791bDbb0E22373e36b66)
         PAYER_PRIVATE_KEY: is not a private key (for example 0x and 64 hexadecimal digits)
 
       Options: npx x402-facilitator-kit conformance --help"

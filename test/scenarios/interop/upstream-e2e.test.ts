@@ -84,7 +84,7 @@ test("the suite finds what it reads: JSON, a command in a line of its own, and t
 });
 
 test("the guide has the lines that the command says are to be run", async () => {
-  const guide = await readFile(join(repository, "docs/guides/judge.md"), "utf8");
+  const guide = await readFile(join(repository, "docs/x402-suite.md"), "utf8");
   const { stdout } = await runCli(["upstream-e2e", checkout]);
   const [, said = ""] = stdout.split("with pnpm 10:\n\n");
   const lines = said

@@ -1,5 +1,3 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startFacilitatorLine } from "../../../src/judge/scene/facilitator-line.ts";
 import { openScene, type Scene } from "../../../src/judge/scene/scene.ts";
@@ -9,8 +7,8 @@ import { shopCases } from "../../../src/judge/shop/shop-cases.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
 import { createTurns, inParallel } from "../../../src/util/concurrency.ts";
-import { repository } from "../../support/cli.ts";
 import { findDiffering, type OnDecision } from "../../support/judge/decisions.ts";
+import { judgeTable } from "../../support/judge/judge-tables.ts";
 import {
   goodShop,
   goodShopV2,
@@ -133,9 +131,10 @@ test("a shop that delivers again what was paid for is not called bad where it is
   expect(first?.notes).toEqual([expect.stringContaining("--redelivers")]);
 });
 
-test("the guide has the table of wrong shops", async () => {
-  const guide = await readFile(join(repository, "docs/judge-cases.md"), "utf8");
-  for (const { fault, foundBy } of wrongShops) {
-    expect(guide).toContain(`| ${fault} | ${foundBy.map((name) => `\`${name}\``).join(", ")} |\n`);
-  }
+test("the guide has the table of wrong shops, and no other shop", () => {
+  const rows = wrongShops.map(({ fault, foundBy }) => [
+    fault,
+    foundBy.map((name) => `\`${name}\``).join(", "),
+  ]);
+  expect(judgeTable("a shop that").toSorted()).toEqual(rows.toSorted());
 });

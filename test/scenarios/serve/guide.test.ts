@@ -1,3 +1,5 @@
+import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -27,6 +29,20 @@ const operationCommands = [...read("operations").matchAll(/^```sh\n(.*?)^```$/gm
 function commandsOf(heading: string): string[] {
   const section = guide.split(/^## /m).find((part) => part.startsWith(heading)) ?? "";
   return section.split("\n").filter((line) => line.includes("npx x402-facilitator-kit "));
+}
+
+/**
+ * What the guide's lines for secrets print, where there is an openssl; otherwise as many random bytes, since the rest of the guide
+ * is to be run anywhere.
+ */
+function secretsOf(text: string): string[] {
+  const lines = [...text.matchAll(/^(openssl .*?) +# [A-Z_]+/gm)].map(([, command = ""]) =>
+    command.split(" "),
+  );
+  return lines.map(([program = "", ...args]) => {
+    const { error, stdout } = spawnSync(program, args, { encoding: "utf8" });
+    return error === undefined ? stdout.trim() : randomBytes(32).toString("hex");
+  });
 }
 
 /** A command line as a shell takes it apart: its variables, and its arguments. */
@@ -78,10 +94,12 @@ test("the way from keys to the first payment is as the guide for operators says"
   for (const account of [deployer, operator]) await chain.setBalance(account, 10n ** 16n);
   const wallet = accountOf("the wallet of the shop").address;
   await using directory = await makeDirectory();
+  const secrets = secretsOf(guide);
+  expect(secrets).toEqual(Array(3).fill(expect.stringMatching(/^[0-9a-f]{64}$/)));
   const env = {
     BASE_SEPOLIA_RPC_URL: chain.rpcUrl,
     OPERATOR_PRIVATE_KEY: keyOf("operator"),
-    API_KEY_PEPPER: pepper,
+    API_KEY_PEPPER: secrets[2] ?? "",
     PORT: "0",
     ADMIN_PORT: String(await findFreePort()),
     ADMIN_TOKEN: pepper,

@@ -247,7 +247,7 @@ describe("the chains", { timeout: 60_000 }, () => {
     await card.getByLabel("USDC for the payer on base").fill("1002.5");
     await card.getByRole("button", { name: "Fund USDC" }).click();
     await expect.poll(balance, soon).toBe("1,002.5");
-    await expect.poll(() => card.textContent(), soon).toMatch(/operator 10000\.00 ETH for gas/);
+    await expect.poll(() => card.textContent(), soon).toMatch(/operator 10,000 ETH for gas/);
     const time = async () => Number((await studio.get<{ time: number }[]>("/harness/chains"))[0]?.time);
     const before = await time();
     await card.getByRole("button", { name: "+1 hour" }).click();

@@ -266,7 +266,14 @@ describe("at every size", { timeout: 60_000 }, () => {
     "at %i px nothing is out of sight, and no word is broken",
     async (width) => {
       await payAll();
+      await payAs("unapproved", { method: "permit2" });
       const page = await shown.browser.newPage({ viewport: { width, height: 700 } });
+      const wideTables = () =>
+        page.evaluate<string[]>(
+          `[...document.querySelectorAll("article table")]
+            .filter(({ offsetWidth, parentElement }) => offsetWidth > parentElement.clientWidth)
+            .map((table) => table.getAttribute("aria-label"))`,
+        );
       const hiddenIn = (selector: string) =>
         page.locator(selector).evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
       try {
@@ -278,6 +285,7 @@ describe("at every size", { timeout: 60_000 }, () => {
           await page.waitForSelector("article");
           expect(await findBrokenWords(page, ".scroller, article")).toEqual([]);
           expect([await hiddenIn("html"), await hiddenIn("aside")]).toEqual([0, 0]);
+          expect(await wideTables()).toEqual([]);
         }
         for (const view of views) {
           await page.getByRole("link", { name: view }).click();

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
+import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { pay } from "../../../src/harness/control/pay.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
@@ -22,6 +23,19 @@ const { payAs, list } = studio;
 const part = (name: string) => shown.page.locator(`section[aria-label="${name}"] pre`).textContent();
 const template = async (path: string) =>
   (await readFile(join(repository, "templates", path), "utf8")).trimEnd();
+
+test("the page and all that it loads are at most 60 kB, gzipped", async () => {
+  const load = async (path: string) => {
+    const response = await fetch(new URL(path, studio.origin));
+    expect(`${path} ${response.status}`).toBe(`${path} 200`);
+    return response.text();
+  };
+  const html = await load("/studio");
+  const names = [...html.matchAll(/(?:src|href)="(\/[^"]+\.(?:js|css))"/g)].map(([, name = ""]) => name);
+  expect(names.map((name) => name.split(".").at(-1)).toSorted()).toEqual(["css", "js"]);
+  const texts = [html, ...(await Promise.all(names.map(load)))];
+  expect(texts.reduce((sum, text) => sum + gzipSync(text).length, 0)).toBeLessThan(60_000);
+});
 
 describe("URLs", { timeout: 60_000 }, () => {
   const path = () => shown.page.url().slice(studio.origin.length);

@@ -209,12 +209,7 @@ function explainByState(
   if (state.allowance >= needed) return undefined;
   const approval = approvalOf(payment);
   if (typeof approval === "object") return approvalRefusals.refusedByToken(approval, state.nextApproval);
-  return permit2Refusals.allowanceTooSmall({
-    payer: payment.payer,
-    asset: payment.asset,
-    allowance: state.allowance,
-    needed,
-  });
+  return permit2Refusals.allowanceTooSmall(payment, asset, { allowance: state.allowance, needed });
 }
 
 function explainByRevert(

@@ -62,14 +62,17 @@ function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney
     ["+1 hour", "advance-time", { seconds: 3_600 }, `${network} is an hour later.`],
   ] as const;
   const date = new Date(time * 1000).toISOString().slice(0, 19).replace("T", " ");
-  const gasMoney = (Number(BigInt(operatorGasMoney) / 10n ** 12n) / 1e6).toFixed(2);
+  const gasMoney = formatAmount(BigInt(operatorGasMoney) / 10n ** 14n, {
+    symbol: coinOf(network),
+    decimals: 4,
+  });
   return (
     <section class="card" aria-label={network}>
       <h3>
         {network} <span class="chip">block {blockNumber.toLocaleString("en-US")}</span>
       </h3>
       <p class="soft">
-        {date} UTC · operator {gasMoney} {coinOf(network)} for gas
+        {date} UTC · operator {gasMoney} for gas
       </p>
       <div class="buttons">
         {changes.map(([name, path, body, done]) => (

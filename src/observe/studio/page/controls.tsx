@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { formatUnits, type TokenUnits } from "../../../protocol/token-units.ts";
-import { formatAgo, formatTime, shorten } from "./format.ts";
+import { formatAgo, formatTime, isLongNumber, shorten } from "./format.ts";
 import { Icon } from "./icons.tsx";
 import { copyText } from "./local-service.ts";
 import { now } from "./page-clock.ts";
@@ -124,7 +124,7 @@ export function CopyTextButton({ children, ...props }: CopyProps & { children: C
 
 /** A hash or an address: shortened in the middle, whole at hand and to copy. Another text as it is. */
 export function Hash({ name, hex }: { name: string; hex: string }) {
-  if (!/^0x[0-9a-f]{40,64}$/i.test(hex)) return <>{hex}</>;
+  if (!/^0x[0-9a-f]{40,64}$/i.test(hex) && !isLongNumber(hex)) return <>{hex}</>;
   return (
     <span class="hash">
       <code title={hex}>{shorten(hex)}</code>
@@ -183,9 +183,22 @@ export function breakable(text: string): ComponentChildren {
   });
 }
 
-/** Text with what stands between backticks as code. */
+/** Text with what stands between backticks as code, and hashes and addresses shortened. */
 export function withCode(text: string): ComponentChildren {
-  return text.split("`").map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part));
+  return text
+    .split("`")
+    .map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : withHashes(part)));
+}
+
+/** Text in which hashes and addresses are shortened in the middle, each to copy. */
+export function withHashes(text: string): ComponentChildren {
+  return text.split(/(\b0x(?:[0-9a-f]{64}|[0-9a-f]{40})\b)/i).map((part, index) => {
+    return index % 2 === 1 ? (
+      <Hash key={index} name={part.length > 42 ? "the hash" : "the address"} hex={part} />
+    ) : (
+      part
+    );
+  });
 }
 
 /** What is unfolded when it is asked for. */

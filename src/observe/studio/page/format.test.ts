@@ -1,5 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { describeTime, parseTime, writeTime } from "./format.ts";
+import { describeTime, parseTime, shorten, writeTime } from "./format.ts";
+
+test.each([
+  [`0x${"5f".repeat(32)}`, "0x5f5f…5f5f"],
+  ["9".repeat(78), "999999…9999"],
+  ["10000000000000000", "10000000000000000"],
+  ["funded", "funded"],
+])("%s is shown as %s", (text, shown) => expect(shorten(text)).toBe(shown));
 
 describe("a time of the payment form", () => {
   test.each([

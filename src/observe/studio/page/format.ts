@@ -8,10 +8,15 @@ export function formatTime(at: number): string {
   return `${date.toLocaleTimeString("en-GB")}.${String(date.getMilliseconds()).padStart(3, "0")}`;
 }
 
-/** A hash or an address, shortened in the middle; other texts as they are. */
-export function shorten(hex: string | null): string {
-  if (hex === null) return "";
-  return /^0x/i.test(hex) && hex.length > 16 ? `${hex.slice(0, 6)}…${hex.slice(-4)}` : hex;
+/** A hash, an address or a number as long as these, shortened in the middle; other texts as they are. */
+export function shorten(text: string | null): string {
+  if (text === null) return "";
+  return /^0x.{15}/i.test(text) || isLongNumber(text) ? `${text.slice(0, 6)}…${text.slice(-4)}` : text;
+}
+
+/** Whether a text is a number that only a computer made, such as a nonce of Permit2, which has up to 78 digits. */
+export function isLongNumber(text: string): boolean {
+  return /^\d{30,}$/.test(text);
 }
 
 /** How long ago something was, for a list; what is older than a day by its date. Both in unix milliseconds. */

@@ -42,7 +42,7 @@ export function GuidePane() {
       <h2>{total.value === 0 ? "No payments yet" : "Next: your own payments"}</h2>
       <p class="lead">
         Every verify and settle that reaches <code>{view.facilitator.url}</code> shows up here, with why it
-        was refused and how to mend it.
+        was refused and how to fix it.
       </p>
       {isLocal.value && (
         <section class="card" aria-label="Pay from here">

@@ -20,7 +20,7 @@ export const draft = signal<Draft>({
   payer: "funded",
   amount: "0.01",
   kind: "eip3009",
-  x402Version: "1",
+  x402Version: "2",
   times: forTimes(usualTime),
 });
 

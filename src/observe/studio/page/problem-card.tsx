@@ -2,7 +2,7 @@ import { useEffect } from "preact/hooks";
 import { withoutLocal } from "../../../protocol/local-advice.ts";
 import { optionsOf } from "../../explain/command-options.ts";
 import type { PaymentDetail } from "../payment-view.ts";
-import { Button, CodeLine, withCode } from "./controls.tsx";
+import { Button, CodeLine, withCode, withHashes } from "./controls.tsx";
 import { type Fix, isOfBalance } from "./fix.ts";
 import { atThisPlace, command, harness, isLocal, loadChains } from "./local-service.ts";
 import { statusOf } from "./payment-status.ts";
@@ -40,7 +40,7 @@ function ProblemCard({ payment, explanation, fix }: CardProps) {
       class={`explanation ${statusOf(payment) === "refused" ? "" : "soft-tone"}`}
       aria-label="What is wrong"
     >
-      <h3>{title}</h3>
+      <h3>{withHashes(title)}</h3>
       {(at !== "" || got !== null || expected !== null) && (
         <dl class="difference">
           {at !== "" && (
@@ -54,13 +54,13 @@ function ProblemCard({ payment, explanation, fix }: CardProps) {
           {got !== null && (
             <div class="got">
               <dt>got</dt>
-              <dd>{got}</dd>
+              <dd>{withHashes(got)}</dd>
             </div>
           )}
           {expected !== null && (
             <div class="expected">
               <dt>expected</dt>
-              <dd>{expected}</dd>
+              <dd>{withHashes(expected)}</dd>
             </div>
           )}
         </dl>

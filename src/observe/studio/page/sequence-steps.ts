@@ -64,12 +64,17 @@ function stepsOf({ name, rows, outcome, ok, reason, start, end }: Phase): Sequen
     const label = failed === 0 ? what : `${what} · ${failed} failed`;
     steps.push({ from: facilitator, to: chain, label, ...seen, tone: failed === 0 ? "plain" : "bad" });
   }
-  const sent = new Set<string>();
+  const sent = new Map<string, { step: SequenceStep; times: number }>();
   for (const { kind, title, ok, transaction = "" } of rows) {
     if (kind === "transaction" && title === "broadcast") {
-      const label = `transaction ${shorten(transaction)}${sent.has(transaction) ? " again" : ""}`;
-      sent.add(transaction);
-      steps.push({ from: facilitator, to: chain, label, ...seen });
+      const label = `transaction ${shorten(transaction)}`;
+      const before = sent.get(transaction);
+      const times = (before?.times ?? 0) + 1;
+      // A held block has the same transaction sent every second: one arrow, with how often.
+      const step = before?.step ?? { from: facilitator, to: chain, label, ...seen };
+      if (before === undefined) steps.push(step);
+      else step.label = `${label} ×${times}`;
+      sent.set(transaction, { step, times });
     }
     if (kind === "block") {
       steps.push({ from: chain, to: facilitator, label: title, ...seen, tone: ok ? "good" : "bad" });

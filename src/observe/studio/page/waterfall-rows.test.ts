@@ -112,6 +112,15 @@ describe("the steps of a sequence", () => {
     ]);
   });
 
+  test("a transaction that is sent again and again is one arrow", () => {
+    const sent = settle.find(({ title }) => title === "broadcast");
+    const again = [42, 43].map((ms) => ({ ...sent, at: at + ms }) as (typeof settle)[number]);
+    const labels = labelsOf(payment([...verify, ...settle, ...again].toSorted((a, b) => a.at - b.at)));
+    expect(labels.filter((label) => label.includes("transaction"))).toEqual([
+      "23 transaction 0x5f5f…5f5f ×3",
+    ]);
+  });
+
   test("a refusal ends in 402, and what is open ends where it is", () => {
     const refused = entry(5, "answer", "verify: invalid", {
       ...{ requestId: "a", tookMs: 5, ok: false },
