@@ -14,6 +14,7 @@ export function strictMembers<Shape extends z.ZodRawShape>(shape: Shape) {
 
 function describeUnknown(key: string, known: readonly string[]): string {
   const meant = findSlip(key, known, key.length > 5 ? 3 : 2);
-  const hint = meant === undefined ? `there is ${known.join(", ")}` : `did you mean "${meant}"?`;
+  const all = known.length === 0 ? "it takes nothing" : `there is ${known.join(", ")}`;
+  const hint = meant === undefined ? all : `did you mean "${meant}"?`;
   return `there is no ${JSON.stringify(key.slice(0, 40))} here; ${hint}`;
 }

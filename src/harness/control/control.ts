@@ -18,6 +18,7 @@ import type { HarnessChain } from "../setup/prepare-chain.ts";
 import {
   advanceTimeRequest,
   approveRequest,
+  emptyRequest,
   fundRequest,
   idRequest,
   journalRequest,
@@ -107,8 +108,14 @@ export function controlRoutes(
   });
 
   const done = () => ({});
-  app.post("/harness/reset", () => control.reset().then(done));
-  app.post("/harness/snapshot", async () => ({ id: await control.snapshot() }));
+  app.post("/harness/reset", async ({ body }) => {
+    emptyRequest.parse(body ?? {});
+    return control.reset().then(done);
+  });
+  app.post("/harness/snapshot", async ({ body }) => {
+    emptyRequest.parse(body ?? {});
+    return { id: await control.snapshot() };
+  });
   app.post("/harness/restore", ({ body }) => control.restore(idRequest.parse(body).id).then(done));
 
   app.get("/harness/faults/kinds", describeFaults);
@@ -117,7 +124,10 @@ export function controlRoutes(
   app.post("/harness/faults/remove", async ({ body }) => ({
     removed: await faults.remove(idRequest.parse(body).id),
   }));
-  app.post("/harness/faults/clear", () => faults.clear().then(done));
+  app.post("/harness/faults/clear", async ({ body }) => {
+    emptyRequest.parse(body ?? {});
+    return faults.clear().then(done);
+  });
 
   app.post("/harness/payments", async () => ({ payments: await control.payments() }));
   app.post("/harness/journal/payment", async ({ body }) => ({

@@ -151,12 +151,14 @@ test("a control request with an unknown member does nothing, and says which was 
     await post(origin, "/__advance-time", { second: 2 }),
     await post(up, "/harness/fund", { network: "base", to: testPayers.empty.address, amout: "1" }),
     await post(up, "/harness/advance-time", { networks: "base", seconds: 1 }),
+    await post(up, "/harness/reset", { network: "base" }),
   ]).toMatchInlineSnapshot(`
     [
       "The body: there is no "time" here; did you mean "times"?",
       "seconds: must be a number; The body: there is no "second" here; did you mean "seconds"?",
       "amount: must be a string of decimal digits; The body: there is no "amout" here; did you mean "amount"?",
       "network: must be a string; The body: there is no "networks" here; did you mean "network"?",
+      "The body: there is no "network" here; it takes nothing",
     ]
   `);
 });
