@@ -4,6 +4,7 @@ import type { Database } from "../../ledger/database/database.ts";
 import type { Resend } from "../../observe/studio/payment-routes.ts";
 import { createTimeline, type Timeline } from "../../observe/timeline/timeline.ts";
 import { openTracing } from "../../observe/tracing/open-tracing.ts";
+import { localTokens } from "../../published/local-tokens.ts";
 import { localOrganization } from "../../published/test-keys.ts";
 import { createApp } from "../../service/http/app.ts";
 import { listen } from "../../service/http/connections/listen.ts";
@@ -94,7 +95,9 @@ export async function serveHarness(
       contracts: options.facilitatorContracts,
       payTo: options.payTo,
       networks: options.knownNetworks,
-      tokens: Object.fromEntries(chains.map(({ network, asset }) => [network.name, [asset]])),
+      tokens: Object.fromEntries(
+        chains.map(({ network, asset }) => [network.name, [asset, ...Object.values(localTokens)]]),
+      ),
       hasOwnClock: () => hasOwnClock(options) || chains.some((chain) => chain.hasMovedTime()),
     };
     const observed = observeService(started, context, { serviceId, options, studio });
