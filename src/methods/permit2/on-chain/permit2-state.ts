@@ -142,7 +142,11 @@ async function diagnose(
   return {
     assetHasCode: code?.codeHash != null,
     payerHasCode: payerCode?.codeHash != null,
-    proxyIsThere: permit2?.word !== undefined && sameAddress(`0x${permit2.word.slice(26)}`, permit2Address),
+    // A call of Permit2 where it is missing gives nothing.
+    proxyIsThere:
+      bitmap?.word !== undefined &&
+      permit2?.word !== undefined &&
+      sameAddress(`0x${permit2.word.slice(26)}`, permit2Address),
     used: bitmap?.word !== undefined && isBitSet(payment, bitmap.word),
     balance: amount(balance?.word),
     allowance: amount(allowance?.word),
