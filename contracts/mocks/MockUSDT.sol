@@ -7,12 +7,13 @@ pragma solidity 0.8.37;
  * a reason. Anyone may {mint}. The fee, the blacklist and the pause of the original are left out.
  */
 contract MockUSDT {
+    /// @dev In the slots of OpenZeppelin's tokens, so that local chains write balances of all mocks alike.
+    mapping(address account => uint256) public balanceOf;
+    mapping(address owner => mapping(address spender => uint256)) public allowance;
+    uint256 public totalSupply;
     string public name;
     string public symbol;
     uint8 public decimals;
-    uint256 public totalSupply;
-    mapping(address account => uint256) public balanceOf;
-    mapping(address owner => mapping(address spender => uint256)) public allowance;
 
     event Transfer(address indexed from, address indexed to, uint256 value);
     event Approval(address indexed owner, address indexed spender, uint256 value);

@@ -50,6 +50,11 @@ export function isPaidBy({ version, transfers }: Asset, method: string): boolean
   return (transfers?.includes(method) ?? true) && (method !== "eip3009" || version !== "");
 }
 
+/** By Permit2 where a token has nothing else; undefined where what is usual will do. */
+export function usualMethod(asset: Asset): TransferMethod | undefined {
+  return isPaidBy(asset, "eip3009") ? undefined : "permit2";
+}
+
 /** The one with this address, however that is spelled; undefined where there is none. */
 export function findAsset(assets: readonly Asset[], wanted: Address): Asset | undefined {
   return assets.find(({ address }) => sameAddress(address, wanted));

@@ -11,6 +11,7 @@ import {
   usdcProxyAdmin,
   usdcSignaturesAddress,
 } from "./accounts.ts";
+import { localTokens } from "./local-tokens.ts";
 import { testPayers } from "./test-payers.ts";
 
 const labelHash = (name: string) => keccak256(stringToHex(`x402-facilitator-kit harness: ${name}`));
@@ -30,6 +31,7 @@ describe("the harness accounts", () => {
     ["USDC implementation", usdcImplementationAddress],
     ["USDC signature library", usdcSignaturesAddress],
     ["USDC proxy admin", usdcProxyAdmin],
+    ...Object.entries(localTokens).map(([name, { address }]): [string, string] => [`${name} token`, address]),
   ])("the %s stands at the address of its label", (name, address) => {
     expect(address).toBe(getAddress(`0x${labelHash(name).slice(26)}`));
   });

@@ -1,5 +1,6 @@
-import { encodeDeployData, encodeFunctionData } from "viem";
+import { encodeDeployData, encodeFunctionData, parseAbi } from "viem";
 import { expect, it } from "vitest";
+import { mockErc20Bytecode } from "../contracts/mockTokens.ts";
 import { mockUsdcAbi } from "../contracts/mockUsdc.ts";
 import { mockUsdcProxyAbi, mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
 import {
@@ -8,8 +9,10 @@ import {
   mockFickleWalletAbi,
   mockFickleWalletBytecode,
 } from "../contracts/mockWallets.ts";
+import { unitsOf } from "../protocol/token-units.ts";
 import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./accounts.ts";
-import { fickleWalletInitCode, mockUsdcInitCode } from "./init-code.ts";
+import { fickleWalletInitCode, mockUsdcInitCode, tokenInitCode } from "./init-code.ts";
+import { localTokens } from "./local-tokens.ts";
 import { walletInitCode } from "./undeployed-wallet.ts";
 
 const { operator, treasury } = harnessAccounts;
@@ -39,6 +42,14 @@ it.each([
     );
   },
 );
+
+it.each(Object.values(localTokens))("encodes the constructor of $name as viem does", (asset) => {
+  const abi = parseAbi(["constructor(string name, string symbol, uint8 decimals)"]);
+  const args = [asset.name, unitsOf(asset).symbol, asset.decimals] as const;
+  expect(tokenInitCode(mockErc20Bytecode, asset)).toBe(
+    encodeDeployData({ abi, bytecode: mockErc20Bytecode, args }),
+  );
+});
 
 it.each([
   ["wallet", walletInitCode, mock1271WalletAbi, mock1271WalletBytecode],

@@ -41,6 +41,16 @@ export function mockUsdcInitCode(asset: Pick<Asset, "name" | "version" | "decima
   return `${mockUsdcProxyBytecode}${addressWord(usdcImplementationAddress)}${addressWord(usdcProxyAdmin)}${initializationOffset}${byteWords(initialization)}`;
 }
 
+/** The constructor that the tokens besides USDC have in common: `(name, symbol, decimals)`. */
+export function tokenInitCode(bytecode: Hex, asset: Pick<Asset, "name" | "decimals" | "symbol">): Hex {
+  const [name, symbol] = [asset.name, unitsOf(asset).symbol].map((text) =>
+    byteWords(toHex(Buffer.from(text, "utf8"))),
+  ) as [string, string];
+  const start = 3 * 32;
+  const places = [start, start + name.length / 2, asset.decimals].map((word) => uintWord(BigInt(word)));
+  return `${bytecode}${places.join("")}${name}${symbol}`;
+}
+
 /** `MockFickleWallet(owner)`. */
 export function fickleWalletInitCode(owner: Address): Hex {
   return `${mockFickleWalletBytecode}${addressWord(owner)}`;

@@ -1,6 +1,7 @@
 import type { Address } from "../protocol/hex.ts";
 import { type BuiltInNetworkName, networks as builtIn, type NetworkTier } from "../protocol/networks.ts";
 import { localContracts } from "./harness-addresses.ts";
+import { localTokens } from "./local-tokens.ts";
 
 /** What a shop and a buyer need of a network of a local facilitator, so that no address is pasted. */
 export type LocalNetwork = {
@@ -15,6 +16,8 @@ export type LocalNetwork = {
   asset: Address;
   extra: { name: string; version: string };
   decimals: number;
+  /** The tokens that may be paid with besides, by Permit2: `{ address, name, version, decimals }` of each. */
+  tokens: typeof localTokens;
 };
 
 function localNetwork(name: BuiltInNetworkName): LocalNetwork {
@@ -25,6 +28,7 @@ function localNetwork(name: BuiltInNetworkName): LocalNetwork {
     payTo: localContracts[tier],
     asset: usdc.address,
     decimals: usdc.decimals,
+    tokens: localTokens,
   };
 }
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { transferMethods } from "../protocol/networks.ts";
 import { address, uint256String } from "../protocol/primitives.ts";
 import { strictMembers } from "../protocol/strict-members.ts";
+import { localTokenNames } from "./local-tokens.ts";
 
 /** How a payment can be made wrong on request: what verify then says is in the name of the situation. */
 const breakages = {
@@ -21,6 +22,7 @@ export type Breakage = keyof typeof breakages;
 export const orderSchema = strictMembers({
   payer: z.string().max(66).default("funded").describe("A test payer by its name, or a private key"),
   network: z.string().optional().describe("The first one by default"),
+  asset: z.enum(localTokenNames).optional().describe("The token; USDC by default"),
   amount: uint256String.optional().describe("10000 by default; of scheme upto what settle is to take"),
   scheme: z.enum(["exact", "upto"]).default("exact"),
   method: z.enum(transferMethods).optional().describe("eip3009, and of scheme upto permit2, by default"),

@@ -3,12 +3,13 @@ import { timesFrom } from "../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../methods/methods.ts";
 import { signTerms, transferMethodOf } from "../methods/sign-terms.ts";
 import type { Address } from "../protocol/hex.ts";
-import type { Asset, Network, TransferMethod } from "../protocol/networks.ts";
+import { type Asset, type Network, type TransferMethod, usualMethod } from "../protocol/networks.ts";
 import { encodeHeader } from "../protocol/payment-headers.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 import { maxUint256 } from "../protocol/wire-values.ts";
 import { KitError } from "../util/errors.ts";
 import { nearest } from "../util/text.ts";
+import { tokenNamed } from "./local-tokens.ts";
 import type { Breakage, PaymentOrder } from "./payment-order.ts";
 import { createPayerSigner, type KeySigner, signerNamed } from "./sign-as.ts";
 import { testPayers } from "./test-payers.ts";
@@ -19,6 +20,8 @@ export type OrderNetwork = Pick<Network, "name" | "caip2" | "chainId"> & {
   /** Where payments go by default. */
   payTo: Address;
   asset: Asset;
+  /** What may be paid with besides. */
+  tokens?: Readonly<Record<string, Asset>> | undefined;
 };
 
 /** A signed payment, in the forms in which it travels. */
@@ -46,16 +49,18 @@ export async function signOrder(
   readNow: (network: string) => Promise<bigint> | bigint,
 ): Promise<SignedOrder> {
   const { scheme, x402Version, resource } = order;
-  const method = transferMethodOf(scheme, order.method);
+  const named = networkOf(order, networks);
+  const asset = tokenNamed(named, order.asset);
+  const network = { ...named, asset };
+  const method = transferMethodOf(scheme, order.method ?? usualMethod(asset));
   if (method === "permit2" && x402Version === 1) throw new KitError("Version 1 knows EIP-3009 alone");
   if (scheme === "exact" && order.max !== undefined) throw new KitError("Only scheme upto has a maximum");
-  const network = networkOf(order, networks);
   const max = order.max ?? order.amount ?? 10_000n;
   const amount = order.amount ?? max;
   const payTo = order.payTo ?? network.payTo;
   const payment = await sign(order, { network, max, payTo, method, now: await readNow(network.name) });
   const { write, extra } = methodOf(payment);
-  const { asset, facilitatorContract } = network;
+  const { facilitatorContract } = network;
   const body = buildBody(
     {
       ...{ x402Version, network, asset, payTo, amount: max, resource, scheme },

@@ -6,6 +6,7 @@ import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay
 import { settleAnswerSchema } from "../../protocol/answers.ts";
 import { type NetworkName, transferMethods } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
+import { localTokenNames, tokenNamed } from "../../published/local-tokens.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
@@ -29,6 +30,13 @@ const amountForms = "whole tokens with a point (0.01, 1.0), or the token's small
 
 /** What `pay` pays where nothing is said. */
 const usualPrice = readPrice("0.01");
+
+const assetOption = {
+  asset: option("NAME", `the token: ${localTokenNames.join(", ")} (default: USDC)`, {
+    read: readOneOf(localTokenNames),
+    example: "plain",
+  }),
+};
 
 const versions = { "1": 1, "2": 2 } as const;
 
@@ -61,7 +69,8 @@ export const pay = defineCommand({
     "pay-to": addressOption(
       "where it goes (default: the facilitator contract; the organization's wallet where `up --pay-to` allows that)",
     ),
-    method: option("NAME", "how the tokens move: eip3009 or permit2 (default: eip3009)", {
+    ...assetOption,
+    method: option("NAME", "how the tokens move: eip3009 or permit2 (default: eip3009 in USDC)", {
       read: readOneOf(transferMethods),
       example: "permit2",
     }),
@@ -84,16 +93,17 @@ export const pay = defineCommand({
     url: urlOption,
   },
 
-  async run({ network, payer, amount, method, upto, version, url, "pay-to": payTo, ...flags }, { print }) {
-    const approval = flags["approval-transaction"] ? "transaction" : flags.approval;
+  async run({ network, payer, amount, method, upto, url, "pay-to": payTo, ...flags }, { print }) {
+    const { asset, version, approval: isApproved } = flags;
+    const approval = flags["approval-transaction"] ? "transaction" : isApproved;
     const harness = await findHarness(url);
-    const { asset } = requireRunning(harness, network);
-    const units = unitsOf(asset);
+    const units = unitsOf(tokenNamed(requireRunning(harness, network), asset));
     const max = upto?.(units);
     const paid = amount?.(units) ?? max ?? usualPrice(units);
     const payment: PaymentSpec = {
       ...{ network, payer, amount: paid, x402Version: version, validForSeconds: 600 },
       ...(payTo !== undefined && { payTo }),
+      ...(asset !== undefined && { asset }),
       ...(method !== undefined && { method }),
       ...(max !== undefined && { scheme: "upto", max }),
       ...(approval !== false && { approval, method: method ?? "permit2" }),
@@ -135,15 +145,15 @@ export const fund = defineCommand({
   options: {
     ...networkOptions,
     to: requiredAddress("the account"),
+    ...assetOption,
     amount: option("AMOUNT", `how much: ${amountForms}`, { read: readPrice, example: "1.5", required: true }),
     url: urlOption,
   },
 
-  async run({ network, to, amount, url }, { print }) {
-    const { asset } = requireRunning(await findHarness(url), network);
-    const units = unitsOf(asset);
+  async run({ network, to, amount, asset, url }, { print }) {
+    const units = unitsOf(tokenNamed(requireRunning(await findHarness(url), network), asset));
     const given = amount(units);
-    await createControlClient(url).fund(network, to, given);
+    await createControlClient(url).fund(network, to, given, asset);
     print(`${to} has ${formatAmount(given, units)} more on ${network} (${given} of its smallest unit).`);
     return 0;
   },
@@ -153,6 +163,7 @@ export const approve = defineCommand({
   options: {
     ...networkOptions,
     account: requiredAddress("the account that pays"),
+    ...assetOption,
     amount: option("AMOUNT", `how much Permit2 may take: ${amountForms} (default: all); 0: nothing`, {
       read: readPriceOrZero,
       example: "1.0",
@@ -160,12 +171,11 @@ export const approve = defineCommand({
     url: urlOption,
   },
 
-  async run({ network, account, amount, url }, { print }) {
-    const { asset } = requireRunning(await findHarness(url), network);
-    const units = unitsOf(asset);
+  async run({ network, account, amount, asset, url }, { print }) {
+    const units = unitsOf(tokenNamed(requireRunning(await findHarness(url), network), asset));
     const allowed = amount?.(units);
-    await createControlClient(url).approve(network, account, allowed ?? 2n ** 256n - 1n);
-    const most = allowed === undefined ? "all tokens" : formatAmount(allowed, units);
+    await createControlClient(url).approve(network, account, allowed ?? 2n ** 256n - 1n, asset);
+    const most = allowed === undefined ? `all ${units.symbol}` : formatAmount(allowed, units);
     print(`Permit2 may take ${most} of ${account} on ${network}.`);
     return 0;
   },

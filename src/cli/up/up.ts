@@ -111,7 +111,10 @@ export const up = defineCommand({
         }
         const { hasOwnClock, timeline } = harness;
         const tokens = Object.fromEntries(
-          Object.entries(harness.description.networks).map(([name, { asset }]) => [name, [asset]]),
+          Object.entries(harness.description.networks).map(([name, { asset, tokens = {} }]) => [
+            name,
+            [asset, ...Object.values(tokens)],
+          ]),
         );
         const context = { contracts: facilitatorContracts, payTo, networks, tokens, hasOwnClock };
         const isJson = values["log-format"] === "json";

@@ -8,6 +8,7 @@ import { type Address, isBytes32 } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
+import { tokenNamed } from "../../published/local-tokens.ts";
 import { createTurns, type InTurn } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import {
@@ -282,7 +283,7 @@ function assembleNetwork(
   },
 ): { network: HarnessNetwork; forgetImpersonated(): Promise<void> } {
   const running = requireRunning(description, name);
-  const { chainId, caip2, rpcUrl, facilitatorContract, payTo, asset, fork } = running;
+  const { chainId, caip2, rpcUrl, facilitatorContract, payTo, asset, tokens = {}, fork } = running;
 
   // A node does not list the accounts that it impersonates, and keeps them through a revert.
   const impersonated = new Set<Address>();
@@ -303,19 +304,20 @@ function assembleNetwork(
     payTo,
     asset: { ...asset, abi: mockUsdcAbi },
     ...(fork !== undefined && { fork }),
-    async fund(account, amount) {
+    tokens,
+    async fund(account, amount, token) {
       requireOpen();
       requireArgument("amount", amount, aUint256);
-      await inTurn(name, () => control.fund(name, requireAccount(account), amount));
+      await inTurn(name, () => control.fund(name, requireAccount(account), amount, token));
     },
-    async approvePermit2(account, amount = 2n ** 256n - 1n) {
+    async approvePermit2(account, amount = 2n ** 256n - 1n, token) {
       requireOpen();
       requireArgument("amount", amount, aUint256);
-      await inTurn(name, () => control.approve(name, requireAccount(account), amount));
+      await inTurn(name, () => control.approve(name, requireAccount(account), amount, token));
     },
-    async balanceOf(account) {
+    async balanceOf(account, token) {
       return client.readContract({
-        address: asset.address,
+        address: tokenNamed(running, token).address,
         abi: mockUsdcAbi,
         functionName: "balanceOf",
         args: [requireAccount(account)],

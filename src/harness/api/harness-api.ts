@@ -11,6 +11,7 @@ import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { AddedBy, Asset, BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import type { PayToPolicy } from "../../protocol/signed-payment.ts";
+import type { LocalTokenName } from "../../published/local-tokens.ts";
 import type { Payer, PaymentSpec } from "../control/pay.ts";
 import type { Faults } from "../faults/faults.ts";
 import type { ForkOption } from "../fork/fork-options.ts";
@@ -41,15 +42,20 @@ export type HarnessNetwork<N extends NetworkName = NetworkName> = {
     readonly from: "remote" | "recording";
     readonly hasBlacklist: boolean;
   };
-  /** Gives an account more of the asset. Resolves when that is mined. */
-  fund(account: Address, amount: bigint): Promise<void>;
+  /**
+   * What may be paid with besides, by Permit2: an ERC-20 without permits, one with (EIP-2612), one as USDT, one that keeps a fee of
+   * each transfer. The test payers have some. None on a fork.
+   */
+  readonly tokens: Readonly<Partial<Record<LocalTokenName, Asset>>>;
+  /** Gives an account more of the asset, or of one of the tokens. Resolves when that is mined. */
+  fund(account: Address, amount: bigint, asset?: LocalTokenName): Promise<void>;
   /**
    * Has an account let Permit2 take its tokens, all of them by default, as its own `approve` would, but without gas; 0 withdraws
    * it. The test payers have done so, except `unapproved`, `approvedShort` and `sponsored`. Resolves when that is mined.
    */
-  approvePermit2(account: Address, amount?: bigint): Promise<void>;
-  /** How much of the asset an account has. */
-  balanceOf(account: Address): Promise<bigint>;
+  approvePermit2(account: Address, amount?: bigint, asset?: LocalTokenName): Promise<void>;
+  /** How much of the asset, or of one of the tokens, an account has. */
+  balanceOf(account: Address, asset?: LocalTokenName): Promise<bigint>;
   /** Mines blocks at once; one by default. */
   mine(blocks?: number): Promise<void>;
   /**

@@ -3,16 +3,24 @@ import { forTimes } from "../../methods/exact-eip3009/payment-times.ts";
 import { transferMethods } from "../../protocol/networks.ts";
 import { address, bytes32, uint256String } from "../../protocol/primitives.ts";
 import { strictMembers } from "../../protocol/strict-members.ts";
+import { localTokenNames } from "../../published/local-tokens.ts";
 import { orderSchema, signedOrderSchema } from "../../published/payment-order.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { describeRoutes, type LocalRoute } from "../../service/http/describe-routes.ts";
 
 /** What the routes take. Amounts are in the asset's smallest unit. */
-export const fundRequest = strictMembers({ network: z.string(), to: z.string(), amount: uint256String });
+const asset = z.enum(localTokenNames).optional().describe("The token; USDC by default");
+export const fundRequest = strictMembers({
+  network: z.string(),
+  to: z.string(),
+  amount: uint256String,
+  asset,
+});
 export const approveRequest = strictMembers({
   network: z.string(),
   account: z.string(),
   amount: uint256String,
+  asset,
 });
 export const advanceTimeRequest = strictMembers({ network: z.string(), seconds: z.number() });
 export const mineRequest = strictMembers({ network: z.string(), blocks: z.number() });
@@ -30,6 +38,7 @@ export const payRequest = strictMembers({
   network: z.string(),
   payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]),
   amount: uint256String,
+  asset,
   payTo: address.optional(),
   /** How the tokens move, and of scheme “upto” the maximum, of which `amount` is taken. */
   method: z.enum(transferMethods).optional(),

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { type PaymentSummary, paymentSummarySchema } from "../../observe/studio/payment-view.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
+import type { Asset, NetworkName } from "../../protocol/networks.ts";
 import { bytes32 } from "../../protocol/primitives.ts";
+import { type LocalTokenName, localTokens, tokenNamed } from "../../published/local-tokens.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
 import { type FaultBoard, readFaultReport } from "../faults/fault-board.ts";
@@ -14,9 +15,10 @@ import { notRunning } from "./description.ts";
 
 /** What can be done to a running harness, from its own process or from another. */
 export type HarnessControl = {
-  fund(network: NetworkName, to: Address, amount: bigint): Promise<void>;
+  /** Gives an account some of the network's asset, or of another token. */
+  fund(network: NetworkName, to: Address, amount: bigint, asset?: LocalTokenName): Promise<void>;
   /** Has an account let Permit2 take so much of its tokens. */
-  approve(network: NetworkName, account: Address, amount: bigint): Promise<void>;
+  approve(network: NetworkName, account: Address, amount: bigint, asset?: LocalTokenName): Promise<void>;
   mine(network: NetworkName, blocks: number): Promise<void>;
   /** Gives the chain's new time, in unix seconds. */
   advanceTime(network: NetworkName, seconds: number): Promise<bigint>;
@@ -44,13 +46,31 @@ export function runningChain({ chains }: ControlledHarness, network: NetworkName
   throw new ConfigurationError([{ name: "network", problem: notRunning(network, chains) }]);
 }
 
+/**
+ * A token of a chain by its name.
+ *
+ * @throws {KitError} when the chain does not have it
+ */
+export function tokenOn({ asset, tokens }: HarnessChain, name: LocalTokenName | undefined): Asset {
+  return tokenNamed(
+    { asset, tokens: Object.fromEntries(tokens.map((one) => [one, localTokens[one]])) },
+    name,
+  );
+}
+
 /** Control of a harness of this process. */
 export function controlOf(harness: ControlledHarness): HarnessControl {
   const { faults, reset, snapshot, restore, nextAuthorizationNonce } = harness;
   const chainOf = (network: NetworkName) => runningChain(harness, network);
+  const having = (network: NetworkName, asset: LocalTokenName | undefined) => {
+    const chain = chainOf(network);
+    tokenOn(chain, asset);
+    return chain;
+  };
   return {
-    fund: (network, to, amount) => chainOf(network).fund(to, amount),
-    approve: (network, account, amount) => chainOf(network).approvePermit2(account, amount),
+    fund: (network, to, amount, asset) => having(network, asset).fund(to, amount, asset),
+    approve: (network, account, amount, asset) =>
+      having(network, asset).approvePermit2(account, amount, asset),
     mine: (network, blocks) => chainOf(network).mine(blocks),
     advanceTime: (network, seconds) => chainOf(network).advanceTime(seconds),
     nextAuthorizationNonce: async () => nextAuthorizationNonce(),
@@ -107,8 +127,9 @@ export function createControlClient(origin: string): HarnessControl {
     answer.parse(await post(action, body));
 
   return {
-    fund: (network, to, amount) => act("fund", { network, to, amount: amount.toString() }),
-    approve: (network, account, amount) => act("approve", { network, account, amount: amount.toString() }),
+    fund: (network, to, amount, asset) => act("fund", { network, to, amount: amount.toString(), asset }),
+    approve: (network, account, amount, asset) =>
+      act("approve", { network, account, amount: amount.toString(), asset }),
     mine: (network, blocks) => act("mine", { network, blocks }),
     advanceTime: async (network, seconds) =>
       BigInt((await ask("advance-time", advancedSchema, { network, seconds })).now),

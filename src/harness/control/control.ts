@@ -25,7 +25,7 @@ import {
   mineRequest,
   payRequest,
 } from "./control-api.ts";
-import { controlOf, runningChain } from "./control-client.ts";
+import { controlOf, runningChain, tokenOn } from "./control-client.ts";
 import { type ControlledHarness, requireAccount } from "./controlled-harness.ts";
 import { type HarnessDescription, networksOf } from "./description.ts";
 import type { PaymentSpec } from "./pay.ts";
@@ -68,17 +68,17 @@ export function controlRoutes(
   );
 
   app.post("/harness/fund", async (request) => {
-    const { network, to, amount } = fundRequest.parse(request.body);
-    const { asset } = runningChain(harness, network);
-    await control.fund(network, requireAccount(to), amount);
-    return { network, to, amount: amount.toString(), asset: asset.address };
+    const { network, to, amount, asset } = fundRequest.parse(request.body);
+    const { address } = tokenOn(runningChain(harness, network), asset);
+    await control.fund(network, requireAccount(to), amount, asset);
+    return { network, to, amount: amount.toString(), asset: address };
   });
 
   app.post("/harness/approve", async (request) => {
-    const { network, account, amount } = approveRequest.parse(request.body);
-    const { asset } = runningChain(harness, network);
-    await control.approve(network, requireAccount(account), amount);
-    return { network, account, spender: permit2Address, amount: amount.toString(), asset: asset.address };
+    const { network, account, amount, asset } = approveRequest.parse(request.body);
+    const { address } = tokenOn(runningChain(harness, network), asset);
+    await control.approve(network, requireAccount(account), amount, asset);
+    return { network, account, spender: permit2Address, amount: amount.toString(), asset: address };
   });
 
   app.post("/harness/pay", async (request) => {
@@ -233,6 +233,7 @@ export async function readPayment(
     network,
     payer,
     amount,
+    asset,
     payTo,
     method,
     max,
@@ -255,9 +256,10 @@ export async function readPayment(
     const text = times[name];
     if (text !== undefined) authorization[name] = await read(name, text);
   }
-  const isByPermit2 = method === "permit2" || max !== undefined;
+  const isByPermit2 = method === "permit2" || max !== undefined || asset !== undefined;
   return {
     ...{ network, payer, amount, validForSeconds },
+    ...(asset !== undefined && { asset }),
     ...(payTo !== undefined && { payTo }),
     ...(method !== undefined && { method }),
     ...(max !== undefined && { scheme: "upto", max }),

@@ -8,6 +8,15 @@ import { KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
 import { self } from "../../util/self-command.ts";
 
+const assetSchema = z.object({
+  address,
+  name: z.string(),
+  version: z.string(),
+  decimals: z.int(),
+  symbol: z.string().optional(),
+  transfers: z.array(z.string()).readonly().optional(),
+});
+
 /** What a running harness is made of: printed by `up --json`, and served at `GET /harness`. */
 export const harnessDescriptionSchema = z.object({
   facilitator: z.object({ url: z.string() }),
@@ -37,13 +46,9 @@ export const harnessDescriptionSchema = z.object({
       facilitatorContract: address,
       /** `payTo` of payments to the organization: the facilitator contract, or its recipient where that is allowed. */
       payTo: address,
-      asset: z.object({
-        address,
-        name: z.string(),
-        version: z.string(),
-        decimals: z.int(),
-        symbol: z.string().optional(),
-      }),
+      asset: assetSchema,
+      /** What may be paid with besides, by Permit2; none on a fork. */
+      tokens: z.record(z.string(), assetSchema).optional(),
       /** Only of a network that is not built in: whose contract address it has, and what gas is paid in. */
       tier: z.enum(["mainnet", "testnet"]).optional(),
       nativeCoin: z.string().optional(),

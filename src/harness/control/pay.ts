@@ -12,10 +12,16 @@ import { type PayerSigner, permitMembers, signApproval } from "../../methods/per
 import { signTerms, transferMethodOf } from "../../methods/sign-terms.ts";
 import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import { type NetworkName, type TransferMethod, transferMethods } from "../../protocol/networks.ts";
+import {
+  type NetworkName,
+  type TransferMethod,
+  transferMethods,
+  usualMethod,
+} from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import { type LocalTokenName, localTokenNames, tokenNamed } from "../../published/local-tokens.ts";
 import {
   createPayerSigner,
   isTestPayer,
@@ -51,6 +57,8 @@ export type PaymentSpec<N extends NetworkName = NetworkName> = {
   network: N;
   /** The test payer `funded` by default. */
   payer?: Payer;
+  /** The token, by its name in `networks.NAME.tokens`, such as “plain”; USDC by default. Others are paid by Permit2. */
+  asset?: LocalTokenName;
   /**
    * In the asset's smallest unit; 10,000 (0.01 USDC) by default. Of scheme “upto” what settle takes; all of `max` by default.
    */
@@ -88,6 +96,7 @@ export type PaymentSpec<N extends NetworkName = NetworkName> = {
 export const paymentSpec: Readonly<Record<keyof PaymentSpec, Wanted>> = {
   network: needed(aText),
   payer: aTextOrObject,
+  asset: oneOf(localTokenNames),
   amount: anything,
   scheme: oneOf(["exact", "upto"]),
   method: oneOf(transferMethods),
@@ -137,9 +146,10 @@ export async function signPayment(
   if (spec.authorization !== undefined) requireGiven(spec.authorization, signedMembers, "authorization");
   if (spec.permit !== undefined) requireGiven(spec.permit, permitMembers, "permit");
   const { network, payer = "funded", scheme = "exact", validForSeconds = 600 } = spec;
-  const method = transferMethodOf(scheme, spec.method);
-  const { x402Version = method === "permit2" ? 2 : 1 } = spec;
   const running = requireRunning(harness, network);
+  const asset = tokenNamed(running, spec.asset);
+  const method = transferMethodOf(scheme, spec.method ?? usualMethod(asset));
+  const { x402Version = method === "permit2" ? 2 : 1 } = spec;
   if (spec.max !== undefined && scheme !== "upto") {
     throw new KitError("Only scheme upto has a maximum", { hints: ['Ask for it: { scheme: "upto" }.'] });
   }
@@ -165,7 +175,7 @@ export async function signPayment(
       },
     );
   }
-  const { asset, chainId, rpcUrl } = running;
+  const { chainId, rpcUrl } = running;
   const payTo = spec.payTo === undefined ? running.payTo : requireAccount(spec.payTo);
   const now = await readHeadTime(createLocalRpc(rpcUrl), network);
   const payment = await signTerms(readPayer(payer), {

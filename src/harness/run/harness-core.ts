@@ -10,6 +10,7 @@ import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { localGifts, localMaxFeePerGas } from "../../published/harness-addresses.ts";
 import { localTerms } from "../../published/local-terms.ts";
+import { localTokens } from "../../published/local-tokens.ts";
 import {
   localOrganization,
   type TestKey,
@@ -39,7 +40,9 @@ export function prepareDatabases(options: StartOptions): () => Promise<Database>
       const network = knownNetworks.named(name);
       if (network === undefined) return [];
       const facilitatorContract = facilitatorContracts[network.tier];
-      return [{ name, facilitatorContract, assets: [assets[name] ?? network.usdc] }];
+      return [
+        { name, facilitatorContract, assets: [assets[name] ?? network.usdc, ...Object.values(localTokens)] },
+      ];
     }),
   );
   const open = createMemoryDatabases((db) =>
@@ -118,7 +121,7 @@ export function makeCore(
 
 /** A local chain as the service is configured for it. */
 function configure(
-  { network, facilitatorContract, asset }: HarnessChain,
+  { network, facilitatorContract, asset, tokens }: HarnessChain,
   rpcUrl: string,
   payTo: StartOptions["payTo"],
 ): NetworkConfig {
@@ -130,7 +133,7 @@ function configure(
     ...localTerms,
     gifts: localGifts,
     rpcUrls: [rpcUrl],
-    assets: [asset],
+    assets: [asset, ...tokens.map((name) => localTokens[name])],
     confirmations: 1,
     // The harness has started the node itself.
     forwardEndpoints: 1,

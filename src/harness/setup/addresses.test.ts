@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { create2Deployer } from "../../protocol/create2.ts";
 import { networks } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import { localTokens } from "../../published/local-tokens.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 import {
@@ -64,6 +65,7 @@ describe("the addresses of the facilitator contract", () => {
 
   it.each([
     ["an asset", networks.polygon.usdc.address.toLowerCase()],
+    ["a token", localTokens.plain.address],
     ["a payer", testPayers.smartWallet.address],
     ["an operator", harnessAccounts.operator.address],
     ["a precompiled contract", "0x0000000000000000000000000000000000000100"],

@@ -10,6 +10,7 @@ import {
   usdcSignaturesAddress,
 } from "../../published/accounts.ts";
 import { localContracts } from "../../published/harness-addresses.ts";
+import { localTokens } from "../../published/local-tokens.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
 import { publicContracts } from "./permit2.ts";
@@ -108,7 +109,9 @@ function inhabitants(assets: readonly Asset[]): readonly (readonly [Address, str
     [revertingDelegateAddress, "the code of delegated test payers"],
     [usdcImplementationAddress, "the code of the mock token"],
     [usdcSignaturesAddress, "the code of the mock token"],
-    ...assets.map(({ address, name }) => [address, `the asset "${name}"`] as const),
+    ...[...assets, ...Object.values(localTokens)].map(
+      ({ address, name }) => [address, `the asset "${name}"`] as const,
+    ),
     ...Object.entries(testPayers).map(([name, { address }]) => [address, `the test payer ${name}`] as const),
     ...Object.entries(harnessAccounts).map(([name, { address }]) => [address, `the ${name}`] as const),
   ];

@@ -5,6 +5,7 @@ import {
   createPublicClient,
   decodeErrorResult,
   encodeFunctionData,
+  erc20Abi,
   getAddress,
   type Hex,
   http,
@@ -23,6 +24,7 @@ import { signPermit } from "../../methods/permit2/sign-permit.ts";
 import { type NetworkName, networkNames, networks } from "../../protocol/networks.ts";
 import { tokenSignature, unwrapErc6492 } from "../../protocol/signed-payment.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import { localTokens } from "../../published/local-tokens.ts";
 import { type TestPayer, type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 import { resolveFacilitatorContracts } from "./addresses.ts";
@@ -208,6 +210,28 @@ describe("the chains of all networks", () => {
       ...{ unapproved: 0n, approvedShort: 1n, sponsored: 0n, funded: 2n ** 256n - 1n - 10_000n },
     });
     expect(address).toBe(permit.from);
+  });
+
+  it.each(networkNames)("%s: the test payers have the other tokens, approved as USDC is", async (name) => {
+    const { client } = read(chainOf(name));
+    for (const { address, decimals, ...token } of Object.values(localTokens)) {
+      const ask = { address, abi: erc20Abi } as const;
+      expect(await client.readContract({ ...ask, functionName: "name" })).toBe(token.name);
+      expect(await client.readContract({ ...ask, functionName: "symbol" })).toBe(token.symbol);
+      expect(await client.readContract({ ...ask, functionName: "decimals" })).toBe(decimals);
+      const supply = BigInt(payerNames.length - 1) * million;
+      expect(await client.readContract({ ...ask, functionName: "totalSupply" })).toBe(supply);
+      for (const payer of payerNames) {
+        const account = testPayers[payer].address;
+        const balance = await client.readContract({ ...ask, functionName: "balanceOf", args: [account] });
+        expect(balance, payer).toBe(payer === "empty" ? 0n : million);
+        const args = [account, permit2Address] as const;
+        const allowed = await client.readContract({ ...ask, functionName: "allowance", args });
+        const { approved = 2n ** 256n - 1n }: Pick<TestPayer, "outcome"> & { approved?: bigint | string } =
+          testPayers[payer];
+        expect(allowed, payer).toBe(approved === "nothing" ? 0n : BigInt(approved));
+      }
+    }
   });
 
   it.each(networkNames)("%s: a payment of each test payer ends as its outcome says", async (name) => {

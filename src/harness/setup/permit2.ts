@@ -45,10 +45,14 @@ const ofTestPayers: Approvals = Object.values<TestPayer>(testPayers).map(({ addr
   approved === undefined ? all : approved === "nothing" ? 0n : BigInt(approved),
 ]);
 
-/** The calls that write the payers' approvals into a token that keeps its allowances in this slot. */
-export function approvalWrites(token: Address, mappingSlot: bigint): LocalCall[] {
+/** The calls that write approvals, by default the test payers', into a token that keeps its allowances in this slot. */
+export function approvalWrites(
+  token: Address,
+  mappingSlot: bigint,
+  approvals: Approvals = ofTestPayers,
+): LocalCall[] {
   const spender: Hex = `0x${addressWord(permit2Address)}`;
-  return ofTestPayers.map(([payer, amount]) => [
+  return approvals.map(([payer, amount]) => [
     "anvil_setStorageAt",
     token,
     `0x${uintWord(authorizationSlot(payer, spender, mappingSlot))}`,

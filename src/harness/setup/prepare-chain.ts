@@ -5,6 +5,7 @@ import { longestAdvanceSeconds } from "../../config/serve-config.ts";
 import { type Address, type Hex, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import { type LocalTokenName, localTokens } from "../../published/local-tokens.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
@@ -12,6 +13,12 @@ import { membersOf } from "../../util/json.ts";
 import { type LocalNode, startHeartbeat } from "../nodes/nodes.ts";
 import { planLocalDeployment } from "./addresses.ts";
 import { type CapturedSlice, placeSlice } from "./captured-slice.ts";
+import {
+  localApprovalWrite,
+  localTokenContracts,
+  localTokensBeside,
+  localTokenWrites,
+} from "./local-token-writes.ts";
 import { approvalWrites, missingContractCode, publicContractCode, writeApprovals } from "./permit2.ts";
 import {
   mockAllowanceSlot,
@@ -40,18 +47,20 @@ export type HarnessChain = {
   readonly publicRpcUrl: string;
   readonly facilitatorContract: Address;
   readonly asset: Asset;
+  /** What may be paid with besides: the tokens of {@link localTokens}, and none on a fork. */
+  readonly tokens: readonly LocalTokenName[];
   /** Whether the token knows a blacklist. On a fork it may not: then the payer `blacklisted` pays as others do. */
   readonly hasBlacklist: boolean;
   readonly node: LocalNode;
   /** As it began. */
   readonly mined: MinedCounts;
-  /** Gives an account more of the asset. Resolves when that is mined. */
-  fund(account: Address, amount: bigint): Promise<void>;
+  /** Gives an account more of the asset, or of another token. Resolves when that is mined. */
+  fund(account: Address, amount: bigint, token?: LocalTokenName): Promise<void>;
   /**
    * Has an account let Permit2 take so much of its tokens; 0 withdraws that. As its own `approve` would, without gas, and for a
    * contract wallet too. Resolves when it is mined.
    */
-  approvePermit2(account: Address, amount: bigint): Promise<void>;
+  approvePermit2(account: Address, amount: bigint, token?: LocalTokenName): Promise<void>;
   /** Sets an account's native balance, in wei. */
   setBalance(account: Address, wei: bigint): Promise<void>;
   /** Mines blocks at once; one by default. */
@@ -148,7 +157,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
   const { network, facilitatorContract, asset, node, publicRpcUrl, ownClock = false, slice, saved } = options;
   const realToken = node.fork !== undefined && isRealToken(network, asset);
   const hasBlacklist = await placeEverything(options, realToken);
-  const fundCall = realToken ? transferCall : mintCall;
+  const tokens = otherTokensOf(options);
   if (slice !== undefined) await placeSlice(node, asset, slice);
   if (saved !== undefined) await load(node, saved);
   const { ahead = 0 } = saved ?? {};
@@ -173,26 +182,31 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
     publicRpcUrl,
     facilitatorContract,
     asset,
+    tokens,
     hasBlacklist,
     node,
     mined: start.mined,
-    fund: (account, amount) =>
+    fund: (account, amount, token) =>
       inTurn(async () => {
-        const data = fundCall(account, amount);
+        const data = realToken ? transferCall(account, amount) : mintCall(account, amount);
+        const { address: to } = token === undefined ? asset : localTokens[token];
         try {
           // Whether it can be, before it is mined.
-          await node.request("eth_call", { from: treasury.address, to: asset.address, data }, "latest");
+          await node.request("eth_call", { from: treasury.address, to, data }, "latest");
         } catch (cause) {
           if (!(cause instanceof RpcRefusal)) throw cause;
-          throw new KitError(`${account} cannot be given ${amount} more of the asset on ${node.name}`, {
-            cause,
-          });
+          throw new KitError(
+            `${account} cannot be given ${amount} more of ${token ?? "the asset"} on ${node.name}`,
+            { cause },
+          );
         }
-        await sendFromTreasury(node, asset.address, data);
+        await sendFromTreasury(node, to, data);
       }),
-    approvePermit2: (account, amount) =>
+    approvePermit2: (account, amount, token) =>
       inTurn(async () => {
-        await writeApprovals(node, asset.address, [[account, amount]]);
+        await (token === undefined
+          ? writeApprovals(node, asset.address, [[account, amount]])
+          : node.batch(localApprovalWrite(localTokens[token].address, account, amount)));
         await mining.mineUnlessHeld();
       }),
     async setBalance(account, wei) {
@@ -345,11 +359,15 @@ function createMining(node: LocalNode, { ownClock }: { ownClock: boolean }) {
   };
 }
 
+/** A fork has the tokens of its network, and what replays a payment needs one. */
+function otherTokensOf({ node, slice, asset }: LocalChainOptions): readonly LocalTokenName[] {
+  return node.fork !== undefined || slice !== undefined ? [] : localTokensBeside(asset);
+}
+
 /** Contracts, the accounts of the harness, and the token; whether the token has a blacklist. */
-async function placeEverything(
-  { network, facilitatorContract, asset, node }: LocalChainOptions,
-  realToken: boolean,
-): Promise<boolean> {
+async function placeEverything(options: LocalChainOptions, realToken: boolean): Promise<boolean> {
+  const { network, facilitatorContract, asset, node } = options;
+  const tokens = otherTokensOf(options);
   const contracts: readonly PlacedContract[] = [
     {
       name: "X402Facilitator",
@@ -358,6 +376,7 @@ async function placeEverything(
     },
     ...(realToken ? [] : [mockToken(asset)]),
     ...testAccountContracts(),
+    ...localTokenContracts(tokens),
   ];
   await node.batch([
     ...(await (node.fork === undefined
@@ -366,6 +385,7 @@ async function placeEverything(
     ...walletCode(),
     ...(node.fork === undefined ? publicContractCode() : await missingContractCode(node)),
     ...(realToken ? [] : approvalWrites(asset.address, mockAllowanceSlot)),
+    ...localTokenWrites(tokens),
     // Those who send a transaction along can pay for it.
     ...[
       treasury,

@@ -304,7 +304,11 @@ function describe(
     });
   }
   return {
-    ...{ ...network, facilitatorContract, assets: [running?.asset ?? network.usdc] },
+    ...{
+      ...network,
+      facilitatorContract,
+      assets: [running?.asset ?? network.usdc, ...Object.values(running?.tokens ?? {})],
+    },
     gasSponsoring,
     // That of others is where payments go, whatever it is.
     ...(isKit && { payTo: policy, walletFactories: localTerms.walletFactories }),

@@ -29,7 +29,7 @@ export const permit2Refusals = {
     invalid("asset_without_code", `There is no contract at the asset ${asset} on ${network}`),
 
   proxyMissing: (network: string) =>
-    invalid("proxy_missing", `The proxy of x402 for Permit2 is not deployed on ${network}`),
+    invalid("proxy_missing", `Permit2, or the proxy of x402 for it, is not deployed on ${network}`),
 
   /** `token` is what is known of the asset, by which amounts are shown. */
   allowanceTooSmall: (

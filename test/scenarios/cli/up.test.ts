@@ -18,6 +18,7 @@ import {
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
 import { type BuiltInNetworkName, networkNames, networks } from "../../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { localTokens } from "../../../src/published/local-tokens.ts";
 import { createPayerSigner } from "../../../src/published/sign-as.ts";
 import { localOrganization } from "../../../src/published/test-keys.ts";
 import { type TestPayer, testPayers } from "../../../src/published/test-payers.ts";
@@ -96,6 +97,7 @@ describe("up --json", () => {
             facilitatorContract: address,
             payTo: address,
             asset: networks[name].usdc,
+            tokens: localTokens,
           },
         ]),
       ),
@@ -327,7 +329,7 @@ describe("up for a person", () => {
     expect((await pay()).stdout).toContain('"errorReason": "permit2_allowance_required"');
     expect(await approve()).toMatchObject({
       ...{ code: 0, stderr: "" },
-      stdout: `Permit2 may take all tokens of ${address} on base.\n`,
+      stdout: `Permit2 may take all USDC of ${address} on base.\n`,
     });
     expect((await pay()).stdout).toContain("Settled 0.005 USDC on base");
     expect((await pay("--amount", "1858")).stdout).toContain("Settled 0.001858 USDC on base");
@@ -339,6 +341,28 @@ describe("up for a person", () => {
     );
     expect((await approve("--amount", "0")).stdout).toBe(`Permit2 may take 0 USDC of ${address} on base.\n`);
     expect((await pay()).stdout).toContain('"errorReason": "permit2_allowance_required"');
+  });
+
+  test("pay, fund and approve take the other tokens by name", async () => {
+    const wallet = privateKeyToAccount(generatePrivateKey());
+    const at = ["--url", url, "--network", "base"];
+    for (const asset of ["plain", "usdt", "permit"]) {
+      const end = await runCli(["pay", ...at, "--asset", asset]);
+      expect(end).toMatchObject({ code: 0, stdout: expect.stringContaining("\nSettled 0.01 ") });
+    }
+    const refused = await runCli(["pay", ...at, "--asset", "fee"]);
+    expect(refused).toMatchObject({
+      ...{ code: 1, stdout: expect.stringContaining("it keeps a fee of each transfer") },
+    });
+    const { address } = wallet;
+    const fund = ["fund", ...at, "--asset", "plain", "--to", address, "--amount", "1.5"];
+    expect((await runCli(fund)).stdout).toBe(
+      `${address} has 1.5 PLAIN more on base (1500000 of its smallest unit).\n`,
+    );
+    const approve = ["approve", ...at, "--asset", "plain", "--account", address];
+    expect((await runCli(approve)).stdout).toBe(`Permit2 may take all PLAIN of ${address} on base.\n`);
+    const wrong = await runCli(["fund", ...at, "--asset", "dai", "--to", address, "--amount", "1.5"]);
+    expect(wrong.stderr).toContain("plain, fee, usdt, permit");
   });
 
   test("pay sends an approval along with a payment by Permit2 alone", async () => {

@@ -2,10 +2,12 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeRequest } from "../../../src/fixtures/cases/payment-spec.ts";
 import { type FixtureAnswer, type FixtureRequest, isBegun } from "../../../src/fixtures/engine/answer.ts";
+import { type PaymentTerms, signPayment } from "../../../src/fixtures/engine/sign-payment.ts";
 import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { compareExactly } from "../../../src/judge/conformance/compare.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
+import { localTokenNames } from "../../../src/published/local-tokens.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { loosen } from "../../support/conformance/loosen.ts";
 import { startTestHarness } from "../../support/service.ts";
@@ -23,8 +25,9 @@ const policies = ["contract", "any"] as const;
 type Pair = {
   harness: RunningHarness;
   mock: MockServer;
-  /** The same payment in both versions. */
-  body: string;
+  /** One in each version, by each way to pay, and in each kind of token. */
+  bodies: readonly string[];
+  /** That of version 2 by EIP-3009. */
   second: string;
 };
 
@@ -44,10 +47,21 @@ async function startPair(payTo: (typeof policies)[number]): Promise<Pair> {
   const mock = await startMockServer({ networks: ["base"], payTo });
   const now = async () => (await harness.chains.base?.now()) ?? 0n;
   const at = { operation: "verify", x402Version: 1, label: "equal" } as const;
-  const spec = { valid: { until: 80_000 } };
-  const { body = "" } = await writeRequest({ ...mock.environment, now }, at, spec);
-  const ofSecond = await writeRequest({ ...mock.environment, now }, { ...at, x402Version: 2 }, spec);
-  return { harness, mock, body, second: ofSecond.body ?? "" };
+  const environment = { ...mock.environment, now };
+  const { body: first = "" } = await writeRequest(environment, at, { valid: { until: 80_000 } });
+  const sign = async (terms: PaymentTerms) =>
+    JSON.stringify(await signPayment(environment, { validForSeconds: 80_000, ...terms }));
+  const second = await sign({});
+  const others: readonly PaymentTerms[] = [
+    ...[{ method: "permit2" } as const, { scheme: "upto" } as const],
+    ...(["unapproved", "empty", "blacklisted", "smartWallet"] as const).flatMap((payer) => [
+      { method: "permit2", payer } as const,
+      { scheme: "upto", max: 20_000n, payer } as const,
+    ]),
+    ...localTokenNames.flatMap((asset) => [{ asset }, { asset, scheme: "upto" } as const]),
+  ];
+  const bodies = [first, first, second, second, ...(await Promise.all(others.map(sign)))];
+  return { harness, mock, bodies, second };
 }
 
 const base = fc.constantFrom("", "/v1", "/v1/", "/V1", "/v2", "//", "/%76%31");
@@ -118,13 +132,22 @@ const payTo = fc.constantFrom<(payment: string) => string>(
   (payment) => payment.replace(/"payTo":"0x\w{40}",?/, ""),
 );
 
-const request = fc.record({ method, path, authorization, contentType, text, idempotencyKey, payTo });
+const request = fc.record({
+  way: fc.nat(1_000),
+  method,
+  path,
+  authorization,
+  contentType,
+  text,
+  idempotencyKey,
+  payTo,
+});
 
 function write(
   { method, path, ...drawn }: typeof request extends fc.Arbitrary<infer R> ? R : never,
-  { body, second }: Pair,
+  { bodies, second }: Pair,
 ): FixtureRequest {
-  const written = drawn.payTo(drawn.text(body, second));
+  const written = drawn.payTo(drawn.text(bodies[drawn.way % bodies.length] ?? second, second));
   const hasBody = method !== "GET" && method !== "HEAD" && method !== "TRACE";
   const headers = Object.entries({
     authorization: drawn.authorization,

@@ -71,6 +71,13 @@ describe.each(doors)("%s", (_, originOf) => {
     ],
     ["a contract wallet", { payer: "smartWallet" }, {}],
     ["Permit2", { method: "permit2" }, {}],
+    ["a plain ERC-20", { asset: "plain" }, {}],
+    ["a token that returns nothing", { asset: "usdt", payer: "smartWallet" }, {}],
+    [
+      "a token with permits, to a maximum",
+      { asset: "permit", scheme: "upto", max: "20000", amount: "7" },
+      { amount: "7" },
+    ],
     ["a maximum", { scheme: "upto", max: "20000", amount: "1858" }, { amount: "1858" }],
   ])("%s: it is signed so that it settles", async (_name, wanted, settled) => {
     const { verify, settle } = await pay(wanted);
@@ -93,6 +100,14 @@ describe.each(doors)("%s", (_, originOf) => {
       expect(verify.isValid).toBe(false);
       expect(verify.situation ?? "").toContain(situation);
     }
+  });
+
+  test("a token that keeps a fee of each transfer is refused by both", async () => {
+    const { verify, settle } = await pay({ asset: "fee" });
+    expect([verify, settle]).toMatchObject([
+      { isValid: false, invalidMessage: expect.stringContaining("it keeps a fee of each transfer") },
+      { success: false, errorMessage: expect.stringContaining("it keeps a fee of each transfer") },
+    ]);
   });
 
   test("any account pays, by its private key", async () => {

@@ -1,18 +1,11 @@
-import { encodeDeployData, encodeFunctionData, parseAbi } from "viem";
+import { encodeFunctionData, erc20Abi } from "viem";
 import { beforeAll, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { permit2Address } from "../../../src/methods/permit2/permit.ts";
-import { type Address, addressWord, type Hex, isAddress } from "../../../src/protocol/hex.ts";
-import type { Asset } from "../../../src/protocol/networks.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { type Address, addressWord, type Hex } from "../../../src/protocol/hex.ts";
+import { type LocalTokenName, localTokens } from "../../../src/published/local-tokens.ts";
 import { type TestPayerName, testPayers } from "../../../src/published/test-payers.ts";
 import { membersOf } from "../../../src/util/json.ts";
-import {
-  mockErc20Bytecode,
-  mockFeeTokenBytecode,
-  mockPermitTokenBytecode,
-  mockUsdtBytecode,
-} from "../../support/contracts/mockTokens.ts";
 import { takingOf, value } from "../../support/recovery-scene.ts";
 import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
 
@@ -22,76 +15,40 @@ import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
  */
 
 const scene = useRecoveryScene();
-const everything = 2n ** 256n - 1n;
 const node = () => createLocalRpc(scene.chain.rpcUrl);
-const { address: deployer } = harnessAccounts.treasury;
+const assetOf = (name: LocalTokenName) => localTokens[name];
 
-/** What this file calls of all of them. */
-const abi = parseAbi([
-  "constructor(string name, string symbol, uint8 decimals)",
-  "function mint(address to, uint256 value)",
-  "function approve(address spender, uint256 value)",
-]);
-const deploy = (bytecode: Hex, name: string) => encodeDeployData({ abi, bytecode, args: [name, name, 6] });
-const deployments = {
-  plain: deploy(mockErc20Bytecode, "Plain"),
-  silent: deploy(mockUsdtBytecode, "Tether USD"),
-  permitting: deploy(mockPermitTokenBytecode, "Permitting"),
-  charging: deploy(mockFeeTokenBytecode, "Fee"),
-};
-type TokenName = keyof typeof deployments;
-const tokenNames = Object.keys(deployments) as TokenName[];
-const assets = new Map<TokenName, Asset>();
-function assetOf(name: TokenName): Asset {
-  const asset = assets.get(name);
-  if (asset === undefined) throw new Error(`${name} is not deployed`);
-  return asset;
-}
-
-/** Has a transaction mined, and gives the address of what it has deployed, if anything. */
-async function send(from: Address, data: Hex, to?: Address): Promise<Address | undefined> {
+/** Has a transaction mined. */
+async function send(from: Address, data: Hex, to: Address): Promise<void> {
   const { request } = node();
   await request("anvil_impersonateAccount", from);
-  const hash = await request("eth_sendTransaction", { from, data, gas: "0x4c4b40", ...(to && { to }) });
+  const hash = await request("eth_sendTransaction", { from, data, gas: "0x4c4b40", to });
   await request("evm_mine");
-  const { status, contractAddress } = membersOf(await request("eth_getTransactionReceipt", hash));
+  const { status } = membersOf(await request("eth_getTransactionReceipt", hash));
   if (status !== "0x1") throw new Error("the call did not succeed");
-  return isAddress(contractAddress) ? contractAddress : undefined;
 }
-async function read(name: TokenName, data: Hex): Promise<bigint> {
+async function read(name: LocalTokenName, data: Hex): Promise<bigint> {
   return BigInt(String(await node().request("eth_call", { to: assetOf(name).address, data }, "latest")));
 }
-const balanceOf = (name: TokenName, account: Address) => read(name, `0x70a08231${addressWord(account)}`);
-const received = (name: TokenName) => balanceOf(name, scene.recipient());
+const balanceOf = (name: LocalTokenName, account: Address) => read(name, `0x70a08231${addressWord(account)}`);
+const received = (name: LocalTokenName) => balanceOf(name, scene.recipient());
 
-async function approve(name: TokenName, payer: TestPayerName, amount: bigint): Promise<void> {
+async function approve(name: LocalTokenName, payer: TestPayerName, amount: bigint): Promise<void> {
   const args = [permit2Address, amount] as const;
   await send(
     testPayers[payer].address,
-    encodeFunctionData({ abi, functionName: "approve", args }),
+    encodeFunctionData({ abi: erc20Abi, functionName: "approve", args }),
     assetOf(name).address,
   );
 }
 
 beforeAll(async () => {
-  for (const name of tokenNames) {
-    const address = await send(deployer, deployments[name]);
-    if (address === undefined) throw new Error("nothing was deployed");
-    // Of those without EIP-3009, one has an EIP-712 domain, for permits.
-    const version = name === "permitting" ? "1" : "";
-    const domain = name === "permitting" ? "Permitting" : name;
-    assets.set(name, { ...{ address, name: domain, version, decimals: 6 }, transfers: ["permit2"] });
-    for (const payer of ["funded", "sponsored", "unapproved"] as const) {
-      const args = [testPayers[payer].address, 100n * value] as const;
-      await scene.chain.setBalance(testPayers[payer].address, 10n ** 18n);
-      await send(deployer, encodeFunctionData({ abi, functionName: "mint", args }), address);
-    }
-    await approve(name, "funded", everything);
-  }
+  // The sender of an approval pays for it.
+  await scene.chain.setBalance(testPayers.sponsored.address, 10n ** 18n);
 });
 
 const start = (changes = {}) =>
-  scene.startService({ network: { assets: [scene.chain.asset, ...assets.values()], ...changes } });
+  scene.startService({ network: { assets: [scene.chain.asset, ...Object.values(localTokens)], ...changes } });
 const success = { body: { success: true } };
 type Running = Awaited<ReturnType<typeof start>>;
 const verify = (running: Running, body: Parameters<typeof scene.post>[2]) =>
@@ -99,7 +56,7 @@ const verify = (running: Running, body: Parameters<typeof scene.post>[2]) =>
 const settle = (running: Running, body: Parameters<typeof scene.post>[2]) =>
   scene.post(running, "settle", body);
 
-describe.each(["plain", "silent", "permitting"] as const)("a token that is %s", (name) => {
+describe.each(["plain", "usdt", "permit"] as const)("a token that is %s", (name) => {
   test.each([
     ["exact, through the contract", {}, "contract"],
     ["exact, straight", {}, "any"],
@@ -118,7 +75,7 @@ describe.each(["plain", "silent", "permitting"] as const)("a token that is %s", 
 
   test("of which the payer has too little, or has approved nothing, is refused by that reason", async () => {
     const running = await start();
-    const rich = await scene.signPermit("funded", { asset: assetOf(name), amount: 10n ** 12n });
+    const rich = await scene.signPermit("funded", { asset: assetOf(name), amount: 10n ** 13n });
     expect((await settle(running, rich)).body).toMatchObject({ errorReason: "permit2_insufficient_balance" });
     const unapproved = await scene.signPermit("unapproved", { asset: assetOf(name) });
     expect((await settle(running, unapproved)).body).toMatchObject({
@@ -148,22 +105,22 @@ describe.each(["plain", "silent", "permitting"] as const)("a token that is %s", 
 test("a token whose approval must be taken back before another refuses one that comes along, and nothing is sent", async () => {
   const running = await start();
   const { address } = testPayers.sponsored;
-  await approve("silent", "sponsored", 1n);
+  await approve("usdt", "sponsored", 1n);
   const sent = () => node().request("eth_getTransactionCount", address, "latest");
   const before = await sent();
-  const body = await scene.signPermit("sponsored", { asset: assetOf("silent"), approvalTransaction: {} });
+  const body = await scene.signPermit("sponsored", { asset: assetOf("usdt"), approvalTransaction: {} });
   const refused = { situation: "approval_transaction_fails" };
   expect((await verify(running, body)).body).toMatchObject({ isValid: false, ...refused });
   expect((await settle(running, body)).body).toMatchObject({ success: false, ...refused });
   expect(await sent()).toBe(before);
-  await approve("silent", "sponsored", 0n);
-  const again = await scene.signPermit("sponsored", { asset: assetOf("silent"), approvalTransaction: {} });
+  await approve("usdt", "sponsored", 0n);
+  const again = await scene.signPermit("sponsored", { asset: assetOf("usdt"), approvalTransaction: {} });
   expect(await settle(running, again)).toMatchObject(success);
 });
 
 test("a token with EIP-2612 is approved by a permit in the payment's own transaction, under its own domain alone", async () => {
   const running = await start();
-  const asset = assetOf("permitting");
+  const asset = assetOf("permit");
   const { address } = testPayers.unapproved;
   const otherDomain = { ...asset, version: "2" };
   const wrong = await scene.signPermit("unapproved", { asset: otherDomain, approval: {} });
@@ -175,7 +132,7 @@ test("a token with EIP-2612 is approved by a permit in the payment's own transac
   const body = await scene.signPermit("unapproved", { asset, approval: {} });
   expect((await verify(running, body)).body).toMatchObject({ isValid: true });
   expect(await settle(running, body)).toMatchObject(success);
-  expect(await received("permitting")).toBe(value);
+  expect(await received("permit")).toBe(value);
   expect(await node().request("eth_getTransactionCount", address, "latest")).toBe(count);
 });
 
@@ -184,16 +141,13 @@ test.each(["contract", "any"] as const)(
   async (payTo) => {
     const running = await start({ payTo });
     const to = payTo === "any" ? { payTo: scene.recipient() } : {};
-    const before = await balanceOf("charging", testPayers.funded.address);
-    const body = await scene.signPermit("funded", { asset: assetOf("charging"), ...to });
+    const before = await balanceOf("fee", testPayers.funded.address);
+    const body = await scene.signPermit("funded", { asset: assetOf("fee"), ...to });
     expect((await verify(running, body)).body).toMatchObject({
       isValid: false,
       invalidMessage: expect.stringContaining("it keeps a fee of each transfer"),
     });
     expect((await settle(running, body)).body).toMatchObject({ success: false });
-    expect([await received("charging"), await balanceOf("charging", testPayers.funded.address)]).toEqual([
-      0n,
-      before,
-    ]);
+    expect([await received("fee"), await balanceOf("fee", testPayers.funded.address)]).toEqual([0n, before]);
   },
 );

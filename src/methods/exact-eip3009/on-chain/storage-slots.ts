@@ -57,7 +57,7 @@ function addSlotsOf(calldata: Hex, mappingSlot: bigint, slots: Set<bigint>): voi
   }
 }
 
-const accountSlot = (account: Address, mappingSlot: bigint) =>
+export const accountSlot = (account: Address, mappingSlot: bigint) =>
   keccak256(`0x${addressWord(account)}${uintWord(mappingSlot)}`);
 
 const slotWithin = (outer: Hex, word: string) => BigInt(keccak256(`0x${word}${outer.slice(2)}`));

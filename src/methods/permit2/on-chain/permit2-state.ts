@@ -107,6 +107,7 @@ async function diagnose(
   const [
     code,
     payerCode,
+    permit2Code,
     permit2,
     bitmap,
     balance,
@@ -123,6 +124,7 @@ async function diagnose(
     [
       codeOf(asset),
       codeOf(payer),
+      codeOf(permit2Address),
       permit2Of(proxy),
       nonceBitmapOf(payment),
       balanceOf(asset, payer),
@@ -142,7 +144,10 @@ async function diagnose(
   return {
     assetHasCode: code?.codeHash != null,
     payerHasCode: payerCode?.codeHash != null,
-    proxyIsThere: permit2?.word !== undefined && sameAddress(`0x${permit2.word.slice(26)}`, permit2Address),
+    proxyIsThere:
+      permit2Code?.codeHash != null &&
+      permit2?.word !== undefined &&
+      sameAddress(`0x${permit2.word.slice(26)}`, permit2Address),
     used: bitmap?.word !== undefined && isBitSet(payment, bitmap.word),
     balance: amount(balance?.word),
     allowance: amount(allowance?.word),

@@ -12,6 +12,8 @@ export const command =
 /** Where a command finds this service, if that is not where it looks anyway. */
 export const atThisPlace = location.origin === "http://127.0.0.1:4402" ? "" : ` --url ${location.origin}`;
 
+type TokenView = { address: string; name: string; version: string; decimals: number; symbol?: string };
+
 /** What the chains are; from `GET /harness`. */
 export type HarnessView = {
   facilitator: { url: string };
@@ -30,7 +32,9 @@ export type HarnessView = {
       payTo: string;
       /** Only of a network that is not built in. */
       nativeCoin?: string;
-      asset: { address: string; name: string; version: string; decimals: number; symbol?: string };
+      asset: TokenView;
+      /** What may be paid with besides. */
+      tokens?: Record<string, TokenView>;
     }
   >;
 };

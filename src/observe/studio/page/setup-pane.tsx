@@ -33,15 +33,19 @@ export function SetupPane() {
           <a href="/docs">The API, to try</a>
         </p>
       </section>
-      {Object.entries(networks).map(([network, { facilitatorContract, payTo, asset, rpcUrl }]) => (
-        <section class="card" key={network} aria-label={network}>
-          <h3>{network}</h3>
-          <Copy name="payTo" text={payTo} />
-          {payTo !== facilitatorContract && <Copy name="contract" text={facilitatorContract} />}
-          <Copy name={unitsOf(asset).symbol} text={asset.address} />
-          {rpcUrl !== undefined && <Copy name="RPC URL" text={rpcUrl} />}
-        </section>
-      ))}
+      {Object.entries(networks).map(
+        ([network, { facilitatorContract, payTo, asset, tokens = {}, rpcUrl }]) => (
+          <section class="card" key={network} aria-label={network}>
+            <h3>{network}</h3>
+            <Copy name="payTo" text={payTo} />
+            {payTo !== facilitatorContract && <Copy name="contract" text={facilitatorContract} />}
+            {[asset, ...Object.values(tokens)].map((token) => (
+              <Copy key={token.address} name={unitsOf(token).symbol} text={token.address} />
+            ))}
+            {rpcUrl !== undefined && <Copy name="RPC URL" text={rpcUrl} />}
+          </section>
+        ),
+      )}
       <section class="card wide" aria-label="Shop">
         <h3>Your shop</h3>
         <ShopSign />

@@ -1,0 +1,43 @@
+import type { Asset } from "../protocol/networks.ts";
+import { KitError } from "../util/errors.ts";
+
+const token = (address: Asset["address"], name: string, symbol: string, version = ""): Asset => ({
+  ...{ address, name, symbol, version, decimals: 6 },
+  transfers: ["permit2"],
+});
+
+/**
+ * The tokens besides USDC on every local chain, at the same addresses, for payments by Permit2. Each address is the last
+ * twenty bytes of keccak256 of `x402-facilitator-kit harness: NAME token`.
+ */
+export const localTokens = {
+  /** An ERC-20 and nothing else. */
+  plain: token("0x572Bd22A8Dc6FB40EF630104bF53064f86C3fC0f", "Plain Token", "PLAIN"),
+  /** Keeps a hundredth of each transfer, and so cannot be paid with. */
+  fee: token("0xE2efc19C03c7F7AF62b730651016146afEb99e03", "Fee Token", "FEE"),
+  /** As USDT on Ethereum: transfers and approvals return nothing, and an approval must be taken back before another. */
+  usdt: token("0x927Db95c78009e0331175914275E3CBc6ca3AbFe", "Tether USD", "USDT"),
+  /** Has permits (EIP-2612), and so can be approved by a signature. */
+  permit: token("0x9BC4724F3079b6Fec9bb9bab428fF1755d946D7F", "Permit Token", "PERMIT", "1"),
+} as const satisfies Record<string, Asset>;
+
+export type LocalTokenName = keyof typeof localTokens;
+
+export const localTokenNames = Object.keys(localTokens) as LocalTokenName[];
+
+/**
+ * A token of a local network by its name; the network's own asset where none is named.
+ *
+ * @throws {KitError} when it has none of that name
+ */
+export function tokenNamed(
+  { asset, tokens = {} }: { asset: Asset; tokens?: Readonly<Record<string, Asset>> | undefined },
+  name: string | undefined,
+): Asset {
+  if (name === undefined) return asset;
+  if (Object.hasOwn(tokens, name) && tokens[name] !== undefined) return tokens[name];
+  const names = Object.keys(tokens);
+  throw new KitError(`There is no token "${name}" here`, {
+    hints: [names.length === 0 ? "A fork has its network's alone." : `There is ${names.join(", ")}.`],
+  });
+}
