@@ -187,6 +187,15 @@ describe.each(backends)("on $name", (backend) => {
       expect(await ledger.acquireLease(id, "two")).toBe(true);
     });
 
+    test("that who wants the lease next records too is none of a lost lease", async () => {
+      for (const name of ["a", "b", "c", "d", "e"]) {
+        const { id } = paymentOf(name);
+        await ledger.acquireLease(id, "one");
+        await Promise.all([ledger.markDelivered(id, "one"), ledger.acquireLease(id, "two")]);
+      }
+      expect(late).toEqual([]);
+    });
+
     test("by a holder who has lost it is told, with that of others which were not", async () => {
       const [lost, kept] = [paymentOf("lost").id, paymentOf("kept").id];
       await ledger.acquireLease(lost, "one");

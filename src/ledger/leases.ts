@@ -148,8 +148,10 @@ export function createLeases(
     markDelivered(id, holder, kept) {
       const rights = [nameOfRight(id)];
       if (kept !== undefined) rights.push(nameOfKey(kept.organizationId, kept.key));
+      // Recorded again by who takes the lease meanwhile, it is found gone by the second.
+      let wasHeld = false;
       return undelivered.record(rights, workNameOf(id, holder), async () => {
-        const wasHeld = await deliver({ id: lowerCase(id), holder, kept });
+        if (await deliver({ id: lowerCase(id), holder, kept })) wasHeld = true;
         if (!wasHeld) onLostDelivery?.(id);
       });
     },

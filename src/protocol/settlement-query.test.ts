@@ -63,7 +63,17 @@ const query = fc.dictionary(
   fc.oneof(
     moment,
     fc.constantFrom(
-      ...["base", "eip155:8453", "solana", "settled", "recovered", "Settled", `0x${"aB".repeat(20)}`],
+      ...[
+        "base",
+        "eip155:8453",
+        "solana",
+        "settled",
+        "recovered",
+        "Settled",
+        "0x",
+        "0x12",
+        `0x${"aB".repeat(20)}`,
+      ],
       ...["1", "100", "101", "0", "007", "1e1", " 1", "", `1-${id}`, `1-${id.toUpperCase()}`],
       ...["2024-02-29", "2023-02-29", "2000-02-29", "1900-02-29", "2026-02-30", "0000-01-01"],
     ),

@@ -1,6 +1,6 @@
 import { type Address, type Hex, isAddress } from "./hex.ts";
 import type { NetworkName, NetworkRegistry } from "./networks.ts";
-import { faults } from "./wire-values.ts";
+import { addressFault } from "./wire-values.ts";
 
 /** The states of a settlement; the ledger says what they mean. */
 export const settlementStates = ["submitted", "settled", "failed", "recovered"] as const;
@@ -47,21 +47,21 @@ export function parseSettlementQuery(
 
   function take<Name extends keyof SettlementQuery>(
     name: Name,
-    fault: string,
+    fault: string | ((text: string) => string),
     read: (text: string) => SettlementQuery[Name] | undefined,
   ): void {
     const text = rest.get(name);
     rest.delete(name);
     if (text === undefined) return;
     const value = typeof text === "string" ? read(text) : undefined;
-    if (value === undefined)
-      problems.push(`${name} ${typeof text === "string" ? fault : queryFaults.repeated}`);
-    else query[name] = value;
+    if (value !== undefined) query[name] = value;
+    else if (typeof text !== "string") problems.push(`${name} ${queryFaults.repeated}`);
+    else problems.push(`${name} ${typeof fault === "string" ? fault : fault(text)}`);
   }
 
   take("network", queryFaults.network, (name) => (known.find(name, 1) ?? known.find(name, 2))?.name);
   take("state", queryFaults.state, (text) => settlementStates.find((state) => state === text));
-  take("payer", faults.address, (text) => (isAddress(text) ? text : undefined));
+  take("payer", addressFault, (text) => (isAddress(text) ? text : undefined));
   take("from", queryFaults.time, readTime);
   take("to", queryFaults.time, readTime);
   take("limit", queryFaults.limit, (text) =>

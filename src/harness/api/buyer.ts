@@ -5,9 +5,10 @@ import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../../methods/methods.ts";
 import { signTerms, transferMethodOf } from "../../methods/sign-terms.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { transferMethods } from "../../protocol/networks.ts";
+import { transferMethods, usualMethod } from "../../protocol/networks.ts";
 import { decodeHeader, encodeHeader } from "../../protocol/payment-headers.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
+import { tokenNamed } from "../../published/local-tokens.ts";
 import { KitError } from "../../util/errors.ts";
 import { requireGiven, type Wanted } from "../../util/given.ts";
 import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
@@ -154,14 +155,15 @@ export type ShopConfig = {
 };
 
 /** How a shop is to be paid. */
-export type ShopOptions = Pick<PaymentSpec, "scheme" | "method">;
+export type ShopOptions = Pick<PaymentSpec, "scheme" | "method" | "asset">;
 
 const shopOptions: Readonly<Record<keyof ShopOptions, Wanted>> = {
   scheme: paymentSpec.scheme,
   method: paymentSpec.method,
+  asset: paymentSpec.asset,
 };
 
-/** @throws {KitError} when the network does not run there */
+/** @throws {KitError} when the network does not run there, or has no such token */
 export function describeShop(
   description: HarnessDescription,
   {
@@ -173,9 +175,10 @@ export function describeShop(
 ): ShopConfig {
   requireGiven(options, shopOptions, "options");
   const { scheme = "exact" } = options;
-  const method = transferMethodOf(scheme, options.method);
   const running = requireRunning(description, network);
-  const { caip2, asset } = running;
+  const { caip2 } = running;
+  const asset = tokenNamed(running, options.asset);
+  const method = transferMethodOf(scheme, options.method ?? usualMethod(asset));
   const headers = { Authorization: `Bearer ${apiKey}` };
   const { address, name, version } = asset;
   return {

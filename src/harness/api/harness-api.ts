@@ -207,7 +207,7 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    * What a shop of the public server packages needs to be paid here.
    *
    * @param price in the asset's smallest unit; of scheme “upto” the maximum
-   * @param options how it is to be paid: scheme “exact” by EIP-3009 by default
+   * @param options how it is to be paid: scheme “exact”, in USDC by EIP-3009, by default; other tokens by Permit2
    *
    * @example
    * const { facilitator, accepts } = harness.shopConfig("base", 10_000n);

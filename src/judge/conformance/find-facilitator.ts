@@ -26,6 +26,7 @@ import { type PayToPolicy, payToPolicies } from "../../protocol/signed-payment.t
 import { formatUnits } from "../../protocol/token-units.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { localTerms } from "../../published/local-terms.ts";
+import { localTokens } from "../../published/local-tokens.ts";
 import { testKeys } from "../../published/test-keys.ts";
 import type { TestPayerName } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
@@ -303,12 +304,11 @@ function describe(
       ],
     });
   }
+  // A mock has every local token; what a harness has it says.
+  const tokens = isKit && harness === undefined ? localTokens : (running?.tokens ?? {});
   return {
-    ...{
-      ...network,
-      facilitatorContract,
-      assets: [running?.asset ?? network.usdc, ...Object.values(running?.tokens ?? {})],
-    },
+    ...{ ...network, facilitatorContract },
+    assets: [running?.asset ?? network.usdc, ...Object.values(tokens)],
     gasSponsoring,
     // That of others is where payments go, whatever it is.
     ...(isKit && { payTo: policy, walletFactories: localTerms.walletFactories }),

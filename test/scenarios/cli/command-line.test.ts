@@ -373,8 +373,9 @@ describe("help", () => {
                                 --upto all of it)
         --pay-to ADDRESS        where it goes (default: the facilitator contract; the
                                 organization's wallet where \`up --pay-to\` allows that)
+        --asset NAME            the token: plain, fee, usdt, permit (default: USDC)
         --method NAME           how the tokens move: eip3009 or permit2 (default:
-                                eip3009)
+                                eip3009 in USDC)
         --upto AMOUNT           pay by scheme upto, with this as the maximum; --amount
                                 is what settle takes of it
         --approval              send an approval of Permit2 along
@@ -398,6 +399,7 @@ describe("help", () => {
         --network-file FILE  JSON file with networks besides the five [env:
                              NETWORKS_FILE]
         --to ADDRESS         the account (needed)
+        --asset NAME         the token: plain, fee, usdt, permit (default: USDC)
         --amount AMOUNT      how much: whole tokens with a point (0.01, 1.0), or the
                              token's smallest unit (10000) (needed)
         --url URL            where \`x402-kit up\` listens (default

@@ -24,12 +24,14 @@ beforeAll(async () => {
   const routes = {
     "GET /report": { accepts },
     "GET /by-permit2": { accepts: harness.shopConfig("base", 10_000n, { method: "permit2" }).accepts },
+    "GET /by-usdt": { accepts: harness.shopConfig("base", 10_000n, { asset: "usdt" }).accepts },
     "GET /metered": { accepts: harness.shopConfig("base", 10_000n, { scheme: "upto" }).accepts },
   };
   const app = express();
   app.use(paymentMiddleware(routes, server));
   app.get("/report", (_request, response) => response.json({ report: "all is well" }));
   app.get("/by-permit2", (_request, response) => response.json({ report: "all is well" }));
+  app.get("/by-usdt", (_request, response) => response.json({ report: "all is well" }));
   app.get("/metered", (_request, response) => {
     setSettlementOverrides(response, { amount: "1858" });
     response.json({ report: "all is well" });
@@ -69,6 +71,13 @@ test.each([
   expect(await paid()).toBe(2n * charged);
   await base.approvePermit2(testPayers.unapproved.address, 0n);
   expect(await buy("unapproved")).toBe(412);
+});
+
+test("the buyer pays in another token than USDC, where the shop asks for it", async () => {
+  const { base } = harness.networks;
+  expect((await harness.buyer("funded").fetch(`${shop.origin}/by-usdt`)).status).toBe(200);
+  expect(await base.balanceOf(harness.organization.recipient, "usdt")).toBe(10_000n);
+  expect(await base.balanceOf(harness.organization.recipient)).toBe(0n);
 });
 
 test("a payment of which nothing was taken names no transaction, and when it comes again says so", async () => {
