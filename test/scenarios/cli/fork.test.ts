@@ -66,7 +66,8 @@ test("up --fork starts a recording when the network is gone", async () => {
 
 describe("a fork that cannot be says why, and starts nothing", () => {
   const secret = "SECRET-0123456789";
-  const url = () => `${real.node.rpcUrl}/v2/${secret}`;
+  // No other test listens there: the port of a node that has ended may be another's by now.
+  const url = `http://127.0.0.1:1/v2/${secret}`;
   const args = (...fork: string[]) => ["up", "--networks", "base", "--port", "0", "--fork", ...fork];
 
   async function refusalOf(words: readonly string[], env = {}): Promise<string> {
@@ -77,7 +78,7 @@ describe("a fork that cannot be says why, and starts nothing", () => {
   }
 
   test("because the network does not answer", async () => {
-    expect(await refusalOf(args("base"), { BASE_RPC_URL: url() })).toMatchInlineSnapshot(`
+    expect(await refusalOf(args("base"), { BASE_RPC_URL: url })).toMatchInlineSnapshot(`
       "x402-kit up: The RPC URL that base is forked from gives no answer
         because: the connection failed (ECONNREFUSED)
         Check the URL and this machine's network.
@@ -85,7 +86,7 @@ describe("a fork that cannot be says why, and starts nothing", () => {
       "
     `);
     const words = ["fork", "record", "--network", "base", "--out", join(directory, "none.json")];
-    expect(await refusalOf(words, { BASE_RPC_URL: url() })).toMatchInlineSnapshot(`
+    expect(await refusalOf(words, { BASE_RPC_URL: url })).toMatchInlineSnapshot(`
       "x402-kit fork record: The RPC URL that base is forked from gives no answer
         because: the connection failed (ECONNREFUSED)
         Check the URL and this machine's network.
