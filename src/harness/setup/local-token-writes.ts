@@ -42,23 +42,29 @@ export function localTokenContracts(names: readonly LocalTokenName[]): readonly 
   return names.includes("permit") ? [{ name: "the permit token", address: permit.address, initCode }] : [];
 }
 
-/** The calls that write the others, and what the test payers have of all and let Permit2 take. */
+/** The calls that write the others, and what the test payers have of all and let Permit2 take: on every chain the same. */
 export function localTokenWrites(names: readonly LocalTokenName[]): readonly LocalCall[] {
   return names.flatMap((name) => {
-    const token: Asset = localTokens[name];
-    const { address } = token;
-    const code = codes[name];
-    const balances = payerBalances(token).filter(([, amount]) => amount !== 0n);
-    const supply = balances.reduce((sum, [, amount]) => sum + amount, 0n);
-    return [
-      ...(code === undefined ? [] : deployment(token, code)),
-      ...balances.map(([payer, amount]) =>
-        write(address, BigInt(accountSlot(payer, slots.balances)), amount),
-      ),
-      write(address, slots.supply, supply),
-      ...approvalWrites(address, slots.allowances),
-    ];
+    const known = writesOf.get(name) ?? writeToken(name);
+    writesOf.set(name, known);
+    return known;
   });
+}
+
+const writesOf = new Map<LocalTokenName, readonly LocalCall[]>();
+
+function writeToken(name: LocalTokenName): readonly LocalCall[] {
+  const token: Asset = localTokens[name];
+  const { address } = token;
+  const code = codes[name];
+  const balances = payerBalances(token).filter(([, amount]) => amount !== 0n);
+  const supply = balances.reduce((sum, [, amount]) => sum + amount, 0n);
+  return [
+    ...(code === undefined ? [] : deployment(token, code)),
+    ...balances.map(([payer, amount]) => write(address, BigInt(accountSlot(payer, slots.balances)), amount)),
+    write(address, slots.supply, supply),
+    ...approvalWrites(address, slots.allowances),
+  ];
 }
 
 function deployment(token: Asset, code: Hex): readonly LocalCall[] {
