@@ -84,10 +84,12 @@ describe("payments", { timeout: 60_000 }, () => {
   test("amounts have separators and one point below the other; times and hashes are short", async () => {
     const { page } = shown;
     for (const amount of [1_234_567_890n, 10_000n, 2_500_000n]) await payAs("funded", { amount });
-    await rows().nth(2).waitFor();
+    // Of a maximum, what was taken.
+    await payAs("funded", { scheme: "upto", max: 900_000n, amount: 700_000n });
+    await rows().nth(3).waitFor();
     await expect
       .poll(() => page.locator(".amount").allTextContents(), soon)
-      .toEqual([...["2.5 USDC", "0.01 USDC", "1,234.56789 USDC"]]);
+      .toEqual([...["0.7 USDC", "2.5 USDC", "0.01 USDC", "1,234.56789 USDC"]]);
     const points = await page
       .locator(".amount .fraction")
       .evaluateAll((all) => all.map((one) => one.getBoundingClientRect().left));

@@ -124,10 +124,18 @@ function NoRows() {
   return <GuidePane />;
 }
 
+function priceTitle({ amount, charge, token }: PaymentSummary): string {
+  if (amount === null) return "";
+  const most = formatBoth(amount, token);
+  return charge === null ? most : `${formatBoth(charge, token)} of at most ${most}`;
+}
+
 type RowProps = { payment: PaymentSummary; index: number; height: number };
 
 function Row({ payment, index, height }: RowProps) {
-  const { id, firstSeenAt, payer, network, amount, token, verify, settle, faults } = payment;
+  const { id, firstSeenAt, payer, network, amount, charge, token, verify, settle, faults } = payment;
+  // Of scheme “upto” what was taken is what was paid.
+  const paid = charge ?? amount;
   const status = statusOf(payment);
   const note = noteOf(payment);
   const tookMs = (verify?.tookMs ?? 0) + (settle?.tookMs ?? 0);
@@ -142,8 +150,8 @@ function Row({ payment, index, height }: RowProps) {
       <td class="status">
         <Badge status={status} />
       </td>
-      <td class="price" title={amount === null ? "" : formatBoth(amount, token)}>
-        {amount !== null && <Amount amount={amount} token={token} />}
+      <td class="price" title={priceTitle(payment)}>
+        {paid !== null && <Amount amount={paid} token={token} />}
       </td>
       <td class="payer" title={payer ?? ""}>
         <button type="button" class="open" aria-current={id === selectedId.value}>
