@@ -1,3 +1,4 @@
+import { type Address, sameAddress } from "../protocol/hex.ts";
 import type { Asset } from "../protocol/networks.ts";
 import { KitError } from "../util/errors.ts";
 
@@ -24,6 +25,11 @@ export const localTokens = {
 export type LocalTokenName = keyof typeof localTokens;
 
 export const localTokenNames = Object.keys(localTokens) as LocalTokenName[];
+
+/** The name of the one with this address, however that is spelled; undefined of every other token. */
+export function nameOfLocalToken(address: string): LocalTokenName | undefined {
+  return localTokenNames.find((name) => sameAddress(localTokens[name].address, address as Address));
+}
 
 /**
  * A token of a local network by its name; the network's own asset where none is named.

@@ -97,6 +97,7 @@ export const explainCommand = defineCommand({
               network: named?.network?.name ?? null,
               payer: named?.payer ?? null,
               amount: named?.value === undefined ? null : `${named.value}`,
+              asset: named?.assets?.[0] ?? null,
               token: named?.network === undefined ? null : unitsOf(named.network.usdc),
             },
             url,

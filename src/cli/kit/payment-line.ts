@@ -150,13 +150,12 @@ export function paintOutcome(outcome: string, text = outcome): string {
 /** An explanation for who reads it in a terminal: with commands to paste, and the address of a page. */
 export function explanationAt(
   explanation: RefusalExplanation,
-  { network, payer, amount, token }: Pick<PaymentSummary, "network" | "payer" | "amount" | "token">,
+  payment: Pick<PaymentSummary, "network" | "payer" | "amount" | "asset" | "token">,
   origin: string,
 ): RefusalExplanation {
-  const context = { at: atUrl(origin), network, payer, amount, token };
   return {
     ...explanation,
-    fix: withWholeCommands(explanation.fix, context),
+    fix: withWholeCommands(explanation.fix, { at: atUrl(origin), ...payment }),
     more: errorsSectionAt(explanation.more, origin),
   };
 }

@@ -1,4 +1,5 @@
 import { formatUnits, type TokenUnits } from "../../protocol/token-units.ts";
+import { nameOfLocalToken } from "../../published/local-tokens.ts";
 
 /** Where an advice is read, and of which payment. */
 export type AdviceContext = {
@@ -8,18 +9,25 @@ export type AdviceContext = {
   payer: string | null;
   /** In the token's smallest unit. */
   amount: string | null;
+  /** The token's address. */
+  asset: string | null;
   token: TokenUnits | null;
 };
 
 /** The options that the command in an advice needs for a payment, with a space before them; empty where it needs none. */
-export function optionsOf(words: string, { at, network, payer, amount, token }: AdviceContext): string {
+export function optionsOf(
+  words: string,
+  { at, network, payer, amount, asset, token }: AdviceContext,
+): string {
   if (words === "reset" || words.startsWith("why ")) return at;
+  const local = nameOfLocalToken(asset ?? "");
+  const ofToken = local === undefined ? "" : ` --asset ${local}`;
   if (words === "approve" && network !== null && payer !== null) {
-    return ` --network ${network} --account ${payer}${at}`;
+    return ` --network ${network} --account ${payer}${ofToken}${at}`;
   }
   if (words !== "fund" || network === null || payer === null || amount === null) return "";
   const price = token === null ? amount : withPoint(formatUnits(amount, token.decimals));
-  return ` --network ${network} --to ${payer} --amount ${price}${at}`;
+  return ` --network ${network} --to ${payer}${ofToken} --amount ${price}${at}`;
 }
 
 /** With a point, an amount is in whole tokens. */

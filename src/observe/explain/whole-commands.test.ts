@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
+import { localTokens } from "../../published/local-tokens.ts";
 import { self } from "../../util/self-command.ts";
 import { withWholeCommands } from "./whole-commands.ts";
 
 const payer = "0x25164E0f1b0f0d7518E0afc0ac8fCBf65247a438";
 const context = {
-  ...{ at: " --url http://127.0.0.1:4411", network: "base", payer, amount: "1450000" },
+  ...{ at: " --url http://127.0.0.1:4411", network: "base", payer, amount: "1450000", asset: null },
   token: { symbol: "USDC", decimals: 6 },
 };
 
@@ -15,6 +16,13 @@ test.each([
   ["x402-kit doctor", "doctor"],
 ])("the command %s is one that can be pasted", (command, whole) => {
   expect(withWholeCommands(`Now: \`${command}\`.`, context)).toBe(`Now: \`${self} ${whole}\`.`);
+});
+
+test("a payment in another local token than USDC is mended in that token", () => {
+  const inUsdt = { ...context, asset: localTokens.usdt.address.toLowerCase() };
+  const options = (words: string) => withWholeCommands(`\`x402-kit ${words}\``, inUsdt);
+  expect(options("fund")).toContain(`--to ${payer} --asset usdt --amount 1.45`);
+  expect(options("approve")).toContain(`--account ${payer} --asset usdt`);
 });
 
 test("what is not known is left to the reader", () => {

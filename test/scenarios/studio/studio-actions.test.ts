@@ -89,6 +89,20 @@ describe("paying", { timeout: 60_000 }, () => {
     expect(await list()).toHaveLength(2);
   });
 
+  test("a payment is made in any token of the chain, and again in the same one", async () => {
+    const form = shown.page.getByRole("form", { name: "Pay as a test payer" });
+    await payInDialog(async () => {
+      await form.getByLabel("By").selectOption("permit2");
+      await form.getByLabel("Token").selectOption("usdt");
+      await form.getByLabel("USDT", { exact: true }).fill("0.3");
+    });
+    await expect.poll(() => rows().first().textContent(), soon).toMatch(/Settled.*0\.3 USDT/);
+    await rows().first().click();
+    await button("Pay again").click();
+    const paid = expect.stringMatching(/Settled.*0\.3 USDT/);
+    await expect.poll(() => rows().allTextContents(), soon).toEqual([paid, paid]);
+  });
+
   test("of a payment on a chain whose time was moved, details, form and times go by the chain's time", async () => {
     const { page } = shown;
     await studio.harness.chains.base?.advanceTime(3_600);
@@ -186,11 +200,15 @@ describe("a payment once more", { timeout: 60_000 }, () => {
   test.each([
     ["that expired", "Sign it anew and pay", { authorization: { validBefore: 1_000n } }, "funded"],
     ["without approval", "Approve Permit2 and pay again", { method: "permit2" }, "unapproved"],
+    ["of another token without approval", "Approve Permit2 and pay again", { asset: "permit" }, "unapproved"],
+    ["of a token that the payer lacks", "Fund 0.01 PLAIN and pay again", { asset: "plain" }, "empty"],
   ] as const)("a payment %s is mended by “%s”", async (_, label, spec, payer) => {
     await payAs(payer, spec);
+    const asset = (await list())[0]?.asset;
     await rows().first().click();
     await button(label).click();
     await said(/Paid and settled\.$/);
+    expect((await list())[0]?.asset).toBe(asset);
     await expect.poll(() => rows().first().locator(".badge").textContent(), soon).toBe("Settled");
   });
 

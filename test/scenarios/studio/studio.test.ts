@@ -315,6 +315,7 @@ describe("over HTTP", () => {
     ["for another amount", "funded", { permit: { amount: 9n } }, /permit: { amount: 9n }/],
     ["that expired", "funded", { permit: { deadline: 1_000n } }, /permit: { deadline: 1000n }/],
     ["of scheme upto", "funded", { scheme: "upto", max: 700n, amount: 300n }, /scheme: "upto",\s+max: 700n/],
+    ["in another token", "funded", { asset: "usdt" }, /asset: "usdt",\s+method: "permit2"/],
     ["of which nothing is taken", "funded", { scheme: "upto", amount: 0n }, /success: true/],
   ])(
     "a payment by Permit2 %s is told and copied as a test that makes it again",

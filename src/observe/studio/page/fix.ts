@@ -3,7 +3,7 @@ import type { PaymentDetail } from "../payment-view.ts";
 import { act, activeFaults, ask, chains, clearFaults, isLocal, tokenOf } from "./local-service.ts";
 import { freshTermsOf, pay } from "./pay-from-page.ts";
 import { statusOf } from "./payment-status.ts";
-import { operationOf } from "./snippets.ts";
+import { localTokenOf, operationOf } from "./snippets.ts";
 
 /** What mends a refused payment on a local chain, as one button. */
 export type Fix = { label: string; run(): Promise<unknown> };
@@ -35,7 +35,12 @@ export function fixOf(payment: PaymentDetail): Fix | undefined {
     return {
       label: "Approve Permit2 and pay again",
       async run() {
-        const body = { network, account: payment.payer, amount: payment.amount };
+        const body = {
+          network,
+          account: payment.payer,
+          amount: payment.amount,
+          asset: localTokenOf(payment),
+        };
         if ((await ask("/harness/approve", body)) !== undefined) await pay(fresh, "Approved. ");
       },
     };
@@ -66,8 +71,10 @@ function fundingOf(payment: PaymentDetail, network: string): Fix | undefined {
   const token = payment.token ?? tokenOf(network);
   // A price that nobody means is not paid for by funding.
   if (amount === null || countedAsEther(BigInt(amount), token) !== undefined) return undefined;
+  const asset = localTokenOf(payment);
+  // Of the network's own token alone.
   const balances = chains.value.find((chain) => chain.network === network)?.balances;
-  const held = BigInt(balances?.[payerName ?? ""] ?? 0);
+  const held = asset === undefined ? BigInt(balances?.[payerName ?? ""] ?? 0) : 0n;
   const missing = BigInt(amount) - held;
   const fresh = freshTermsOf(payment);
   if (missing <= 0n) return fresh && { label: "Pay again", run: () => pay(fresh) };
@@ -76,7 +83,7 @@ function fundingOf(payment: PaymentDetail, network: string): Fix | undefined {
   return {
     label: `Fund ${funds} and ${again}`,
     async run() {
-      const body = { network, to: payer, amount: `${missing}` };
+      const body = { network, to: payer, amount: `${missing}`, asset };
       if ((await ask("/harness/fund", body)) === undefined) return;
       if (fresh === undefined) await resend(payment);
       else await pay(fresh, `${payerName} has ${funds} more. `);

@@ -1,7 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { type TimeField, timeFields } from "../../../methods/exact-eip3009/payment-times.ts";
-import { parseAmount } from "../../../protocol/token-units.ts";
+import { parseAmount, unitsOf } from "../../../protocol/token-units.ts";
+import { localTokenNames, localTokens } from "../../../published/local-tokens.ts";
 import { Button, Dialog, Select } from "./controls.tsx";
 import { describeTime, parseTime, timeForms, usualTime, writeTime } from "./format.ts";
 import { chainTimeOf, harness, loadChains, networkNames, standsFor, tokenOf } from "./local-service.ts";
@@ -24,7 +25,11 @@ function PayForm() {
   // Times are shown from the chain's.
   useEffect(() => void loadChains(), []);
   const chosen = network || networkNames.value[0] || "";
-  const { symbol, decimals } = tokenOf(chosen);
+  const own = tokenOf(chosen);
+  // By Permit2 any token is paid with.
+  const tokens = kind === "eip3009" ? {} : (harness.value?.networks[chosen]?.tokens ?? {});
+  const asset = localTokenNames.find((name) => name === draft.value.asset && Object.hasOwn(tokens, name));
+  const { symbol, decimals } = asset === undefined ? own : unitsOf(localTokens[asset]);
   const units = parseAmount(amount, decimals);
   const close = () => (isPayOpen.value = false);
   const onSubmit = async (event: Event) => {
@@ -35,7 +40,7 @@ function PayForm() {
       return time === undefined ? [] : [[name, writeTime(time)]];
     });
     if (parsed.length < timeFields.length) return toast(`A time is ${timeForms}.`, { isError: true });
-    const terms = { network: chosen, payer, ...payTermsOf(kind, units, Number(x402Version)) };
+    const terms = { network: chosen, payer, asset, ...payTermsOf(kind, units, Number(x402Version)) };
     isPaying.value = true;
     close();
     await pay({ ...terms, ...Object.fromEntries(parsed) });
@@ -88,6 +93,17 @@ function PayForm() {
               onChange={(name) => edit({ kind: payKinds.find((one) => one === name) ?? "eip3009" })}
             />
           </label>
+          {Object.keys(tokens).length > 0 && (
+            <label>
+              Token
+              <Select
+                value={asset ?? ""}
+                none={own.symbol}
+                options={Object.keys(tokens)}
+                onChange={(name) => edit({ asset: localTokenNames.find((one) => one === name) })}
+              />
+            </label>
+          )}
           {kind === "eip3009" && (
             <label>
               Version

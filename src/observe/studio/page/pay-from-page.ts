@@ -1,16 +1,19 @@
 import { signal } from "@preact/signals";
 import { forTimes, type PaymentTimes, type TimeField } from "../../../methods/exact-eip3009/payment-times.ts";
 import { formatUnits } from "../../../protocol/token-units.ts";
+import type { LocalTokenName } from "../../../published/local-tokens.ts";
 import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
 import { usualTime, writeFromNow } from "./format.ts";
 import { ask, get, harness, tokenOf } from "./local-service.ts";
 import { select } from "./page-route.ts";
 import { knowsPayment } from "./payment-stream.ts";
-import { type PayKind, payKindOf, payTermsOf, requestTimeOf, signedTimes } from "./snippets.ts";
+import { localTokenOf, type PayKind, payKindOf, payTermsOf, requestTimeOf, signedTimes } from "./snippets.ts";
 import { toast } from "./toasts.tsx";
 
 /** The payment in the dialog, as it is typed. */
 type Draft = Record<"network" | "payer" | "amount" | "x402Version", string> & {
+  /** Undefined for the network's own. */
+  asset: LocalTokenName | undefined;
   kind: PayKind;
   times: PaymentTimes<string>;
 };
@@ -20,6 +23,7 @@ export const draft = signal<Draft>({
   payer: "funded",
   amount: "0.01",
   kind: "eip3009",
+  asset: undefined,
   x402Version: "2",
   times: forTimes(usualTime),
 });
@@ -56,7 +60,8 @@ export function freshTermsOf(payment: PaymentDetail): PayTerms | undefined {
   if (signed === null || payer === null || network === null || amount === null) return undefined;
   // Where payments go to the contract alone, another one is a mistake that is not made again.
   const payTo = harness.value?.payToPolicy === undefined ? undefined : payment.required?.payTo;
-  return { network, payer, payTo, ...payTermsOf(payKindOf(payment), amount, x402Version ?? 1) };
+  const asset = localTokenOf(payment);
+  return { network, payer, payTo, asset, ...payTermsOf(payKindOf(payment), amount, x402Version ?? 1) };
 }
 
 /** Opens the dialog with the terms of a payment. */
@@ -69,6 +74,7 @@ export function edit(payment: PaymentDetail): void {
     payer: payerName ?? "funded",
     amount: formatUnits(amount, (token ?? tokenOf(network)).decimals),
     kind: payKindOf(payment),
+    asset: localTokenOf(payment),
     x402Version: String(x402Version ?? 1),
     times: forTimes((field) => timeOf(timeIn(payment, field), seconds) ?? usualTime(field)),
   };

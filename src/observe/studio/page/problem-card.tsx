@@ -94,7 +94,7 @@ const commandStart = /^(x402-kit |up --)/;
 
 /** The commands of an advice as they are typed here, for this payment. */
 function commandsIn(advice: string, payment: PaymentDetail): [name: string, text: string][] {
-  const { network, payer, amount, token, signed } = payment;
+  const { network, payer, amount, asset, token, signed } = payment;
   // What could not be read is nobody's to paste into a terminal.
   const terms = signed === null ? { network: null, payer: null } : { network, payer };
   const codes = advice.split("`").filter((part, index) => index % 2 === 1 && commandStart.test(part));
@@ -104,7 +104,7 @@ function commandsIn(advice: string, payment: PaymentDetail): [name: string, text
     const words = code.replace(/^x402-kit /, "");
     const actsOnChains = words === "fund" || words === "approve";
     if (actsOnChains && (!isLocal.value || terms.payer === null)) return [];
-    const options = optionsOf(words, { at: atThisPlace, ...terms, amount, token });
+    const options = optionsOf(words, { at: atThisPlace, ...terms, amount, asset, token });
     return [["the command", `${command} ${words}${options}`]];
   });
 }

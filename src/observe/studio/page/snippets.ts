@@ -1,5 +1,6 @@
 import { type TimeField, timeFields } from "../../../methods/exact-eip3009/payment-times.ts";
 import { invalidReasons, isSituation, settleErrorReason } from "../../../protocol/catalogue.ts";
+import { type LocalTokenName, nameOfLocalToken } from "../../../published/local-tokens.ts";
 import type { PaymentDetail } from "../payment-view.ts";
 
 /** A time in unix seconds, and whose clock says it. */
@@ -31,6 +32,7 @@ export function vitestOf(payment: PaymentDetail, facilitatorContract?: string): 
     payTo.toLowerCase() !== facilitatorContract.toLowerCase();
   const operation = operationOf({ settle });
   const isAgain = isRepeated(payment);
+  const asset = localTokenOf(payment);
   return [
     isStraight
       ? '// The global setup that vitest.config.ts names needs: export default createGlobalSetup({ payTo: "any" })'
@@ -45,6 +47,7 @@ export function vitestOf(payment: PaymentDetail, facilitatorContract?: string): 
     `    payer: "${payerName}",`,
     `    amount: ${required?.amount ?? amount}n,`,
     ...(isStraight ? [`    payTo: "${payTo}",`] : []),
+    ...(asset === undefined ? [] : [`    asset: "${asset}",`]),
     ...methodLines(payment),
     ...signedLines(payment),
     "  });",
@@ -53,6 +56,11 @@ export function vitestOf(payment: PaymentDetail, facilitatorContract?: string): 
     "});",
     "",
   ].join("\n");
+}
+
+/** The name of the token of a payment, where it is not the network's own. */
+export function localTokenOf({ asset }: PaymentDetail): LocalTokenName | undefined {
+  return nameOfLocalToken(asset ?? "");
 }
 
 /** How it is paid, where that is not what `pay` does anyway. */
