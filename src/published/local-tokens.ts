@@ -26,6 +26,9 @@ export type LocalTokenName = keyof typeof localTokens;
 
 export const localTokenNames = Object.keys(localTokens) as LocalTokenName[];
 
+/** Those that a chain has, by their names. */
+export type LocalTokens = Readonly<Partial<Record<LocalTokenName, Asset>>>;
+
 /** The name of the one with this address, however that is spelled; undefined of every other token. */
 export function nameOfLocalToken(address: string): LocalTokenName | undefined {
   return localTokenNames.find((name) => sameAddress(localTokens[name].address, address as Address));
@@ -37,7 +40,7 @@ export function nameOfLocalToken(address: string): LocalTokenName | undefined {
  * @throws {KitError} when it has none of that name
  */
 export function tokenNamed(
-  { asset, tokens = {} }: { asset: Asset; tokens?: Readonly<Record<string, Asset>> | undefined },
+  { asset, tokens = {} }: { asset: Asset; tokens?: Readonly<Partial<Record<string, Asset>>> | undefined },
   name: string | undefined,
 ): Asset {
   if (name === undefined) return asset;

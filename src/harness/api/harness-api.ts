@@ -11,7 +11,7 @@ import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { AddedBy, Asset, BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import type { PayToPolicy } from "../../protocol/signed-payment.ts";
-import type { LocalTokenName } from "../../published/local-tokens.ts";
+import type { LocalTokenName, LocalTokens } from "../../published/local-tokens.ts";
 import type { Payer, PaymentSpec } from "../control/pay.ts";
 import type { Faults } from "../faults/faults.ts";
 import type { ForkOption } from "../fork/fork-options.ts";
@@ -46,7 +46,7 @@ export type HarnessNetwork<N extends NetworkName = NetworkName> = {
    * What may be paid with besides, by Permit2: an ERC-20 without permits, one with (EIP-2612), one as USDT, one that keeps a fee of
    * each transfer. The test payers have some. None on a fork.
    */
-  readonly tokens: Readonly<Partial<Record<LocalTokenName, Asset>>>;
+  readonly tokens: LocalTokens;
   /** Gives an account more of the asset, or of one of the tokens. Resolves when that is mined. */
   fund(account: Address, amount: bigint, asset?: LocalTokenName): Promise<void>;
   /**

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { type PaymentSummary, paymentSummarySchema } from "../../observe/studio/payment-view.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import type { Asset, NetworkName } from "../../protocol/networks.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
 import { bytes32 } from "../../protocol/primitives.ts";
-import { type LocalTokenName, localTokens, tokenNamed } from "../../published/local-tokens.ts";
+import type { LocalTokenName } from "../../published/local-tokens.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
 import { type FaultBoard, readFaultReport } from "../faults/fault-board.ts";
@@ -46,31 +46,13 @@ export function runningChain({ chains }: ControlledHarness, network: NetworkName
   throw new ConfigurationError([{ name: "network", problem: notRunning(network, chains) }]);
 }
 
-/**
- * A token of a chain by its name.
- *
- * @throws {KitError} when the chain does not have it
- */
-export function tokenOn({ asset, tokens }: HarnessChain, name: LocalTokenName | undefined): Asset {
-  return tokenNamed(
-    { asset, tokens: Object.fromEntries(tokens.map((one) => [one, localTokens[one]])) },
-    name,
-  );
-}
-
 /** Control of a harness of this process. */
 export function controlOf(harness: ControlledHarness): HarnessControl {
   const { faults, reset, snapshot, restore, nextAuthorizationNonce } = harness;
   const chainOf = (network: NetworkName) => runningChain(harness, network);
-  const having = (network: NetworkName, asset: LocalTokenName | undefined) => {
-    const chain = chainOf(network);
-    tokenOn(chain, asset);
-    return chain;
-  };
   return {
-    fund: (network, to, amount, asset) => having(network, asset).fund(to, amount, asset),
-    approve: (network, account, amount, asset) =>
-      having(network, asset).approvePermit2(account, amount, asset),
+    fund: (network, to, amount, asset) => chainOf(network).fund(to, amount, asset),
+    approve: (network, account, amount, asset) => chainOf(network).approvePermit2(account, amount, asset),
     mine: (network, blocks) => chainOf(network).mine(blocks),
     advanceTime: (network, seconds) => chainOf(network).advanceTime(seconds),
     nextAuthorizationNonce: async () => nextAuthorizationNonce(),

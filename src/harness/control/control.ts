@@ -7,6 +7,7 @@ import { permit2Address } from "../../methods/permit2/permit.ts";
 import { permitTimes } from "../../methods/permit2/permit2-payload.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import { tokenNamed } from "../../published/local-tokens.ts";
 import { orderSchema } from "../../published/payment-order.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { controlRefusal } from "../../service/http/local-server.ts";
@@ -25,7 +26,7 @@ import {
   mineRequest,
   payRequest,
 } from "./control-api.ts";
-import { controlOf, runningChain, tokenOn } from "./control-client.ts";
+import { controlOf, runningChain } from "./control-client.ts";
 import { type ControlledHarness, requireAccount } from "./controlled-harness.ts";
 import { type HarnessDescription, networksOf } from "./description.ts";
 import type { PaymentSpec } from "./pay.ts";
@@ -69,14 +70,14 @@ export function controlRoutes(
 
   app.post("/harness/fund", async (request) => {
     const { network, to, amount, asset } = fundRequest.parse(request.body);
-    const { address } = tokenOn(runningChain(harness, network), asset);
+    const { address } = tokenNamed(runningChain(harness, network), asset);
     await control.fund(network, requireAccount(to), amount, asset);
     return { network, to, amount: amount.toString(), asset: address };
   });
 
   app.post("/harness/approve", async (request) => {
     const { network, account, amount, asset } = approveRequest.parse(request.body);
-    const { address } = tokenOn(runningChain(harness, network), asset);
+    const { address } = tokenNamed(runningChain(harness, network), asset);
     await control.approve(network, requireAccount(account), amount, asset);
     return { network, account, spender: permit2Address, amount: amount.toString(), asset: address };
   });

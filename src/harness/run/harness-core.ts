@@ -133,7 +133,7 @@ function configure(
     ...localTerms,
     gifts: localGifts,
     rpcUrls: [rpcUrl],
-    assets: [asset, ...tokens.map((name) => localTokens[name])],
+    assets: [asset, ...Object.values(tokens)],
     confirmations: 1,
     // The harness has started the node itself.
     forwardEndpoints: 1,

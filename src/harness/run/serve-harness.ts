@@ -5,9 +5,8 @@ import type { Resend } from "../../observe/studio/payment-routes.ts";
 import { createTimeline, type Timeline } from "../../observe/timeline/timeline.ts";
 import { openTracing } from "../../observe/tracing/open-tracing.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { type Asset, builtInNetworks } from "../../protocol/networks.ts";
+import { builtInNetworks } from "../../protocol/networks.ts";
 import { usualPayTo } from "../../protocol/signed-payment.ts";
-import { localTokens } from "../../published/local-tokens.ts";
 import { localOrganization } from "../../published/test-keys.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { createApp } from "../../service/http/app.ts";
@@ -100,7 +99,7 @@ export async function serveHarness(
       payTo: options.payTo,
       networks: options.knownNetworks,
       tokens: Object.fromEntries(
-        chains.map(({ network, asset }) => [network.name, [asset, ...Object.values(localTokens)]]),
+        chains.map(({ network, asset, tokens }) => [network.name, [asset, ...Object.values(tokens)]]),
       ),
       hasOwnClock: () => hasOwnClock(options) || chains.some((chain) => chain.hasMovedTime()),
     };
@@ -321,10 +320,7 @@ function describeChain(
   const { name, chainId, caip2, tier, nativeCoin } = network;
   const added = builtInNetworks.named(name) === undefined ? { tier, nativeCoin } : {};
   const described = { chainId, caip2, rpcUrl, facilitatorContract, payTo, asset, ...added };
-  if (node.fork === undefined) {
-    const others = tokens.map((name): [string, Asset] => [name, localTokens[name]]);
-    return others.length === 0 ? described : { ...described, tokens: Object.fromEntries(others) };
-  }
+  if (node.fork === undefined) return { ...described, tokens };
   const { kind, blockNumber } = node.fork;
   return { ...described, fork: { block: Number(blockNumber), from: kind, hasBlacklist } };
 }

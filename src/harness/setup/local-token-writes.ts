@@ -10,7 +10,12 @@ import { type Address, type Hex, sameAddress, uintWord } from "../../protocol/he
 import type { Asset } from "../../protocol/networks.ts";
 import { unitsOf } from "../../protocol/token-units.ts";
 import { tokenInitCode } from "../../published/init-code.ts";
-import { type LocalTokenName, localTokenNames, localTokens } from "../../published/local-tokens.ts";
+import {
+  type LocalTokenName,
+  type LocalTokens,
+  localTokenNames,
+  localTokens,
+} from "../../published/local-tokens.ts";
 import { approvalWrites } from "./permit2.ts";
 import type { PlacedContract } from "./place-contract.ts";
 import { payerBalances } from "./test-accounts.ts";
@@ -31,20 +36,23 @@ const codes: Readonly<Partial<Record<LocalTokenName, Hex>>> = {
 const slots = { balances: 0n, allowances: 1n, supply: 2n, name: 3n, symbol: 4n, decimals: 5n };
 
 /** Those beside the chain's own asset, which may be at the address of one. */
-export function localTokensBeside(asset: Asset): readonly LocalTokenName[] {
-  return localTokenNames.filter((name) => !sameAddress(localTokens[name].address, asset.address));
+export function localTokensBeside(asset: Asset): LocalTokens {
+  return Object.fromEntries(
+    Object.entries(localTokens).filter(([, { address }]) => !sameAddress(address, asset.address)),
+  );
 }
 
 /** The one that needs its constructor. */
-export function localTokenContracts(names: readonly LocalTokenName[]): readonly PlacedContract[] {
-  const { permit } = localTokens;
+export function localTokenContracts({ permit }: LocalTokens): readonly PlacedContract[] {
+  if (permit === undefined) return [];
   const initCode = tokenInitCode(mockPermitTokenBytecode, permit);
-  return names.includes("permit") ? [{ name: "the permit token", address: permit.address, initCode }] : [];
+  return [{ name: "the permit token", address: permit.address, initCode }];
 }
 
 /** The calls that write the others, and what the test payers have of all and let Permit2 take: on every chain the same. */
-export function localTokenWrites(names: readonly LocalTokenName[]): readonly LocalCall[] {
-  return names.flatMap((name) => {
+export function localTokenWrites(tokens: LocalTokens): readonly LocalCall[] {
+  return localTokenNames.flatMap((name) => {
+    if (tokens[name] === undefined) return [];
     const known = writesOf.get(name) ?? writeToken(name);
     writesOf.set(name, known);
     return known;

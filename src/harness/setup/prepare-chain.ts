@@ -5,7 +5,7 @@ import { longestAdvanceSeconds } from "../../config/serve-config.ts";
 import { type Address, type Hex, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { type LocalTokenName, localTokens } from "../../published/local-tokens.ts";
+import { type LocalTokenName, type LocalTokens, tokenNamed } from "../../published/local-tokens.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
@@ -47,8 +47,8 @@ export type HarnessChain = {
   readonly publicRpcUrl: string;
   readonly facilitatorContract: Address;
   readonly asset: Asset;
-  /** What may be paid with besides: the tokens of {@link localTokens}, and none on a fork. */
-  readonly tokens: readonly LocalTokenName[];
+  /** What may be paid with besides; nothing on a fork. */
+  readonly tokens: LocalTokens;
   /** Whether the token knows a blacklist. On a fork it may not: then the payer `blacklisted` pays as others do. */
   readonly hasBlacklist: boolean;
   readonly node: LocalNode;
@@ -156,8 +156,9 @@ async function load(node: LocalNode, { state }: SavedChain): Promise<void> {
 export async function prepareChain(options: LocalChainOptions): Promise<HarnessChain> {
   const { network, facilitatorContract, asset, node, publicRpcUrl, ownClock = false, slice, saved } = options;
   const realToken = node.fork !== undefined && isRealToken(network, asset);
-  const hasBlacklist = await placeEverything(options, realToken);
-  const tokens = otherTokensOf(options);
+  // A fork has the tokens of its network, and what replays a payment needs one.
+  const tokens = node.fork !== undefined || slice !== undefined ? {} : localTokensBeside(asset);
+  const hasBlacklist = await placeEverything(options, { realToken, tokens });
   if (slice !== undefined) await placeSlice(node, asset, slice);
   if (saved !== undefined) await load(node, saved);
   const { ahead = 0 } = saved ?? {};
@@ -189,7 +190,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
     fund: (account, amount, token) =>
       inTurn(async () => {
         const data = realToken ? transferCall(account, amount) : mintCall(account, amount);
-        const { address: to } = token === undefined ? asset : localTokens[token];
+        const { address: to } = tokenNamed({ asset, tokens }, token);
         try {
           // Whether it can be, before it is mined.
           await node.request("eth_call", { from: treasury.address, to, data }, "latest");
@@ -204,9 +205,10 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
       }),
     approvePermit2: (account, amount, token) =>
       inTurn(async () => {
+        const { address } = tokenNamed({ asset, tokens }, token);
         await (token === undefined
-          ? writeApprovals(node, asset.address, [[account, amount]])
-          : node.batch(localApprovalWrite(localTokens[token].address, account, amount)));
+          ? writeApprovals(node, address, [[account, amount]])
+          : node.batch(localApprovalWrite(address, account, amount)));
         await mining.mineUnlessHeld();
       }),
     async setBalance(account, wei) {
@@ -359,15 +361,11 @@ function createMining(node: LocalNode, { ownClock }: { ownClock: boolean }) {
   };
 }
 
-/** A fork has the tokens of its network, and what replays a payment needs one. */
-function otherTokensOf({ node, slice, asset }: LocalChainOptions): readonly LocalTokenName[] {
-  return node.fork !== undefined || slice !== undefined ? [] : localTokensBeside(asset);
-}
-
-/** Contracts, the accounts of the harness, and the token; whether the token has a blacklist. */
-async function placeEverything(options: LocalChainOptions, realToken: boolean): Promise<boolean> {
-  const { network, facilitatorContract, asset, node } = options;
-  const tokens = otherTokensOf(options);
+/** Contracts, the accounts of the harness, and the tokens; whether the asset has a blacklist. */
+async function placeEverything(
+  { network, facilitatorContract, asset, node }: LocalChainOptions,
+  { realToken, tokens }: { realToken: boolean; tokens: LocalTokens },
+): Promise<boolean> {
   const contracts: readonly PlacedContract[] = [
     {
       name: "X402Facilitator",
