@@ -26,7 +26,6 @@ export const advanceTimeRequest = strictMembers({ network: z.string(), seconds: 
 export const mineRequest = strictMembers({ network: z.string(), blocks: z.number() });
 export const journalRequest = strictMembers({ id: bytes32 });
 export const idRequest = strictMembers({ id: z.string() });
-/** Of what is done to everything at once: `{ network }` would be taken for a reset of one network. */
 export const emptyRequest = strictMembers({});
 
 const time = z

@@ -109,42 +109,39 @@ export function controlRoutes(
   });
 
   const done = () => ({});
-  app.post("/harness/reset", async ({ body }) => {
-    emptyRequest.parse(body ?? {});
-    return control.reset().then(done);
-  });
-  app.post("/harness/snapshot", async ({ body }) => {
-    emptyRequest.parse(body ?? {});
-    return { id: await control.snapshot() };
-  });
+  /** What takes nothing: with `{ network }`, a reset would be taken for one of that network. */
+  const postAlone = (path: string, act: () => unknown) =>
+    app.post(path, async ({ body }) => {
+      emptyRequest.parse(body ?? {});
+      return act();
+    });
+  postAlone("/harness/reset", () => control.reset().then(done));
+  postAlone("/harness/snapshot", async () => ({ id: await control.snapshot() }));
   app.post("/harness/restore", ({ body }) => control.restore(idRequest.parse(body).id).then(done));
 
   app.get("/harness/faults/kinds", describeFaults);
   app.post("/harness/faults/add", ({ body }) => faults.add(body));
-  app.post("/harness/faults/list", async () => ({ faults: await faults.list() }));
+  postAlone("/harness/faults/list", async () => ({ faults: await faults.list() }));
   app.post("/harness/faults/remove", async ({ body }) => ({
     removed: await faults.remove(idRequest.parse(body).id),
   }));
-  app.post("/harness/faults/clear", async ({ body }) => {
-    emptyRequest.parse(body ?? {});
-    return faults.clear().then(done);
-  });
+  postAlone("/harness/faults/clear", () => faults.clear().then(done));
 
-  app.post("/harness/payments", async () => ({ payments: await control.payments() }));
+  postAlone("/harness/payments", async () => ({ payments: await control.payments() }));
   app.post("/harness/journal/payment", async ({ body }) => ({
     payment: (await journal.payment(journalRequest.parse(body).id)) ?? null,
   }));
-  app.post("/harness/journal/payments", async () => ({ payments: await journal.payments() }));
-  app.post("/harness/journal/other-requests", async () => ({ requests: await journal.otherRequests() }));
+  postAlone("/harness/journal/payments", async () => ({ payments: await journal.payments() }));
+  postAlone("/harness/journal/other-requests", async () => ({ requests: await journal.otherRequests() }));
 
-  app.post("/harness/fork-failures", () =>
+  postAlone("/harness/fork-failures", () =>
     harness.forkFailures().map(({ count, latest }) => ({
       count,
       ...(latest !== undefined && { latest: { message: latest.message, hints: latest.hints } }),
     })),
   );
 
-  app.post("/harness/authorization-nonce", () => ({ nonce: harness.nextAuthorizationNonce() ?? null }));
+  postAlone("/harness/authorization-nonce", () => ({ nonce: harness.nextAuthorizationNonce() ?? null }));
 }
 
 /** The messages of what led to an error, the nearest first. */

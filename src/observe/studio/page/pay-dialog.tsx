@@ -2,7 +2,6 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { type TimeField, timeFields } from "../../../methods/exact-eip3009/payment-times.ts";
 import { parseAmount, unitsOf } from "../../../protocol/token-units.ts";
-import { localTokenNames, localTokens } from "../../../published/local-tokens.ts";
 import { Button, Dialog, Select } from "./controls.tsx";
 import { describeTime, parseTime, timeForms, usualTime, writeTime } from "./format.ts";
 import { chainTimeOf, harness, loadChains, networkNames, standsFor, tokenOf } from "./local-service.ts";
@@ -17,7 +16,7 @@ export function PayDialog() {
 
 /** Pays as a test payer, with any terms and times. */
 function PayForm() {
-  const { network, payer, amount, kind, x402Version, times } = draft.value;
+  const { network, payer, amount, asset, kind, x402Version, times } = draft.value;
   const isPaying = useSignal(false);
   const edit = (change: Partial<typeof draft.value>) => {
     draft.value = { ...draft.value, ...change };
@@ -25,11 +24,10 @@ function PayForm() {
   // Times are shown from the chain's.
   useEffect(() => void loadChains(), []);
   const chosen = network || networkNames.value[0] || "";
-  const own = tokenOf(chosen);
   // By Permit2 any token is paid with.
   const tokens = kind === "eip3009" ? {} : (harness.value?.networks[chosen]?.tokens ?? {});
-  const asset = localTokenNames.find((name) => name === draft.value.asset && Object.hasOwn(tokens, name));
-  const { symbol, decimals } = asset === undefined ? own : unitsOf(localTokens[asset]);
+  const other = tokens[asset];
+  const { symbol, decimals } = other === undefined ? tokenOf(chosen) : unitsOf(other);
   const units = parseAmount(amount, decimals);
   const close = () => (isPayOpen.value = false);
   const onSubmit = async (event: Event) => {
@@ -40,7 +38,10 @@ function PayForm() {
       return time === undefined ? [] : [[name, writeTime(time)]];
     });
     if (parsed.length < timeFields.length) return toast(`A time is ${timeForms}.`, { isError: true });
-    const terms = { network: chosen, payer, asset, ...payTermsOf(kind, units, Number(x402Version)) };
+    const terms = {
+      ...{ network: chosen, payer, ...(other !== undefined && { asset }) },
+      ...payTermsOf(kind, units, Number(x402Version)),
+    };
     isPaying.value = true;
     close();
     await pay({ ...terms, ...Object.fromEntries(parsed) });
@@ -97,10 +98,10 @@ function PayForm() {
             <label>
               Token
               <Select
-                value={asset ?? ""}
-                none={own.symbol}
+                value={asset}
+                none={tokenOf(chosen).symbol}
                 options={Object.keys(tokens)}
-                onChange={(name) => edit({ asset: localTokenNames.find((one) => one === name) })}
+                onChange={(name) => edit({ asset: name })}
               />
             </label>
           )}

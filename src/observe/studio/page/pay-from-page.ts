@@ -1,7 +1,6 @@
 import { signal } from "@preact/signals";
 import { forTimes, type PaymentTimes, type TimeField } from "../../../methods/exact-eip3009/payment-times.ts";
 import { formatUnits } from "../../../protocol/token-units.ts";
-import type { LocalTokenName } from "../../../published/local-tokens.ts";
 import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
 import { usualTime, writeFromNow } from "./format.ts";
 import { ask, get, harness, tokenOf } from "./local-service.ts";
@@ -12,8 +11,8 @@ import { toast } from "./toasts.tsx";
 
 /** The payment in the dialog, as it is typed. */
 type Draft = Record<"network" | "payer" | "amount" | "x402Version", string> & {
-  /** Undefined for the network's own. */
-  asset: LocalTokenName | undefined;
+  /** The token's name; empty for the network's own. */
+  asset: string;
   kind: PayKind;
   times: PaymentTimes<string>;
 };
@@ -23,7 +22,7 @@ export const draft = signal<Draft>({
   payer: "funded",
   amount: "0.01",
   kind: "eip3009",
-  asset: undefined,
+  asset: "",
   x402Version: "2",
   times: forTimes(usualTime),
 });
@@ -74,7 +73,7 @@ export function edit(payment: PaymentDetail): void {
     payer: payerName ?? "funded",
     amount: formatUnits(amount, (token ?? tokenOf(network)).decimals),
     kind: payKindOf(payment),
-    asset: localTokenOf(payment),
+    asset: localTokenOf(payment) ?? "",
     x402Version: String(x402Version ?? 1),
     times: forTimes((field) => timeOf(timeIn(payment, field), seconds) ?? usualTime(field)),
   };
