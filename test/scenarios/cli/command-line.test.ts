@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { createServer as createTcpServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defaultFacilitatorContracts } from "../../../src/harness/setup/addresses.ts";
-import { runCli } from "../../support/cli.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
-import { runHere } from "../../support/serve/command.ts";
+import { descendantsOf } from "../../support/processes.ts";
+import { runHere } from "../../support/run-here.ts";
 
 /*
  * What a person gets for a command line or a variable that cannot be: everything that is wrong at once, each with how
@@ -13,9 +13,16 @@ import { runHere } from "../../support/serve/command.ts";
 
 type Row = { args: string[]; env?: Record<string, string>; exitCode?: number };
 
+/** Runs a command here, and sees that it left no process behind. */
+async function run(args: readonly string[], env?: Record<string, string>) {
+  const before = new Set(descendantsOf(process.pid));
+  const outcome = await runHere(args, env);
+  return { ...outcome, started: descendantsOf(process.pid).filter((pid) => !before.has(pid)) };
+}
+
 async function refusalOf({ args, env, exitCode = 1 }: Row): Promise<string> {
-  const { code, stdout, stderr, started } = await runCli(args, env);
-  expect({ code, stdout, started }).toEqual({ code: exitCode, stdout: "", started: 0 });
+  const { code, stdout, stderr, started } = await run(args, env);
+  expect({ code, stdout, started }).toEqual({ code: exitCode, stdout: "", started: [] });
   // These change with the contract's code.
   const { mainnet, testnet } = defaultFacilitatorContracts();
   return stderr.replaceAll(mainnet, "DEFAULT_MAINNET").replaceAll(testnet, "DEFAULT_TESTNET");
@@ -213,8 +220,8 @@ describe("a command line that cannot be", () => {
 
 describe("help", () => {
   const helpOf = async (...args: string[]) => {
-    const { code, stdout, stderr, started } = await runCli(args);
-    expect({ code, stderr, started }).toEqual({ code: 0, stderr: "", started: 0 });
+    const { code, stdout, stderr, started } = await run(args);
+    expect({ code, stderr, started }).toEqual({ code: 0, stderr: "", started: [] });
     return stdout;
   };
 

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { runCli } from "../../support/cli.ts";
+import { runHere } from "../../support/run-here.ts";
 
 const challenge = {
   x402Version: 1,
@@ -26,7 +27,7 @@ test("a challenge in a file is explained: what is wrong, why, and what to change
   try {
     const file = join(directory, "challenge.json");
     await writeFile(file, JSON.stringify(challenge));
-    const { code, stdout, stderr } = await runCli(["explain", file, ...contracts]);
+    const { code, stdout, stderr } = await runHere(["explain", file, ...contracts]);
     expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
     expect(stdout).toMatchInlineSnapshot(`
       "3 things are wrong in this challenge:
@@ -60,7 +61,7 @@ test("a challenge in a file is explained: what is wrong, why, and what to change
 
 test("text on the command line, as JSON for programs", async () => {
   const header = Buffer.from(JSON.stringify({ x402Version: 1, payload: {} })).toString("base64");
-  const { code, stdout } = await runCli(["explain", header, "--json"]);
+  const { code, stdout } = await runHere(["explain", header, "--json"]);
   const { kind, findings }: { kind: string; findings: { mistake: string }[] } = JSON.parse(stdout);
   expect({ code, kind, first: findings[0]?.mistake }).toEqual({
     code: 1,
@@ -70,7 +71,7 @@ test("text on the command line, as JSON for programs", async () => {
 });
 
 test("a file that is not there is not taken for a payment", async () => {
-  const { code, stdout, stderr } = await runCli(["explain", "no-such-file.json"]);
+  const { code, stdout, stderr } = await runHere(["explain", "no-such-file.json"]);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toContain("x402-kit explain: no-such-file.json cannot be read");
 });
@@ -79,7 +80,7 @@ test.each([
   [["explain", ""], "The text is empty", "An unset variable is the usual cause."],
   [["explain"], "TEXT: is needed", "- for what is piped into it"],
 ])("without a text it says how to give one: %j", async (args, problem, hint) => {
-  const { code, stdout, stderr } = await runCli(args);
+  const { code, stdout, stderr } = await runHere(args);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toContain(problem);
   expect(stderr).toContain(hint);
@@ -92,20 +93,20 @@ test("empty stdin is named as what it is", async () => {
 });
 
 test("an answer of success is nothing that went wrong", async () => {
-  const { code, stdout } = await runCli(["explain", '{"isValid":true,"payer":"0x1\u009b"}']);
+  const { code, stdout } = await runHere(["explain", '{"isValid":true,"payer":"0x1\u009b"}']);
   expect(code).toBe(0);
   expect(stdout).toContain("the payment is valid");
 });
 
 test("an id or a hash is no payment, and the command that explains it is named", async () => {
   const id = `0x${"12".repeat(32)}`;
-  const { stdout, stderr, code } = await runCli(["explain", id]);
+  const { stdout, stderr, code } = await runHere(["explain", id]);
   expect([stdout, code]).toEqual(["", 1]);
   expect(stderr).toContain(`why ${id} explains the payment`);
 });
 
 test("a file that never ends is not read for ever", async () => {
-  const { stderr, code } = await runCli(["explain", "/dev/zero"]);
+  const { stderr, code } = await runHere(["explain", "/dev/zero"]);
   expect(code).toBe(1);
   expect(stderr).toContain("/dev/zero is longer than any payment: more than 1 MiB");
 });

@@ -10,6 +10,7 @@ import { networkNames } from "../../../src/protocol/networks.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { repository, runCli, startCli } from "../../support/cli.ts";
+import { runHere } from "../../support/run-here.ts";
 
 /*
  * `x402-kit mock` as a process: what it prints, and that what is printed works.
@@ -111,7 +112,7 @@ test("--json prints one line with all that a client needs, and the scenario is w
 
 test("an unknown scenario, with the nearest one", async () => {
   const args = ["mock", "--scenario", "settle.success,settle.insuficient_funds"];
-  expect(await runCli(args)).toMatchObject({
+  expect(await runHere(args)).toMatchObject({
     code: 1,
     stdout: "",
     stderr: expect.stringContaining(
@@ -142,7 +143,7 @@ test("a port in use", async () => {
 
 test("pay against a mock says that it needs up", async () => {
   await using mock = await startMockServer();
-  const { code, stderr } = await runCli(["pay", "--network", "base", "--url", new URL(mock.url).origin]);
+  const { code, stderr } = await runHere(["pay", "--network", "base", "--url", new URL(mock.url).origin]);
   expect(code).toBe(1);
   expect(stderr).toContain("An `x402-kit mock` has no chains to act on: this needs `x402-kit up`");
 });

@@ -11,8 +11,9 @@ import { captureSchema } from "../../../src/observe/capture/capture-format.ts";
 import { paymentListSchema } from "../../../src/observe/studio/payment-view.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson, sendHttp } from "../../../src/util/http-client.ts";
-import { type CliProcess, runCli, startCli } from "../../support/cli.ts";
+import { type CliProcess, startCli } from "../../support/cli.ts";
 import { parseBody } from "../../support/example-payment.ts";
+import { runHere } from "../../support/run-here.ts";
 
 /*
  * What a developer sees of payments in the terminal: the lines of `up`, `x402-kit logs` and `x402-kit why`.
@@ -39,7 +40,7 @@ const printed = (): PaymentLine[] =>
     .slice(1)
     .map((line): PaymentLine => JSON.parse(line));
 
-const cli = (...args: string[]) => runCli([...args, "--url", origin]);
+const cli = (...args: string[]) => runHere([...args, "--url", origin]);
 
 test("up prints a line for every verify and settle, and says of a refusal what to do", async () => {
   await pay(description, { network: "base" });
@@ -164,7 +165,7 @@ test("a fix is a command that works as it stands, and what it links to is served
   expect(command).toContain(
     `--network base --to ${privateKeyToAccount(payer).address} --amount 0.02 --url ${origin}`,
   );
-  const funded = await runCli(command.split(" "));
+  const funded = await runHere(command.split(" "));
   expect(funded).toMatchObject({ code: 0, stderr: "" });
   expect((await pay(description, payment)).settle.body).toMatchObject({
     success: true,
@@ -231,12 +232,12 @@ test("explain says nothing of a URL where nothing answers, or something else doe
   const header = Buffer.from(JSON.stringify(request.paymentPayload)).toString("base64");
   const challenge = JSON.stringify({ x402Version: 1, accepts: [] });
   for (const given of [body, header, challenge]) {
-    const { stdout, stderr, code } = await runCli(["explain", given, "--url", "http://127.0.0.1:9"]);
+    const { stdout, stderr, code } = await runHere(["explain", given, "--url", "http://127.0.0.1:9"]);
     expect({ stdout, isError: code !== 0 }).toEqual({ stdout: "", isError: true });
     expect(stderr).toContain("No payments can be read at http://127.0.0.1:9: nothing answers there");
   }
   const { rpcUrl } = description.networks.base ?? { rpcUrl: "" };
-  const node = await runCli(["explain", header, "--url", rpcUrl.replace(/\/$/, "")]);
+  const node = await runHere(["explain", header, "--url", rpcUrl.replace(/\/$/, "")]);
   expect(node.stderr).toMatch(/payments\S+ answers/);
 });
 
@@ -373,7 +374,7 @@ test("why explains the payment that was asked for last, or the one with an id or
   expect((await cli("why")).stdout).toContain("invalid_transaction_state");
   const unknown = await cli("why", "0x12");
   expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining("x402-facilitator-kit logs") });
-  expect((await runCli(["why", "--help"])).stdout).toContain("Exit code: 0 whatever became of the payment");
+  expect((await runHere(["why", "--help"])).stdout).toContain("Exit code: 0 whatever became of the payment");
 });
 
 test("why says of a settled payment whose answer was lost what to do", async () => {
@@ -493,7 +494,7 @@ test("a quiet up prints no line for a payment", async () => {
 });
 
 test("without a running up, the commands say how to start one", async () => {
-  const nowhere = await runCli(["why", "--url", "http://127.0.0.1:9"]);
+  const nowhere = await runHere(["why", "--url", "http://127.0.0.1:9"]);
   expect(nowhere.stderr).toContain("No payments can be read at http://127.0.0.1:9");
 });
 
@@ -507,9 +508,9 @@ test("explain goes by the time of the chain at --url, or the one that is given, 
   const there = await cli("explain", body);
   expect(there.stdout).toContain(expired);
   expect(there.stdout).toMatch(new RegExp(` ago\\) by the clock at ${origin}$`, "m"));
-  expect((await runCli(["explain", body])).stdout).not.toContain(expired);
+  expect((await runHere(["explain", body])).stdout).not.toContain(expired);
   const then = new Date(Number(validBefore) * 1_000 + 5_000).toISOString();
-  expect((await runCli(["explain", body, "--at", then])).stdout).toMatch(
+  expect((await runHere(["explain", body, "--at", then])).stdout).toMatch(
     new RegExp(`got: +${validBefore} \\(\\S+ \\S+ UTC, 5 s ago\\)`),
   );
 });
@@ -522,7 +523,7 @@ test("a payment that is valid on a chain whose time was moved is not explained b
     network: "base",
     authorization: { validAfter, value: 9_999n },
   });
-  const here = await runCli(["explain", JSON.stringify(request)]);
+  const here = await runHere(["explain", JSON.stringify(request)]);
   expect(here.stdout).toMatch(/, in [^,]*\) by this machine's clock$/m);
   await requestJson(`${origin}/v1/verify`, {
     method: "POST",

@@ -2,7 +2,7 @@ import { parseEnv } from "node:util";
 import { expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { startCli } from "../../support/cli.ts";
-import { runHere } from "../../support/serve/command.ts";
+import { runHere } from "../../support/run-here.ts";
 
 /** The lines of `up --env`, and the hash of the newest block of base. */
 async function start(...args: string[]): Promise<{ env: NodeJS.Dict<string>; head: unknown }> {

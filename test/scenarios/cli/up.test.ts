@@ -24,6 +24,7 @@ import { localOrganization } from "../../../src/published/test-keys.ts";
 import { type TestPayer, testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson, sendHttp } from "../../../src/util/http-client.ts";
 import { type CliProcess, repository, runCli, startCli } from "../../support/cli.ts";
+import { runHere } from "../../support/run-here.ts";
 
 /*
  * `x402-kit up` as a process, and `pay` and `fund` against it: what they print, and that what is printed works.
@@ -194,7 +195,7 @@ describe("up for a person", () => {
   });
 
   test("has the keys of every test payer behind a command, with what becomes of their payments", async () => {
-    const { stdout } = await runCli(["payers"]);
+    const { stdout } = await runHere(["payers"]);
     for (const [name, payer] of Object.entries<TestPayer>(testPayers)) {
       const { address, privateKey, outcome, settleOutcome = outcome } = payer;
       expect(stdout).toMatch(new RegExp(`^${name} +.*${settleOutcome}$`, "m"));
@@ -206,9 +207,9 @@ describe("up for a person", () => {
     await sendHttp(`${url}/supported`);
     const origin = url.replace("/v1", "");
     const account = privateKeyToAccount(generatePrivateKey()).address;
-    await runCli(["fund", "--network", "base", "--to", account, "--amount", "0.5", "--url", origin]);
-    await runCli(["fault", "polygon", "answer-lost", "--url", origin]);
-    await runCli(["fault", "clear", "--url", origin]);
+    await runHere(["fund", "--network", "base", "--to", account, "--amount", "0.5", "--url", origin]);
+    await runHere(["fault", "polygon", "answer-lost", "--url", origin]);
+    await runHere(["fault", "clear", "--url", origin]);
     for (const line of [
       /^\d\d:\d\d:\d\d shop +one has connected/m,
       /^\d\d:\d\d:\d\d fund +base: 500000 of the smallest unit to 0x/m,
@@ -257,7 +258,7 @@ describe("up for a person", () => {
     ["by the names of v2", ["--network", "eip155:137", "--amount", "0.02"]],
     ["a smart wallet's", ["--payer", "smartWallet", "--amount", "1"]],
   ])("pay prints both answers, and that it settled: %s", async (_, args) => {
-    const { code, stdout, stderr } = await runCli(["pay", "--url", url, ...args]);
+    const { code, stdout, stderr } = await runHere(["pay", "--url", url, ...args]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toMatch(/^verify {2}200 {2}\{\n.*"isValid": true/s);
     expect(stdout).toMatch(/^settle {2}200 {2}\{\n.*"transaction": "0x[0-9a-f]{64}"/ms);
@@ -265,7 +266,7 @@ describe("up for a person", () => {
   });
 
   test("pay with a payer that cannot pay prints both answers, and exits with 1", async () => {
-    const { code, stdout } = await runCli(["pay", "--payer", "empty"], { X402_KIT_URL: url });
+    const { code, stdout } = await runHere(["pay", "--payer", "empty"], { X402_KIT_URL: url });
     expect(code).toBe(1);
     const asAlways = stdout
       .replace(/"timestamp": ".*"/, '"timestamp": "…"')
@@ -312,7 +313,7 @@ describe("up for a person", () => {
       (await requestJson(url.replace("/v1", "/harness"))).body,
     );
     expect(await payBy(description, "base", wallet)).toMatchObject({ errorReason: "insufficient_funds" });
-    expect(await runCli(args)).toMatchObject({
+    expect(await runHere(args)).toMatchObject({
       code: 0,
       stdout: `${wallet.address} has 0.0025 USDC more on base (2500 of its smallest unit).\n`,
       stderr: "",
@@ -323,9 +324,9 @@ describe("up for a person", () => {
   test("approve lets a wallet pay by Permit2, and 0 withdraws it", async () => {
     const { address } = testPayers.unapproved;
     const pay = (...args: string[]) =>
-      runCli(["pay", "--url", url, "--network", "base", "--payer", "unapproved", "--upto", "5000", ...args]);
+      runHere(["pay", "--url", url, "--network", "base", "--payer", "unapproved", "--upto", "5000", ...args]);
     const approve = (...args: string[]) =>
-      runCli(["approve", "--url", url, "--network", "base", "--account", address, ...args]);
+      runHere(["approve", "--url", url, "--network", "base", "--account", address, ...args]);
     expect((await pay()).stdout).toContain('"errorReason": "permit2_allowance_required"');
     expect(await approve()).toMatchObject({
       ...{ code: 0, stderr: "" },
@@ -333,7 +334,7 @@ describe("up for a person", () => {
     });
     expect((await pay()).stdout).toContain("Settled 0.005 USDC on base");
     expect((await pay("--amount", "1858")).stdout).toContain("Settled 0.001858 USDC on base");
-    expect((await runCli(["why", "--url", url])).stdout).toContain(
+    expect((await runHere(["why", "--url", url])).stdout).toContain(
       "0.001858 USDC of at most 0.005 USDC on base",
     );
     expect((await approve("--amount", "1.5")).stdout).toBe(
@@ -347,27 +348,27 @@ describe("up for a person", () => {
     const wallet = privateKeyToAccount(generatePrivateKey());
     const at = ["--url", url, "--network", "base"];
     for (const asset of ["plain", "usdt", "permit"]) {
-      const end = await runCli(["pay", ...at, "--asset", asset]);
+      const end = await runHere(["pay", ...at, "--asset", asset]);
       expect(end).toMatchObject({ code: 0, stdout: expect.stringContaining("\nSettled 0.01 ") });
     }
-    const refused = await runCli(["pay", ...at, "--asset", "fee"]);
+    const refused = await runHere(["pay", ...at, "--asset", "fee"]);
     expect(refused).toMatchObject({
       ...{ code: 1, stdout: expect.stringContaining("it keeps a fee of each transfer") },
     });
     const { address } = wallet;
     const fund = ["fund", ...at, "--asset", "plain", "--to", address, "--amount", "1.5"];
-    expect((await runCli(fund)).stdout).toBe(
+    expect((await runHere(fund)).stdout).toBe(
       `${address} has 1.5 PLAIN more on base (1500000 of its smallest unit).\n`,
     );
     const approve = ["approve", ...at, "--asset", "plain", "--account", address];
-    expect((await runCli(approve)).stdout).toBe(`Permit2 may take all PLAIN of ${address} on base.\n`);
-    const wrong = await runCli(["fund", ...at, "--asset", "dai", "--to", address, "--amount", "1.5"]);
+    expect((await runHere(approve)).stdout).toBe(`Permit2 may take all PLAIN of ${address} on base.\n`);
+    const wrong = await runHere(["fund", ...at, "--asset", "dai", "--to", address, "--amount", "1.5"]);
     expect(wrong.stderr).toContain("plain, fee, usdt, permit");
   });
 
   test("pay sends an approval along with a payment by Permit2 alone", async () => {
     const args = ["pay", "--url", url, "--network", "base", "--method", "eip3009", "--approval"];
-    expect(await runCli(args)).toMatchObject({
+    expect(await runHere(args)).toMatchObject({
       ...{ code: 1, stdout: "" },
       stderr: expect.stringContaining("Only payments by Permit2 need an approval"),
     });
@@ -376,7 +377,7 @@ describe("up for a person", () => {
   test("fund of more than there can be says so", async () => {
     const { recipient } = localOrganization;
     const amount = (2n ** 256n - 1n).toString();
-    const end = await runCli([
+    const end = await runHere([
       "fund",
       "--url",
       url,
@@ -399,7 +400,7 @@ describe("up for a person", () => {
 
   test("advance-time moves one chain, and reset puts everything back", async () => {
     const at = ["--url", url];
-    const advanced = await runCli(["advance-time", ...at, "--network", "polygon", "--seconds", "86400"]);
+    const advanced = await runHere(["advance-time", ...at, "--network", "polygon", "--seconds", "86400"]);
     expect(advanced).toMatchObject({ code: 0, stderr: "" });
     const [, time = ""] = /^On polygon it is (\S+Z)\.\n$/.exec(advanced.stdout) ?? [];
     expect(Math.abs(Date.parse(time) - Date.now() - 86_400_000)).toBeLessThan(10_000);
@@ -408,14 +409,14 @@ describe("up for a person", () => {
       (await requestJson(url.replace("/v1", "/harness"))).body,
     );
     expect(await settlesSent(description, "polygon")).not.toBe("0x0");
-    expect(await runCli(["reset", ...at])).toMatchObject({
+    expect(await runHere(["reset", ...at])).toMatchObject({
       code: 0,
       stdout:
         "base, base-sepolia, optimism, optimism-sepolia, polygon and the facilitator are as they were at the start.\n",
       stderr: "",
     });
     for (const name of networkNames) expect(await settlesSent(description, name)).toBe("0x0");
-    expect((await runCli(["pay", ...at, "--network", "polygon"])).code).toBe(0);
+    expect((await runHere(["pay", ...at, "--network", "polygon"])).code).toBe(0);
   });
 });
 

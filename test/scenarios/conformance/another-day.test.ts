@@ -4,7 +4,8 @@ import { scenarios } from "../../../src/fixtures/cases/scenarios.ts";
 import { findDifferences } from "../../../src/fixtures/engine/answer.ts";
 import { createFixtureEngine } from "../../../src/fixtures/index.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
-import { type CliProcess, runCli, startCli } from "../../support/cli.ts";
+import { type CliProcess, startCli } from "../../support/cli.ts";
+import { runHere } from "../../support/run-here.ts";
 
 /*
  * A mock whose time stands still on a day that is not today, as when a table is run that was signed long ago.
@@ -38,7 +39,7 @@ test(`all ${rows.length} rows signed for that day are answered as the table says
 }, 60_000);
 
 test("conformance asks the mock for its time, and passes on that day", async () => {
-  const { code, stdout } = await runCli(["conformance", "--url", url, "--json"]);
+  const { code, stdout } = await runHere(["conformance", "--url", url, "--json"]);
   const counts = z.object({ passed: z.int(), failed: z.int(), notRun: z.int() }).parse(JSON.parse(stdout));
   expect(counts).toEqual({ passed: rows.length, failed: 0, notRun: scenarios.length - rows.length });
   expect(code).toBe(0);

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import { connectHarness, createHarness, type Harness } from "../../../src/harness/index.ts";
 import { leaseHarness, startHarnessPool } from "../../../src/harness/pool/index.ts";
-import { runCli } from "../../support/cli.ts";
+import { runHere } from "../../support/run-here.ts";
 import { makeDirectory, startCommand } from "../../support/serve/command.ts";
 
 /* A web page must not act on what runs on the machine of its visitor. */
@@ -60,7 +60,7 @@ describe("a harness", () => {
     await connected.networks.base.fund(harness.organization.recipient, 5n);
     const local = await ask(`${origin}/harness/reset`, "POST", { origin: "http://localhost:3000" });
     expect(local.status).toBe(200);
-    const { code, stderr } = await runCli(["reset", "--url", origin]);
+    const { code, stderr } = await runHere(["reset", "--url", origin]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   });
 });

@@ -13,7 +13,7 @@ import { createHarness } from "../../../src/harness/index.ts";
 import { childEnvironment } from "../../support/child-environment.ts";
 import { repository } from "../../support/cli.ts";
 import { findFreePort } from "../../support/postgres.ts";
-import { runHere } from "../../support/serve/command.ts";
+import { runHere } from "../../support/run-here.ts";
 import { startTestHarness } from "../../support/service.ts";
 
 /* What the README and the guide say of the harness is tried in projects that have the package installed. */

@@ -9,9 +9,10 @@ import { addressWord } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { createBuyer } from "../../support/buyer.ts";
-import { type CliProcess, runCli, startCli } from "../../support/cli.ts";
+import { type CliProcess, startCli } from "../../support/cli.ts";
 import type { LoopbackServer } from "../../support/loopback-server.ts";
 import { goods, startMerchant } from "../../support/merchant.ts";
+import { runHere } from "../../support/run-here.ts";
 import { startV1Merchant } from "../../support/v1-merchant.ts";
 
 /*
@@ -123,10 +124,10 @@ test("what it is, and what it takes, is told where it is asked for", async () =>
 test("pay goes straight to the organization, or to where it is told", async () => {
   const { origin } = new URL(description.facilitator.url);
   const before = await balanceOf("base");
-  const own = await runCli(["pay", "--network", "base", "--url", origin]);
+  const own = await runHere(["pay", "--network", "base", "--url", origin]);
   expect(own.stdout).toContain("Settled 0.01 USDC on base");
   expect(await balanceOf("base")).toBe(before);
-  await runCli(["pay", "--network", "base", "--pay-to", merchant, "--url", origin]);
+  await runHere(["pay", "--network", "base", "--pay-to", merchant, "--url", origin]);
   expect((await balanceOf("base")) - before).toBe(10_000n);
 });
 
@@ -134,7 +135,7 @@ test("explain finds a wallet as payTo wrong where a facilitator does not let pay
   const { origin } = new URL(description.facilitator.url);
   const offer = (await fetch(`${shop.origin}/base`)).headers.get("payment-required");
   const mistakes = async (...args: string[]) =>
-    (await runCli(["explain", offer ?? "", "--json", ...args])).stdout;
+    (await runHere(["explain", offer ?? "", "--json", ...args])).stdout;
   expect(await mistakes()).toContain("pay-to-not-accepted");
   expect(await mistakes("--url", origin)).not.toContain("pay-to-not-accepted");
 });
@@ -152,7 +153,7 @@ test("conformance knows where it lets payments go, and passes", async () => {
     "--cases",
     "success",
   ];
-  const { code, stdout } = await runCli(args);
+  const { code, stdout } = await runHere(args);
   expect(stdout).toMatch(/^success +\d+ +0 /m);
   expect(code).toBe(0);
 }, 60_000);
@@ -168,7 +169,7 @@ test.each([
   ],
   [["--pay-to", "me"], '--pay-to: "me" is not one of contract, recipients, any'],
 ])("up %j is refused", async (args, problem) => {
-  const { code, stderr } = await runCli(["up", "--port", "0", ...args]);
+  const { code, stderr } = await runHere(["up", "--port", "0", ...args]);
   expect(code).toBe(1);
   expect(stderr).toContain(problem);
 });

@@ -17,9 +17,10 @@ import { permit2Address } from "../../../src/methods/permit2/permit.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { localOrganization } from "../../../src/published/test-keys.ts";
 import { createBuyer } from "../../support/buyer.ts";
-import { type CliProcess, installCommand, repository, runCli, startScript } from "../../support/cli.ts";
+import { type CliProcess, installCommand, repository, startScript } from "../../support/cli.ts";
 import { type Offer, startMerchant } from "../../support/merchant.ts";
 import { findFreePort } from "../../support/postgres.ts";
+import { runHere } from "../../support/run-here.ts";
 import { signAs } from "../../support/sign-as.ts";
 
 /*
@@ -39,7 +40,7 @@ let variables: Readonly<Record<string, string>>;
 beforeAll(async () => {
   checkout = await mkdtemp(join(tmpdir(), "x402-kit-e2e-"));
   await mkdir(join(checkout, "e2e/facilitators"), { recursive: true });
-  expect(await runCli(["upstream-e2e", checkout])).toMatchObject({ code: 0 });
+  expect(await runHere(["upstream-e2e", checkout])).toMatchObject({ code: 0 });
   folder = join(checkout, "e2e/facilitators/external-proxies/x402-kit");
   const [port, rpcPort] = [await findFreePort(), await findFreePort()];
   const env = await readFile(join(folder, "suite.env"), "utf8");
@@ -85,7 +86,7 @@ test("the suite finds what it reads: JSON, a command in a line of its own, and t
 
 test("the guide has the lines that the command says are to be run", async () => {
   const guide = await readFile(join(repository, "docs/x402-suite.md"), "utf8");
-  const { stdout } = await runCli(["upstream-e2e", checkout]);
+  const { stdout } = await runHere(["upstream-e2e", checkout]);
   const [, said = ""] = stdout.split("with pnpm 10:\n\n");
   const lines = said
     .trim()
@@ -98,14 +99,14 @@ test("the guide has the lines that the command says are to be run", async () => 
 test("a file that somebody has changed stays, and the command says at which commit it was tried", async () => {
   const own = "# mine\n";
   await writeFile(join(folder, "suite.sh"), own);
-  const again = await runCli(["upstream-e2e", checkout]);
+  const again = await runHere(["upstream-e2e", checkout]);
   expect(again).toMatchObject({ code: 0 });
   expect(again.stdout).toMatch(/suite\.sh +is there already, with another text, and stays as it is/);
   expect(again.stdout).toMatch(/start\.mjs +is there already\n/);
   expect(await readFile(join(folder, "suite.sh"), "utf8")).toBe(own);
-  const { stdout: tried } = await runCli(["upstream-e2e", "--commit"]);
+  const { stdout: tried } = await runHere(["upstream-e2e", "--commit"]);
   expect(again.stdout).toContain(`Warning: they were tried with commit ${tried.trim()}`);
-  const elsewhere = await runCli(["upstream-e2e", join(checkout, "e2e")]);
+  const elsewhere = await runHere(["upstream-e2e", join(checkout, "e2e")]);
   expect(elsewhere).toMatchObject({ code: 1, stderr: expect.stringContaining("no e2e/facilitators") });
 });
 

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { runCli, startCli } from "../../support/cli.ts";
+import { startCli } from "../../support/cli.ts";
 import { judge, subject } from "../../support/judge/judge.ts";
 import { commandOf } from "../../support/processes.ts";
+import { runHere } from "../../support/run-here.ts";
 
 /*
  * `judge client`: what it finds out about buyers that are safe, careless, or do not work.
@@ -39,7 +40,7 @@ test("a buyer that signs anew when no answer comes is found to pay twice", async
 });
 
 test("a buyer that gives up is shown what it has paid for, and what would have been safe", async () => {
-  const { code, stdout } = await runCli([
+  const { code, stdout } = await runHere([
     ...["judge", "client", "--cases", "shop-answer-lost", "--"],
     ...buyer("gives-up"),
   ]);
@@ -82,7 +83,16 @@ test("the shop speaks the version, on the networks, and asks for the header that
     ["plain (polygon)", expect.stringMatching(/with payment 1: 10000 to 0x\w+… on polygon → 200 goods$/)],
   ]);
   expect(code).toBe(0);
-  const misused = await runCli(["judge", "client", "--header", "X-Shop", "--cases", "redirct", "--", "true"]);
+  const misused = await runHere([
+    "judge",
+    "client",
+    "--header",
+    "X-Shop",
+    "--cases",
+    "redirct",
+    "--",
+    "true",
+  ]);
   expect(misused.stderr).toContain("--header: is not of the form NAME: VALUE");
   expect(misused.stderr).toMatch(/--cases: no case's name contains "redirct"; the nearest are redirect/);
   expect(misused.code).toBe(4);
@@ -90,7 +100,7 @@ test("the shop speaks the version, on the networks, and asks for the header that
 
 test("the studio shows one way to pay, so that none is left unjudged behind it", async () => {
   const ways = ["--studio", "--ways", "eip3009,permit2"];
-  const { code, stderr } = await runCli(["judge", "client", ...ways, "--", "true"]);
+  const { code, stderr } = await runHere(["judge", "client", ...ways, "--", "true"]);
   expect(stderr).toContain("--studio: goes with one way to pay");
   expect(code).toBe(4);
 });
@@ -114,7 +124,7 @@ test("what was paid can be followed into the studio, which stays until Ctrl-C", 
 });
 
 test("a client that is bad at a good shop is not run at others, which would say the same", async () => {
-  const { code, stdout } = await runCli(["judge", "client", "--v1", "--", ...buyer("buys-again")]);
+  const { code, stdout } = await runHere(["judge", "client", "--v1", "--", ...buyer("buys-again")]);
   expect(stdout).toMatch(/plain +2 +1 +PAID TWICE\n/);
   expect(stdout).toMatch(
     /\n1 of 1 cases is bad\. .*\nNot run: slow-answer, [^:]*: it is bad\s+where nothing is wrong with the shop\n/,
@@ -140,7 +150,7 @@ describe("a command that does not buy is told so in a sentence", () => {
       /: The command's payment was refused \(402 asks 10000 \(invalid_payment_requirements: its signature lets the money go to 0x\w{40}, the payer's own, and payTo is 0x/,
     ],
   ])("%s", async (_what, command, sentence) => {
-    const { code, stdout, stderr } = await runCli(["judge", "client", "--", ...command]);
+    const { code, stdout, stderr } = await runHere(["judge", "client", "--", ...command]);
     expect(stderr).toMatch(sentence);
     expect(stderr.split("\n").length).toBeLessThan(10);
     expect([stdout, code]).toEqual(["", 3]);

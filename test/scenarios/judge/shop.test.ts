@@ -7,8 +7,9 @@ import { defaultContracts } from "../../../src/fixtures/engine/scenario-environm
 import { freePort } from "../../../src/judge/scene/run-command.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
-import { runCli, startCli } from "../../support/cli.ts";
+import { startCli } from "../../support/cli.ts";
 import { judge, subject } from "../../support/judge/judge.ts";
+import { runHere } from "../../support/run-here.ts";
 
 /*
  * `judge shop`: what it finds out about shops that are good, bad, or do not work.
@@ -124,7 +125,7 @@ test("a shop that runs already is judged at its URL, with the facilitator at the
   });
   onTestFinished(() => void shop.kill());
   const origin = `http://127.0.0.1:${port}`;
-  const { code, stdout, stderr } = await runCli([
+  const { code, stdout, stderr } = await runHere([
     ...["judge", "shop", "--url", `${origin}/report`, "--other-url", `${origin}/other`],
     ...["--facilitator-port", `${facilitatorPort}`, "--cases", "two-routes,settle-answer-lost"],
   ]);
@@ -139,7 +140,7 @@ test("a shop that cannot be judged is an error in each report", async () => {
   const folder = await mkdtemp(join(tmpdir(), "x402-judge-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const junit = join(folder, "judge.xml");
-  const { code, stdout } = await runCli([
+  const { code, stdout } = await runHere([
     ...["judge", "shop", "--json", "--junit", junit, "--", ...subject("shop", "ends")],
   ]);
   expect(code).toBe(3);
@@ -151,11 +152,11 @@ test("a shop that cannot be judged is an error in each report", async () => {
 });
 
 test("a shop is named in one way", async () => {
-  const { stderr, code } = await runCli(["judge", "shop"]);
+  const { stderr, code } = await runHere(["judge", "shop"]);
   expect(code).toBe(4);
   expect(stderr).toContain(
     "--url: is needed, or a command that starts the shop (for example -- node shop.js)",
   );
-  const both = await runCli(["judge", "shop", "--url", "http://127.0.0.1:1", "--", "node"]);
+  const both = await runHere(["judge", "shop", "--url", "http://127.0.0.1:1", "--", "node"]);
   expect(both.stderr).toContain("--url: does not go with a command");
 });

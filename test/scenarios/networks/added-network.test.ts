@@ -12,7 +12,8 @@ import { startCli } from "../../support/cli.ts";
 import { judge, subject } from "../../support/judge/judge.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
 import { startRealChain } from "../../support/real-chain.ts";
-import { makeDirectory, runHere, startCommand } from "../../support/serve/command.ts";
+import { runHere } from "../../support/run-here.ts";
+import { makeDirectory, startCommand } from "../../support/serve/command.ts";
 import { type DeployedChains, operator, startDeployedChains } from "../../support/serve/deployed-chains.ts";
 import { signAs } from "../../support/sign-as.ts";
 

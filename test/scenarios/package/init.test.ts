@@ -15,7 +15,7 @@ import {
 } from "../../support/package/outside-project.ts";
 import { runToItsEnd } from "../../support/package/run-to-its-end.ts";
 import { findFreePort } from "../../support/postgres.ts";
-import { runHere } from "../../support/serve/command.ts";
+import { runHere } from "../../support/run-here.ts";
 import { startTestHarness } from "../../support/service.ts";
 
 /* What `x402-kit init` writes is run as it is, with every framework that it knows. */

@@ -7,7 +7,7 @@ import { readCapture } from "../../../src/observe/capture/capture-format.ts";
 import { replayCapture } from "../../../src/observe/capture/replay.ts";
 import { transactionViewSchema } from "../../../src/observe/studio/payment-view.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
-import { runCli } from "../../support/cli.ts";
+import { runHere } from "../../support/run-here.ts";
 import { type RunningCommand, startCommand } from "../../support/serve/command.ts";
 import type { DeployedChains } from "../../support/serve/deployed-chains.ts";
 import { signPayment, startDeployedShop } from "../../support/serve/shop.ts";
@@ -79,7 +79,7 @@ test("a payment is seen, followed and captured there with the token, and its sig
       { network: "base", verify: { outcome: "valid" }, settle: { outcome: "settled" }, ledger: "settled" },
     ],
   });
-  const why = await runCli(["why", "--url", admin, "--token", token]);
+  const why = await runHere(["why", "--url", admin, "--token", token]);
   expect(why.stdout).toContain("Nothing is wrong with it.");
 
   const [{ id }] = (seen.body as { payments: [{ id: string }] }).payments;
@@ -92,7 +92,7 @@ test("a payment is seen, followed and captured there with the token, and its sig
   });
 
   const file = join(folder, "bug.x402.json");
-  const captured = await runCli(["capture", "last", "--url", admin, "--token", token, "--out", file]);
+  const captured = await runHere(["capture", "last", "--url", admin, "--token", token, "--out", file]);
   expect(captured.stderr).toContain("Without the signature");
   const text = await readFile(file, "utf8");
   const capture = readCapture(text);
@@ -120,7 +120,7 @@ test("a payment is seen, followed and captured there with the token, and its sig
 test("without the token nothing is said, and the command says which one is needed", async () => {
   expect((await requestJson(`${admin}/payments`)).status).toBe(401);
   expect((await requestJson(`${api.replace(/\/v1$/, "")}/payments`)).status).toBe(404);
-  const { stderr, code } = await runCli(["capture", "last", "--url", admin]);
+  const { stderr, code } = await runHere(["capture", "last", "--url", admin]);
   expect(stderr).toContain("ADMIN_TOKEN");
   expect(code).not.toBe(0);
 });

@@ -6,15 +6,9 @@ import { create2Deployer, create2DeployerCode } from "../../../src/protocol/crea
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
+import { type Outcome, runHere } from "../../support/run-here.ts";
 import { setBalance, startBareChains } from "../../support/serve/bare-chain.ts";
-import {
-  makeDirectory,
-  type Outcome,
-  runCommand,
-  runHere,
-  startCommand,
-  type Variables,
-} from "../../support/serve/command.ts";
+import { makeDirectory, runCommand, startCommand, type Variables } from "../../support/serve/command.ts";
 import { forwardingTo, startStubNode } from "../../support/stub-node.ts";
 
 const deployer = accountOf("deployer").address;

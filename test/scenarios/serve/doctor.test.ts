@@ -13,7 +13,8 @@ import { networks } from "../../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
 import { altering } from "../../support/misbehaviour.ts";
-import { type Outcome, runCommand, runHere, type Variables } from "../../support/serve/command.ts";
+import { type Outcome, runHere } from "../../support/run-here.ts";
+import { runCommand, type Variables } from "../../support/serve/command.ts";
 import {
   type DeployedChains,
   deployer,

@@ -14,10 +14,10 @@ import type { Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
+import { runHere } from "../../support/run-here.ts";
 import {
   makeDirectory,
   type RunningCommand,
-  runHere,
   startCommand,
   type Variables,
 } from "../../support/serve/command.ts";

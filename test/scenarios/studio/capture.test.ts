@@ -12,6 +12,7 @@ import { paymentListSchema } from "../../../src/observe/studio/payment-view.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { runCli } from "../../support/cli.ts";
+import { runHere } from "../../support/run-here.ts";
 import { post, signedRequest, startTestHarness } from "../../support/service.ts";
 
 /*
@@ -227,20 +228,20 @@ describe("a harness that is made of a captured payment", () => {
 test("the file holds no key, and the command line writes and replays it without the chain", async () => {
   await pay(harness.description, { network: "base" });
   const file = join(folder, "bug.x402.json");
-  const written = await runCli(["capture", "last", "--out", file, "--url", origin]);
+  const written = await runHere(["capture", "last", "--out", file, "--url", origin]);
   expect(written.stdout).toContain(`npx x402-facilitator-kit replay ${file}`);
   // A test payer's key is published anyway.
   expect([written.stderr, readCapture(await readFile(file, "utf8")).signature]).toEqual(["", "kept"]);
   const text = await captureNewest();
   expect(text).not.toContain(harness.description.organization.apiKey);
   for (const { privateKey } of Object.values(testPayers)) expect(text).not.toContain(privateKey.slice(2));
-  const replayed = await runCli(["replay", file]);
+  const replayed = await runHere(["replay", file]);
   expect(replayed.stdout).toMatch(/ok {7}signatureHolds.*Then: settled\nNow: {2}valid\nThe same\./s);
   expect(replayed.code).toBe(0);
   // A file of somebody else's may hold what a terminal would obey.
   const hostile = `${file}.hostile`;
   await writeFile(hostile, (await readFile(file, "utf8")).replaceAll('"base"', '"base\\u001b[2J\\u202e"'));
-  const { stdout, stderr } = await runCli(["replay", hostile]);
+  const { stdout, stderr } = await runHere(["replay", hostile]);
   expect(stdout + stderr).toContain("\\u001b[2J");
   expect(stdout + stderr).not.toContain("\u001b");
   expect(stdout + stderr).not.toContain("\u202e");
@@ -256,7 +257,7 @@ test("the signature of a wallet leaves only if it is asked for, in a file that i
   const file = join(folder, "wallet.x402.json");
   await writeFile(file, "readable to all before", { mode: 0o644 });
   const captured = async (...args: string[]) => {
-    const { stderr, code } = await runCli(["capture", "last", "--out", file, "--url", origin, ...args]);
+    const { stderr, code } = await runHere(["capture", "last", "--out", file, "--url", origin, ...args]);
     expect([code, (await stat(file)).mode & 0o777]).toEqual([0, 0o600]);
     const text = await readFile(file, "utf8");
     expect(await replayCapture(readCapture(text))).toMatchObject({ verdict: "valid", same: true });
@@ -295,7 +296,7 @@ test("a capture is replayed where there is no network at all, and its chain is g
   await using ended = await startTestHarness({ networks: ["base"], studio: true });
   const at = ended.description.facilitator.url.replace(/\/v1$/, "");
   await pay(ended.description, { network: "base", payer: "smartWallet" });
-  expect((await runCli(["capture", "last", "--out", file, "--url", at])).code).toBe(0);
+  expect((await runHere(["capture", "last", "--out", file, "--url", at])).code).toBe(0);
   // Fetch included: all connections of the process begin there.
   await writeFile(
     cut,
@@ -333,7 +334,7 @@ test("an edited file says that it differs; a damaged, foreign or newer one says 
   const said = async (content: string) => {
     const file = join(folder, "other.json");
     await writeFile(file, content);
-    return (await runCli(["replay", file])).stderr.split("\n")[0];
+    return (await runHere(["replay", file])).stderr.split("\n")[0];
   };
   expect(await said(text.slice(0, 200))).toContain("it is not JSON, or it is cut off");
   expect(await said('{"log":{"version":"1.2"}}')).toContain("no capture of x402-kit");

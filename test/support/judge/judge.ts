@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { childEnvironment } from "../child-environment.ts";
 import { programFile } from "../programs.ts";
-import { runHere } from "../serve/command.ts";
+import { runHere } from "../run-here.ts";
 
 const report = z.object({
   findings: z.array(

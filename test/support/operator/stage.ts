@@ -12,7 +12,7 @@ import { startWatchdog } from "../../../src/util/watchdog.ts";
 import { accountOf, keyOf } from "../key-accounts.ts";
 import { findFreePort } from "../postgres.ts";
 import { type Fate, startPostgresProxy } from "../postgres-proxy.ts";
-import { runHere } from "../serve/command.ts";
+import { runHere } from "../run-here.ts";
 import { operator as firstOperator, pepper, startDeployedChains } from "../serve/deployed-chains.ts";
 import { type Transfer, transfersSince } from "../transfers.ts";
 import { type Blocks, startBlocks } from "./blocks.ts";

@@ -4,10 +4,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { main } from "../../../src/cli/main.ts";
 import { childEnvironment } from "../child-environment.ts";
 import { descendantsOf } from "../processes.ts";
 import { programFile } from "../programs.ts";
+import type { Outcome } from "../run-here.ts";
 
 const bin = programFile("src/cli/bin.ts");
 
@@ -15,9 +15,6 @@ const bin = programFile("src/cli/bin.ts");
 const timeoutMs = 25_000;
 
 export type Variables = Readonly<Record<string, string>>;
-
-/** How a command ended, and its output. */
-export type Outcome = { code: number | null; stdout: string; stderr: string };
 
 /** A command of `x402-kit` that runs as a process. Disposing of it ends it. */
 export type RunningCommand = AsyncDisposable & {
@@ -99,21 +96,4 @@ export async function runCommand(
 ): Promise<Outcome> {
   await using directory = await makeDirectory();
   return startCommand(args, variables, cwd ?? directory.path).ended;
-}
-
-/** The same within this process: for tables of refusals, where starting processes would take most of the time. */
-export async function runHere(args: readonly string[], variables: Variables): Promise<Outcome> {
-  let stdout = "";
-  let stderr = "";
-  const code = await main(args, {
-    print(text) {
-      stdout += `${text}\n`;
-    },
-    printError(text) {
-      stderr += `${text}\n`;
-    },
-    env: variables,
-    takeSignals: () => new AbortController().signal,
-  });
-  return { code, stdout, stderr };
 }

@@ -7,7 +7,8 @@ import { migrate, openDatabase } from "../../../src/ledger/database/open-databas
 import type { Address } from "../../../src/protocol/hex.ts";
 import type { NetworkName } from "../../../src/protocol/networks.ts";
 import { accountOf, keyOf } from "../key-accounts.ts";
-import { makeDirectory, runHere, type Variables } from "./command.ts";
+import { runHere } from "../run-here.ts";
+import { makeDirectory, type Variables } from "./command.ts";
 
 /** Chains with a token and the contract, deployed by `x402-kit deploy`, and a valid configuration for them. */
 export type DeployedChains<N extends NetworkName> = {

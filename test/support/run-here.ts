@@ -1,0 +1,28 @@
+import { main } from "../../src/cli/main.ts";
+import { childEnvironment } from "./child-environment.ts";
+
+/** How a command ended, and its output. */
+export type Outcome = { code: number | null; stdout: string; stderr: string };
+
+/**
+ * Runs a command of `x402-kit` to its end within this process: starting one takes a test longer than most commands do. Not for
+ * what belongs to a process: signals, stdin, what it leaves behind.
+ */
+export async function runHere(
+  args: readonly string[],
+  variables: Readonly<Record<string, string>> = {},
+): Promise<Outcome> {
+  let stdout = "";
+  let stderr = "";
+  const code = await main(args, {
+    print(text) {
+      stdout += `${text}\n`;
+    },
+    printError(text) {
+      stderr += `${text}\n`;
+    },
+    env: { ...childEnvironment(), ...variables },
+    takeSignals: () => new AbortController().signal,
+  });
+  return { code, stdout, stderr };
+}
