@@ -21,8 +21,6 @@ const patient = { poll: { timeout: 50_000 } };
 /** In processes that many files share: loading viem anew for each would take longer than many tests do. */
 const shared = { maxWorkers, isolate: false, setupFiles: observers, expect: patient, testTimeout: 30_000 };
 
-const programs = "test/support/programs-setup.ts";
-
 /** What starts nodes, databases or servers: time-outs for a loaded machine. */
 const processes = {
   ...shared,
@@ -30,19 +28,18 @@ const processes = {
   testTimeout: 60_000,
   hookTimeout: 60_000,
   setupFiles: [observers, "test/support/after-each-file.ts"],
-  globalSetup: programs,
+  globalSetup: ["test/support/programs-setup.ts", "test/support/postgres-setup.ts"],
 };
 
 const chain = "src/**/*.chain.test.ts";
 const msw = "src/**/*.msw.test.ts";
 const database = "{src,test}/**/*.database.test.ts";
 
-/** What a change rarely breaks and takes long: the package as it is installed, and short runs of the endurance. */
-const release = [
-  "test/scenarios/package/*.test.ts",
-  "test/scenarios/harness/guide.test.ts",
-  "test/scenarios/crash/{instances,mixed,operator,rolling}.test.ts",
-];
+/**
+ * What a change rarely breaks and takes long: the package as it is installed, programs of other languages, how processes end, judges
+ * of programs that are wrong on purpose, and short runs of the endurance.
+ */
+const release = "test/scenarios/**/*.release.test.ts";
 
 export default defineConfig({
   test: {
@@ -68,24 +65,16 @@ export default defineConfig({
           include: [msw],
         },
       },
-      { test: { ...processes, name: "chain", include: [chain] } },
+      // One project, or each of its kinds would load the same modules in workers of its own.
       {
         test: {
           ...processes,
-          name: "database",
-          include: [database],
-          globalSetup: [programs, "test/support/postgres-setup.ts"],
+          name: "processes",
+          include: [chain, database, "test/scenarios/**/*.test.ts"],
+          exclude: [release],
         },
       },
-      {
-        test: {
-          ...processes,
-          name: "scenarios",
-          include: ["test/scenarios/**/*.test.ts"],
-          exclude: release,
-        },
-      },
-      { test: { ...processes, name: "release", include: release } },
+      { test: { ...processes, name: "release", include: [release] } },
     ],
   },
 });

@@ -65,7 +65,7 @@ for (const [name, part] of chosen) {
   const [command, args]: [string, readonly string[]] =
     "contracts" in part
       ? [process.execPath, [join(import.meta.dirname, "test-contracts.ts"), ...part.contracts]]
-      : ["vitest", ["run", "--project", "scenarios", "--project", "release", ...part.files]];
+      : ["vitest", ["run", "--project", "processes", "--project", "release", ...part.files]];
   const running = spawn(command, args, {
     stdio: "inherit",
     env: { ...part.counts, ...process.env, ENDURANCE_REPORT: report },

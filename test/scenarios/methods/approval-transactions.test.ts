@@ -7,10 +7,8 @@ import { localGifts } from "../../../src/published/harness-addresses.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
-import { boundaries, giftBoundaries } from "../../support/crash/boundaries.ts";
 import { takingOf, value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
-import { settleAfterDeath } from "../../support/service-process.ts";
 import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
 
 /*
@@ -171,14 +169,6 @@ test("another transaction of the payer that takes its place is told, and nothing
   });
 });
 
-test.each(boundaries.slice(0, 6))("a process that dies: %s", async (dieAt) => {
-  const transactions = await transactionsOf();
-  const { answer, received } = await settleAfterDeath(scene, await sign(), { dieAt });
-  expect(answer).toMatchObject(success);
-  expect(received).toBe(value);
-  expect(await transactionsOf()).toBe(transactions + 1);
-});
-
 describe("a payer without gas money", () => {
   const { address } = testPayers.unapproved;
   const node = () => createLocalRpc(scene.chain.rpcUrl);
@@ -287,14 +277,5 @@ describe("a payer without gas money", () => {
     expect(await verify(running, body)).toMatchObject({ isValid: true });
     expect(await settleUntilDecided(running, body)).toMatchObject(success);
     expect(await gifts()).toBe(before + 1);
-  });
-
-  test.each([...giftBoundaries, ...boundaries.slice(0, 5)])("of a process that dies: %s", async (dieAt) => {
-    const [given, sent] = [await gifts(), await countOf(address)];
-    const { answer, received } = await settleAfterDeath(scene, await signPoor(), { dieAt });
-    expect(answer).toMatchObject(success);
-    expect(received).toBe(value);
-    expect(await gifts()).toBe(given + 1);
-    expect(await countOf(address)).toBe(sent + 1);
   });
 });

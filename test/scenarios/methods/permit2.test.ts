@@ -10,7 +10,6 @@ import type { JsonResponse } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
 import { type Call, takingOf, value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
-import { settleAfterDeath } from "../../support/service-process.ts";
 import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
 
 /*
@@ -393,23 +392,6 @@ describe("scheme upto", () => {
   });
 });
 
-describe.each(["claimed, not broadcast", "broadcast, not watched", "mined, not recorded"] as const)(
-  "killed when %s",
-  (dieAt) => {
-    test.each(["exact", "upto"] as const)(
-      "the next process answers a payment of scheme %s as the chain shows, and the payer is charged once",
-      async (scheme) => {
-        const terms = scheme === "upto" ? { max: 20_000n, amount: 1_000n } : {};
-        const body = await scene.signPermit("funded", terms);
-        const { answer, received } = await settleAfterDeath(scene, body, { dieAt });
-        expect(answer).toMatchObject({ success: true, transaction: hash });
-        if (scheme === "upto") expect(answer).toMatchObject({ amount: "1000" });
-        expect(received).toBe(scheme === "upto" ? 1_000n : value);
-      },
-    );
-  },
-);
-
 describe("an approval that comes with the payment", () => {
   const isValid = { isValid: true };
 
@@ -495,12 +477,5 @@ describe("an approval that comes with the payment", () => {
       ...{ isValid: false, invalidReason: "permit2_allowance_required", situation: "approval_refused" },
       invalidMessage: expect.stringMatching(/its nonce is 999, and the payer's next one is \d+\. Sign/),
     });
-  });
-
-  test("survives the process that has claimed the payment", async () => {
-    const body = await scene.signPermit("unapproved", { approval: {} });
-    const { answer, received } = await settleAfterDeath(scene, body, { dieAt: "claimed, not broadcast" });
-    expect(answer).toMatchObject({ success: true, transaction: hash });
-    expect(received).toBe(value);
   });
 });
