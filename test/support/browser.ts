@@ -48,7 +48,10 @@ async function unpack(): Promise<void> {
     else process.env.TMPDIR = TMPDIR;
   }
   const fonts = join(made, "fonts/fonts.conf");
-  await writeFile(fonts, (await readFile(fonts, "utf8")).replaceAll(/\/tmp(?=\/)/g, unpacked));
+  // Relative to that file, as the repository may be moved: without any font, Chromium ends.
+  const relative = '<dir prefix="relative">.</dir>';
+  const text = (await readFile(fonts, "utf8")).replace("<dir>/tmp/fonts</dir>", relative);
+  await writeFile(fonts, text.replaceAll(/\/tmp(?=\/)/g, unpacked));
   // Another process may have been faster, and be using its own.
   await rename(made, unpacked).catch(() => rm(made, { recursive: true }));
 }
