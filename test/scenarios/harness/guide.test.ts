@@ -90,8 +90,8 @@ test("the README's example of end-to-end tests passes", async () => {
 });
 
 test.each([
-  ["harness", 5],
-  ["fixtures", 4],
+  ["harness", 4],
+  ["fixtures", 3],
 ])("the vitest examples of the guide to %s pass", async (guide, count) => {
   await write(await examplesOf(`docs/guides/${guide}.md`));
   const { code, output } = await runVitest();
