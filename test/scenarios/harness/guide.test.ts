@@ -176,9 +176,3 @@ test("the scenarios that the guide to fixtures names can be asked for as it says
   expect(() => new Function("fixtures", lines)(fixtures)).not.toThrow();
   fixtures.dispose();
 });
-
-test("the buyer of the guide to the judge is the one that `x402-kit init` writes", async () => {
-  const guide = await readFile(join(repository, "docs/guides/judge.md"), "utf8");
-  const written = await readFile(join(repository, "templates/common/buyer.js"), "utf8");
-  expect(/^```js\n\/\/ buyer\.js\n(.*?)^```$/ms.exec(guide)?.[1]).toBe(written);
-});
