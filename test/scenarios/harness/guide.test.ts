@@ -139,12 +139,8 @@ test.each(["harness", "ways-to-pay", "fixtures", "networks", "operations", "exte
     if (networkFile !== undefined) await writeFile(join(project, "networks.json"), networkFile);
     // The URL of the guide is that of `up`, and its port may be in use.
     await using harness = await createHarness({ networks: ["base"] });
-    const port = String(await findFreePort());
     for (const [name, code] of examples) {
-      const here = code
-        .replace("http://127.0.0.1:4402", harness.facilitator.url)
-        .replaceAll(/\b4021\b/g, port);
-      examples.set(name, here);
+      examples.set(name, code.replace("http://127.0.0.1:4402", harness.facilitator.url));
     }
     await write(examples);
     const programs = [...examples].filter(([name]) => !ofVitest.test(name));
