@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
+import { settleWaitDefaultsMs } from "../src/config/serve-config.ts";
 import { defaultOf, variableNames } from "../src/config/variables.ts";
 import { createMetrics } from "../src/observe/metrics/metrics.ts";
 import { routes } from "../src/protocol/routes.ts";
@@ -228,4 +229,16 @@ test("the system service starts a command that exists, and is the one of the gui
   const [, seconds] = /^TimeoutStopSec=(\d+)$/m.exec(unit) ?? [];
   expect(Number(seconds) * 1_000).toBeGreaterThan(defaultOf("SHUTDOWN_TIMEOUT_MS"));
   expect(read("docs/guides/operations.md")).toContain("production/x402-kit.service");
+});
+
+test("the proxies wait longer than a settle, and leave it to the caller to repeat one", () => {
+  const longest = Math.max(settleWaitDefaultsMs[1], settleWaitDefaultsMs[2]) / 1_000;
+  const nginx = read("production/nginx.conf");
+  const haproxy = read("production/haproxy.cfg");
+  const waits = [/proxy_read_timeout (\d+)s;/.exec(nginx), /timeout server +(\d+)s/.exec(haproxy)];
+  for (const wait of [...waits, /timeout client +(\d+)s/.exec(haproxy)]) {
+    expect(Number(wait?.[1])).toBeGreaterThan(longest);
+  }
+  expect(nginx).toContain("proxy_next_upstream off;");
+  expect(haproxy).toContain("retries 0");
 });

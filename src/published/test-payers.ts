@@ -51,7 +51,7 @@ export const testPayers = {
   unapproved: {
     address: "0x25164E0f1b0f0d7518E0afc0ac8fCBf65247a438",
     privateKey: "0xdef2c64b56cef59d472761fbe19259b4a5d3059676628d3bed64d4aa97634a3c",
-    standsFor: "A plain account with 1,000,000 USDC that has not approved Permit2, as all others have.",
+    standsFor: "A plain account with 1,000,000 USDC that has not approved Permit2.",
     outcome: "success",
     permit2Outcome: "permit2_allowance_required",
     approved: "nothing",

@@ -1,7 +1,8 @@
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Watchdog } from "../../../src/util/watchdog.ts";
 import { instanceHeader, startBalancer } from "../balancer.ts";
+import { repository } from "../cli.ts";
 import { findFreePort } from "../postgres.ts";
 import { findProgram } from "./find-program.ts";
 import { startProgram } from "./programs.ts";
@@ -10,8 +11,8 @@ import { startProgram } from "./programs.ts";
 export type Front = { origin: string; program: string; stop(): Promise<void> };
 
 /**
- * Starts HAProxy as docs/guides/operations.md sets it up, which also names the instance in each answer; without `installed`, or where the machine has none, the balancer
- * of the tests.
+ * Starts HAProxy as production/haproxy.cfg sets it up, which also names the instance in each answer; without `installed`, or where
+ * the machine has none, the balancer of the tests.
  *
  * @param ports of the instances
  */
@@ -30,25 +31,15 @@ export async function startFront(
   const servers = ports.map(
     (own, index) => `  server instance-${index + 1} 127.0.0.1:${own} check inter 500ms`,
   );
+  const setUp = await readFile(join(repository, "production/haproxy.cfg"), "utf8");
   await writeFile(
     settings,
-    `defaults
-  mode http
-  timeout connect 5s
-  timeout client  100s
-  timeout server  100s
-  timeout http-request 10s
-  timeout http-keep-alive 60s
-  option forwardfor
-frontend public
-  bind 127.0.0.1:${port}
-  default_backend x402
-backend x402
-  option httpchk GET /readyz
-  retries 0
-  http-response set-header ${instanceHeader} %s
-${servers.join("\n")}
-`,
+    setUp
+      .replace(/bind .*/, `bind 127.0.0.1:${port}`)
+      .replace(
+        /(?: {2}server .*\n)+/,
+        `  http-response set-header ${instanceHeader} %s\n${servers.join("\n")}\n`,
+      ),
   );
   const { stop } = await startProgram({ file, args: ["-q", "-db", "-f", settings], port, watchdog });
   return { origin: `http://127.0.0.1:${port}`, program: `HAProxy (${file})`, stop };
