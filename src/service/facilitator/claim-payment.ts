@@ -53,7 +53,7 @@ const balancePollMs = 50;
  */
 export async function claimPayment(claimant: Claimant, options: ClaimOptions): Promise<Invalid | undefined> {
   const { payment, chain, sponsor, relayer, signature, caller, recipient, checked } = claimant;
-  const { signed, words, requirements, network } = payment;
+  const { signed, network } = payment;
   const { now, deadline, signal, gasBudget, turn, ways } = options;
   const settling = ways.settlingOf(signed.method);
   const { amount } = payment;
@@ -78,37 +78,6 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   if (refusal === undefined) throw new UndeterminedError(behind(network));
   return refusal === "claimed" ? undefined : refusal;
 
-  /** What the chain says of it, which settles it or is good enough to claim it. */
-  async function look(call: SettleCall, before?: PayerTransaction): Promise<Invalid | Seen> {
-    const transaction = settling.transaction([call], network);
-    const simulation = await chain.simulate(transaction, {
-      payer: signed.payer,
-      asset: signed.asset,
-      withFunds: true,
-      bounds: settling.bounds?.(call.payment),
-      effect: settling.effect?.(call, network),
-      before,
-      id: payment.id,
-    });
-    const { head, funds } = simulation;
-    const outsideWindow = checked(
-      "windowIsOpen",
-      checkValidityWindow({ payment: signed, words, requirements }, head.timestamp, chain.network),
-    );
-    if (outsideWindow !== undefined) return outsideWindow;
-    const failure = explainFailure(settling, chain, call, simulation);
-    // Not waited for where there is none, so that the checks around it are one message.
-    const fails = checked("simulationSucceeds", failure && (await failure));
-    if (fails !== undefined) return fails;
-    if (funds === undefined || simulation.payerCode === undefined) throw new Error("the funds were not read");
-    const payerCode = simulation.payerCode ?? codeToCome(signature);
-    const limits = caller.organization.limits[network.name];
-    const refused = checked("payerIsAccepted", refusedForCode(limits, signed.payer, payerCode));
-    if (refused !== undefined) return refused;
-    requireGasMoney(transaction.gas, network, head, funds);
-    return { head, funds, payerCode, transaction };
-  }
-
   /** What the payment costs at most. */
   function expenseOf({ head, funds, payerCode, transaction }: Seen): Expense {
     const { maxFeePerGas } = estimateFees(head, network, funds.tip);
@@ -120,7 +89,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
 
   /** Whether a payment is worth it that its payer's own transaction is sent, and how what that lacks is given. */
   async function checkBefore(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiveGasMoney> {
-    const seen = await look(call, before);
+    const seen = await look(claimant, settling, call, before);
     if ("reason" in seen) return seen;
     // Code could keep it.
     if (sponsor === undefined || seen.payerCode !== null) return async () => false;
@@ -137,7 +106,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   /** Undefined while settlements under way take up the balance, or it was read before they were mined. */
   async function tryToClaim(): Promise<Invalid | "claimed" | undefined> {
     const readAt = now();
-    const seen = await look(call);
+    const seen = await look(claimant, settling, call);
     if ("reason" in seen) return seen;
     const { head, funds, payerCode } = seen;
     if (await turn.take(payerCode, options)) {
@@ -188,6 +157,43 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
         return undefined;
     }
   }
+}
+
+/** What the chain says of a payment, which settles it or is good enough to claim it. */
+async function look(
+  { payment, chain, signature, caller, checked }: Claimant,
+  settling: Settling,
+  call: SettleCall,
+  before?: PayerTransaction,
+): Promise<Invalid | Seen> {
+  const { signed, words, requirements, network } = payment;
+  const transaction = settling.transaction([call], network);
+  const simulation = await chain.simulate(transaction, {
+    payer: signed.payer,
+    asset: signed.asset,
+    withFunds: true,
+    bounds: settling.bounds?.(call.payment),
+    effect: settling.effect?.(call, network),
+    before,
+    id: payment.id,
+  });
+  const { head, funds } = simulation;
+  const outsideWindow = checked(
+    "windowIsOpen",
+    checkValidityWindow({ payment: signed, words, requirements }, head.timestamp, chain.network),
+  );
+  if (outsideWindow !== undefined) return outsideWindow;
+  const failure = explainFailure(settling, chain, call, simulation);
+  // Not waited for where there is none, so that the checks around it are one message.
+  const fails = checked("simulationSucceeds", failure && (await failure));
+  if (fails !== undefined) return fails;
+  if (funds === undefined || simulation.payerCode === undefined) throw new Error("the funds were not read");
+  const payerCode = simulation.payerCode ?? codeToCome(signature);
+  const limits = caller.organization.limits[network.name];
+  const refused = checked("payerIsAccepted", refusedForCode(limits, signed.payer, payerCode));
+  if (refused !== undefined) return refused;
+  requireGasMoney(transaction.gas, network, head, funds);
+  return { head, funds, payerCode, transaction };
 }
 
 /** What a payment costs at most, in wei, by who pays it: code may use all that the transaction allows. */

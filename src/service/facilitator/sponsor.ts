@@ -76,46 +76,7 @@ export function createSponsor({
   const { network } = chain;
   const { chainId } = network;
   const sender = { chainId, address: signer.address };
-
-  async function currentFees(): Promise<Fees> {
-    const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
-    return estimateFees(head, network, tip);
-  }
-
-  function sign(to: Address, value: bigint, nonce: number, fees: Fees) {
-    return signer.signTransfer({ ...{ chainId, nonce, to, value, gas: transferGas, data: "0x" }, ...fees });
-  }
-
-  /** The same gift, paying more where it has waited long for a block: the bytes that are sent are kept first. */
-  async function renew(gift: Gift): Promise<Gift> {
-    if (!sameAddress(gift.sponsor, signer.address)) return gift;
-    if (!isReplacementDue(network, now() - gift.givenAt)) return gift;
-    const fees = raiseFees(gift, await currentFees(), feeCap(network, "settle"));
-    if (fees === undefined) return gift;
-    const renewed = await sign(gift.payer, gift.value, gift.txNonce, fees);
-    const more = transferGas * (fees.maxFeePerGas - gift.maxFeePerGas);
-    // Another request has just done it otherwise, and sends what it has kept.
-    return (await gifts.replace(gift, renewed, { network: network.name, more }))
-      ? { ...gift, ...renewed }
-      : gift;
-  }
-
-  /** From when on this process sends a transaction again that may not be mined: one block time after the last time, whoever asks. */
-  let sendAgainAt = new Map<Hex, number>();
-  const isDue = ({ hash }: Gift) => (sendAgainAt.get(hash) ?? 0) <= now();
-
-  /** Sends what may not be mined, in the order of the txNonces: each waits for the one before. */
-  async function sendOpen(giver: Address, mined: number): Promise<void> {
-    const open = await Promise.all((await gifts.open({ chainId, address: giver }, mined)).map(renew));
-    const due = open.filter(isDue);
-    if (due.length === 0) return;
-    const next = now() + network.blockTimeMs;
-    sendAgainAt = new Map(
-      open.map((gift) => [gift.hash, isDue(gift) ? next : (sendAgainAt.get(gift.hash) ?? 0)]),
-    );
-    const raw = due.map((gift) => gift.raw);
-    await chain.broadcast(raw, { everywhere: true, hashes: due.map(({ hash }) => hash) });
-  }
+  const { currentFees, sign, isDue, sendOpen } = createSending({ chain, signer, gifts, now });
 
   /** Why a gift is not made, for those who watch the service. */
   function refuse(wei: bigint, reason: GiftRefusal, organization: string | undefined): undefined {
@@ -201,4 +162,62 @@ export function createSponsor({
       return isGiven;
     },
   };
+}
+
+/** Signs transfers, and sends those that are kept until they are mined. */
+function createSending({
+  chain,
+  signer,
+  gifts,
+  now,
+}: {
+  chain: Chain;
+  signer: CoinSigner;
+  gifts: Gifts;
+  now: () => number;
+}) {
+  const { network } = chain;
+  const { chainId } = network;
+
+  async function currentFees(): Promise<Fees> {
+    const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
+    return estimateFees(head, network, tip);
+  }
+
+  function sign(to: Address, value: bigint, nonce: number, fees: Fees) {
+    return signer.signTransfer({ ...{ chainId, nonce, to, value, gas: transferGas, data: "0x" }, ...fees });
+  }
+
+  /** The same gift, paying more where it has waited long for a block: the bytes that are sent are kept first. */
+  async function renew(gift: Gift): Promise<Gift> {
+    if (!sameAddress(gift.sponsor, signer.address)) return gift;
+    if (!isReplacementDue(network, now() - gift.givenAt)) return gift;
+    const fees = raiseFees(gift, await currentFees(), feeCap(network, "settle"));
+    if (fees === undefined) return gift;
+    const renewed = await sign(gift.payer, gift.value, gift.txNonce, fees);
+    const more = transferGas * (fees.maxFeePerGas - gift.maxFeePerGas);
+    // Another request has just done it otherwise, and sends what it has kept.
+    return (await gifts.replace(gift, renewed, { network: network.name, more }))
+      ? { ...gift, ...renewed }
+      : gift;
+  }
+
+  /** From when on this process sends a transaction again that may not be mined: one block time after the last time, whoever asks. */
+  let sendAgainAt = new Map<Hex, number>();
+  const isDue = ({ hash }: Gift) => (sendAgainAt.get(hash) ?? 0) <= now();
+
+  /** Sends what may not be mined, in the order of the txNonces: each waits for the one before. */
+  async function sendOpen(giver: Address, mined: number): Promise<void> {
+    const open = await Promise.all((await gifts.open({ chainId, address: giver }, mined)).map(renew));
+    const due = open.filter(isDue);
+    if (due.length === 0) return;
+    const next = now() + network.blockTimeMs;
+    sendAgainAt = new Map(
+      open.map((gift) => [gift.hash, isDue(gift) ? next : (sendAgainAt.get(gift.hash) ?? 0)]),
+    );
+    const raw = due.map((gift) => gift.raw);
+    await chain.broadcast(raw, { everywhere: true, hashes: due.map(({ hash }) => hash) });
+  }
+
+  return { currentFees, sign, isDue, sendOpen };
 }
