@@ -44,6 +44,17 @@ const ways: readonly { way: string; routes: readonly Route[]; paid: PaidBy }[] =
   { way: "upto", routes: ["through the contract", "straight"], paid: { scheme: "upto", max: 2n } },
 ];
 
+/**
+ * What the reference does not take, and test payers of `up` are there for: verified alone, since the first settle of a payer
+ * deploys its wallet, or approves.
+ */
+const ownWays: Readonly<Record<string, PaidBy>> = {
+  "wallet that its payment deploys (ERC-6492)": { payer: "undeployedWallet" },
+  "Permit2, approved by a sponsored transaction": {
+    ...{ payer: "sponsored", asset: "plain", method: "permit2", approval: "transaction" },
+  },
+};
+
 /** A wallet that has something already, as a merchant's has. */
 const merchant = "0x00000000000000000000000000000000c0ffee03";
 
@@ -79,6 +90,10 @@ for (let round = 0; round < rounds; round++) {
     // The same number first, as with verifies.
     await measure(side, "settle", await signBodies(side.terms, settles, 2), settles);
     await add(`settle, ${settles} at once`, "settle", await signBodies(side.terms, settles, 2), settles);
+    for (const [way, paid] of name === "this, up" ? Object.entries(ownWays) : []) {
+      const bodies = await signBodies(side.terms, verifies / 8, 2, paid);
+      await add(`${way}: verify, 50 connections`, "verify", bodies, 50);
+    }
     for (const { way, routes, paid } of name === "this, up" ? [] : ways) {
       for (const route of name === "reference" ? (["straight"] as const) : routes) {
         const how: PaidBy = { ...paid, ...(route === "straight" && { payTo: merchant }) };

@@ -12,6 +12,9 @@ import { type Load, load } from "./load.ts";
 import { ms } from "./markdown.ts";
 import { signBodies, startUp } from "./up.ts";
 
+/** Times that one payment comes at once. */
+const repeats = 1_500;
+
 const counts = process.argv.slice(2).map(Number);
 
 const up = await startUp(["--json", "--no-demo", "--networks", "base"]);
@@ -27,6 +30,15 @@ for (const [connections, count] of [
 ] as const) {
   const bodies = Array.from({ length: count }, (_, index) => verified[index % verified.length] ?? "");
   console.log(`verify ${describe(await send("verify", bodies, connections), `${connections} at a time`)}`);
+}
+
+// A flood of one payment, each time over new connections, and another payment that is verified meanwhile.
+for (const operation of ["verify", "settle"] as const) {
+  const [one = "", other = ""] = await signBodies(up.description, 2, 2);
+  const flood = send(operation, Array(repeats).fill(one), repeats);
+  const beside = await send("verify", [other], 1);
+  await flood;
+  console.log(`verify of one payment beside ${repeats} times ${operation} of another: ${ms(beside.p50)} ms`);
 }
 
 for (const count of counts.length > 0 ? counts : [20, 200, 1_000, 1_000, 1_000, 1_000, 1_000]) {

@@ -35,10 +35,13 @@ export async function startUp(options: readonly string[]): Promise<Up> {
 export type SigningTerms = Pick<HarnessDescription, "networks">;
 
 /** How payments are paid, and where they go. */
-export type PaidBy = Pick<PaymentSpec, "scheme" | "method" | "max" | "payTo">;
+export type PaidBy = Pick<
+  PaymentSpec<"base">,
+  "payer" | "asset" | "scheme" | "method" | "max" | "payTo" | "approval"
+>;
 
 /**
- * Bodies of payments of one unit on base, each signed by the test payer `funded`, for an hour.
+ * Bodies of payments of one unit on base, each signed by the test payer `funded` unless said otherwise, for an hour.
  *
  * @param way how they are paid, where that is not by EIP-3009; of scheme “upto” the bodies of settles, where `max` is more
  */

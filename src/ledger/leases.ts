@@ -148,11 +148,17 @@ export function createLeases(
     markDelivered(id, holder, kept) {
       const rights = [nameOfRight(id)];
       if (kept !== undefined) rights.push(nameOfKey(kept.organizationId, kept.key));
-      // Recorded again by who takes the lease meanwhile, it is found gone by the second.
+      // Recorded again by who takes the lease meanwhile, it is found gone by the second, whose answer may be the first to come.
       let wasHeld = false;
+      let underWay = 0;
       return undelivered.record(rights, workNameOf(id, holder), async () => {
-        if (await deliver({ id: lowerCase(id), holder, kept })) wasHeld = true;
-        if (!wasHeld) onLostDelivery?.(id);
+        underWay++;
+        try {
+          if (await deliver({ id: lowerCase(id), holder, kept })) wasHeld = true;
+        } finally {
+          underWay--;
+        }
+        if (!wasHeld && underWay === 0) onLostDelivery?.(id);
       });
     },
   };

@@ -49,7 +49,9 @@ export type SettlementsTable = {
  * | mined | is the transaction that took the txNonce |
  * | superseded | can never be mined: another transaction took its txNonce |
  */
-type AttemptState = "open" | "mined" | "superseded";
+export const attemptStates = ["open", "mined", "superseded"] as const;
+
+type AttemptState = (typeof attemptStates)[number];
 
 /** One signed transaction. It carries the settlements of its (chain, operator, txNonce). */
 export type AttemptsTable = {

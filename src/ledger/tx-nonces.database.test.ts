@@ -1,3 +1,4 @@
+import { CompiledQuery } from "kysely";
 import { beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../test/support/databases.ts";
 import {
@@ -11,6 +12,8 @@ import {
   type TestClock,
   type TestLedger,
 } from "../../test/support/ledger/test-ledger.ts";
+import type { LedgerTables } from "./rows.ts";
+import { attemptsOf } from "./tx-nonces.ts";
 
 /*
  * An operator's txNonces where another program has sent with its key.
@@ -69,5 +72,25 @@ describe.each(backends)("on $name", (backend) => {
       transactionHash: hashOf("transaction 8"),
     });
     expect(await open()).toEqual([9]);
+  });
+});
+
+describe("on SQLite", () => {
+  const [sqlite] = backends;
+  if (sqlite === undefined) throw new Error("there is no database");
+  const database = useTestDatabase(sqlite);
+
+  test("the attempts of a txNonce are found by their index, however many the operator has sent", async () => {
+    const db = (await database.open()).$extendTables<LedgerTables>();
+    const { rows } = await db.transaction().execute((transaction) => {
+      const attempts = attemptsOf(transaction, { chainId, operator }, [7]).select("hash").compile();
+      const explaining = `explain query plan ${attempts.sql}`;
+      return transaction.executeQuery<{ detail: string }>(
+        CompiledQuery.raw(explaining, [...attempts.parameters]),
+      );
+    });
+    expect(rows.map(({ detail }) => detail)).toContain(
+      "SEARCH attempts USING INDEX attempts_transaction (chain_id=? AND operator=? AND state=? AND tx_nonce=?)",
+    );
   });
 });

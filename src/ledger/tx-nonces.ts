@@ -3,7 +3,7 @@ import type { Address, Hex } from "../protocol/hex.ts";
 import { KitError } from "../util/errors.ts";
 import { inTransaction, repeatable } from "./database/transactions.ts";
 import type { ClaimRequest, Claims } from "./ledger.ts";
-import { type AttemptsTable, type LedgerTables, lowerCase } from "./rows.ts";
+import { type AttemptsTable, attemptStates, type LedgerTables, lowerCase } from "./rows.ts";
 
 /*
  * The txNonces of operators and recoverers: which is next, how one is taken, given back and closed. The locks below say
@@ -101,13 +101,17 @@ export function attemptsOf(
   { chainId, operator }: { chainId: number; operator: Address },
   txNonces: readonly number[],
 ) {
-  return transaction
-    .selectFrom("attempts")
-    .where("chain_id", "=", chainId)
-    .where("operator", "=", lowerCase(operator))
-    .where("tx_nonce", "in", txNonces)
-    .orderBy("tx_nonce")
-    .orderBy("hash");
+  return (
+    transaction
+      .selectFrom("attempts")
+      .where("chain_id", "=", chainId)
+      .where("operator", "=", lowerCase(operator))
+      // In every state: named, because the index has the state before the txNonce, and all that the operator ever sent would be read.
+      .where("state", "in", attemptStates)
+      .where("tx_nonce", "in", txNonces)
+      .orderBy("tx_nonce")
+      .orderBy("hash")
+  );
 }
 
 /** None of a txNonce's attempts can be mined any more, except the one that was; null where it was none of them. */
