@@ -37,14 +37,14 @@ export function createLeases(
 ): Pick<Leases, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
   const { instanceId, now, leaseMs, onLostDelivery } = options;
   const acquire = together(acquireAll, ofOneId);
-  const free = together(freeAll, ofOneId);
+  const free = together((leases: readonly Lease[]) => freeAll(db, leases, instanceId), ofOneId);
   // Several at once: no caller waits for it, but where the process is killed before it, a success is given twice.
   const deliver = together((leases: readonly Delivered[]) => deliverAll(db, leases, options), {
     ...ofOneId,
     anyNumber: true,
   });
   // Those who wait for the leases of other instances ask all the time.
-  const find = together(findAll, { most: 64, anyNumber: true });
+  const find = together((ids: readonly Hex[]) => findAll(db, ids), { most: 64, anyNumber: true });
 
   async function acquireAll(leases: readonly Lease[]): Promise<boolean[]> {
     const time = now();
@@ -86,32 +86,6 @@ export function createLeases(
     );
     const ids = new Set(acquired.map(({ id }) => id));
     return leases.map(({ id }) => ids.has(id));
-  }
-
-  async function findAll(ids: readonly Hex[]) {
-    const columns = ["id", "instance_id", "expires_at"] as const;
-    const rows = await db.selectFrom("leases").select(columns).where("id", "in", padded(ids)).execute();
-    const found = new Map(rows.map((row) => [row.id, row]));
-    return ids.map((id) => found.get(id));
-  }
-
-  async function freeAll(leases: readonly Lease[]): Promise<undefined[]> {
-    const isHeld = areHeld(leases, instanceId);
-    await repeatable(() =>
-      db
-        .deleteFrom("leases")
-        .where("id", "in", (held) =>
-          held
-            .selectFrom("leases")
-            .select("leases.id")
-            .where(isHeld)
-            // Like those who take leases: two statements must not wait for each other.
-            .orderBy("leases.id")
-            .forUpdate(),
-        )
-        .execute(),
-    );
-    return leases.map(() => undefined);
   }
 
   function release(id: Hex, holder: string): Promise<void> {
@@ -162,6 +136,38 @@ export function createLeases(
       });
     },
   };
+}
+
+/** Who holds what, in the order in which it is asked. */
+async function findAll(db: Kysely<LedgerTables>, ids: readonly Hex[]) {
+  const columns = ["id", "instance_id", "expires_at"] as const;
+  const rows = await db.selectFrom("leases").select(columns).where("id", "in", padded(ids)).execute();
+  const found = new Map(rows.map((row) => [row.id, row]));
+  return ids.map((id) => found.get(id));
+}
+
+/** Gives up what these holders have. */
+async function freeAll(
+  db: Kysely<LedgerTables>,
+  leases: readonly Lease[],
+  instanceId: string,
+): Promise<undefined[]> {
+  const isHeld = areHeld(leases, instanceId);
+  await repeatable(() =>
+    db
+      .deleteFrom("leases")
+      .where("id", "in", (held) =>
+        held
+          .selectFrom("leases")
+          .select("leases.id")
+          .where(isHeld)
+          // Like those who take leases: two statements must not wait for each other.
+          .orderBy("leases.id")
+          .forUpdate(),
+      )
+      .execute(),
+  );
+  return leases.map(() => undefined);
 }
 
 /** Records what was handed over, where the lease was held still; tells for each whether it was. */
