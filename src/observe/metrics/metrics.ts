@@ -81,11 +81,60 @@ export async function createMetrics(
 ): Promise<{ metrics: Metrics; register: Registry }> {
   const { now = () => Date.now() } = options;
   const client = await import("prom-client");
-  const { collectDefaultMetrics, Counter, Histogram, Registry } = client;
-  const register = new Registry();
-  const registers = [register];
-  collectDefaultMetrics({ register });
+  const register = new client.Registry();
+  client.collectDefaultMetrics({ register });
+  const { payments, durations, answers, deliveries, gifts, giftsWei, giftsRefused, ...rpc } = defineMetrics(
+    client,
+    register,
+  );
+  const observe = observeSources({ client, register, now });
 
+  const reasons = capLabels(64);
+  const endpoints = capLabels(16);
+  const words = capLabels(32);
+
+  const metrics: Metrics = {
+    payment({ operation, outcome, reason, x402Version, network = "none", method = "none", seconds }) {
+      payments.inc({
+        operation,
+        outcome,
+        reason: reason === undefined ? "none" : reasons(reason),
+        version: x402Version ?? "none",
+        network,
+        method,
+      });
+      durations[operation].observe({ outcome, network }, seconds);
+    },
+    http(route = "none", status) {
+      answers.inc({ route, status });
+    },
+    delivery(fate) {
+      deliveries.inc({ fate });
+    },
+    gift(network, wei) {
+      gifts.inc({ network });
+      giftsWei.inc({ network }, Number(wei));
+    },
+    giftRefused(network, reason) {
+      giftsRefused.inc({ network, reason });
+    },
+    rpc: (network, providers) => ({
+      exchanged({ endpoint, purpose, durationMs, error }) {
+        const provider = providers[Number(endpoint) - 1] ?? "none";
+        const labels = { network, endpoint: endpoints(endpoint), provider };
+        rpc.requests.inc({ ...labels, purpose: words(purpose) });
+        rpc.duration.observe(labels, durationMs / 1_000);
+        if (error !== undefined) rpc.errors.inc({ ...labels, error: words(error) });
+      },
+    }),
+    observe,
+  };
+  return { metrics, register };
+}
+
+/** What the service counts and measures by itself, in `register`. */
+function defineMetrics({ Counter, Histogram }: typeof import("prom-client"), register: Registry) {
+  const registers = [register];
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[]) =>
     new Counter({ name, help, labelNames, registers });
   const histogram = <Label extends string>(
@@ -138,66 +187,27 @@ export async function createMetrics(
     "Times that a payer asked this process for the gas money of an approval and would not be given it",
     ["network", "reason"],
   );
-  const rpcRequests = counter("x402_rpc_requests_total", "HTTP requests to JSON-RPC endpoints", [
+  const requests = counter("x402_rpc_requests_total", "HTTP requests to JSON-RPC endpoints", [
     "network",
     "endpoint",
     "provider",
     "purpose",
   ]);
-  const rpcErrors = counter(
+  const errors = counter(
     "x402_rpc_errors_total",
     "HTTP requests to JSON-RPC endpoints without an answer that could be used",
     ["network", "endpoint", "provider", "error"],
   );
-  const rpcDuration = histogram(
+  const duration = histogram(
     "x402_rpc_duration_seconds",
     "Answers of JSON-RPC endpoints, and their absence",
     ["network", "endpoint", "provider"],
     rpcBuckets,
   );
-  const observe = observeSources({ client, register, now });
-
-  const reasons = capLabels(64);
-  const endpoints = capLabels(16);
-  const words = capLabels(32);
-
-  const metrics: Metrics = {
-    payment({ operation, outcome, reason, x402Version, network = "none", method = "none", seconds }) {
-      payments.inc({
-        operation,
-        outcome,
-        reason: reason === undefined ? "none" : reasons(reason),
-        version: x402Version ?? "none",
-        network,
-        method,
-      });
-      durations[operation].observe({ outcome, network }, seconds);
-    },
-    http(route = "none", status) {
-      answers.inc({ route, status });
-    },
-    delivery(fate) {
-      deliveries.inc({ fate });
-    },
-    gift(network, wei) {
-      gifts.inc({ network });
-      giftsWei.inc({ network }, Number(wei));
-    },
-    giftRefused(network, reason) {
-      giftsRefused.inc({ network, reason });
-    },
-    rpc: (network, providers) => ({
-      exchanged({ endpoint, purpose, durationMs, error }) {
-        const provider = providers[Number(endpoint) - 1] ?? "none";
-        const labels = { network, endpoint: endpoints(endpoint), provider };
-        rpcRequests.inc({ ...labels, purpose: words(purpose) });
-        rpcDuration.observe(labels, durationMs / 1_000);
-        if (error !== undefined) rpcErrors.inc({ ...labels, error: words(error) });
-      },
-    }),
-    observe,
+  return {
+    ...{ payments, durations, answers, deliveries, gifts, giftsWei, giftsRefused },
+    ...{ requests, errors, duration },
   };
-  return { metrics, register };
 }
 
 /**
