@@ -166,8 +166,8 @@ async function fill(name: "SQLite" | "Postgres", db: Kysely<LedgerTables>, targe
   // In one statement it would be a transaction longer than the limits allow.
   await db.transaction().execute(async (transaction) => {
     await sql`
-      insert into settlements (id, organization_id, network, chain_id, asset, payer, authorization_nonce, digest, value,
-        valid_after, valid_before, signature, recipient, state, operator, tx_nonce, transaction_hash, block_number,
+      insert into settlements (id, organization_id, network, chain_id, asset, payer, nonce, digest, amount,
+        valid_first, valid_last, signature, recipient, state, operator, tx_nonce, transaction_hash, block_number,
         block_hash, failure, claimed_block, claimed_at, concluded_at, delivered_at)
       ${numbers}
       select '0x' || ${random(32)},
@@ -181,6 +181,14 @@ async function fill(name: "SQLite" | "Postgres", db: Kysely<LedgerTables>, targe
         case when n % 200 = 7 then 'the transaction was reverted' end, n / 50, ${sql.lit(start)} + n * 5, ${sql.lit(start)} + n * 5 + 2000,
         ${sql.lit(start)} + n * 5 + 2100
       from number`.execute(transaction);
+    // The transactions that settled them, without what was sent.
+    await sql`
+      insert into attempts (hash, chain_id, operator, tx_nonce, kind, raw, max_fee_per_gas, max_priority_fee_per_gas, state,
+        created_at)
+      ${numbers}
+      select '0x' || ${random(32)}, ${sql.lit(chainId)}, ${sql.lit(operator.toLowerCase())}, n / 50, 'settle', '0x', '1', '1',
+        'mined', ${sql.lit(start)} + n * 5
+      from number where n % 50 = 0`.execute(transaction);
   });
-  if (name === "Postgres") await sql`analyze settlements`.execute(db);
+  if (name === "Postgres") await sql`analyze settlements, attempts`.execute(db);
 }
