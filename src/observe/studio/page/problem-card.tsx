@@ -2,8 +2,8 @@ import { useEffect } from "preact/hooks";
 import { withoutLocal } from "../../../protocol/local-advice.ts";
 import { optionsOf } from "../../explain/command-options.ts";
 import type { PaymentDetail } from "../payment-view.ts";
+import { type Fix, isOfBalance } from "./again.tsx";
 import { Button, CodeLine, withCode, withHashes } from "./controls.tsx";
-import { type Fix, isOfBalance } from "./fix.ts";
 import { atThisPlace, command, harness, isLocal, loadChains } from "./local-service.ts";
 import { statusOf } from "./payment-status.ts";
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { TimelineEntry } from "../payment-view.ts";
-import { sequenceOf } from "./sequence-steps.ts";
-import { phasesOf } from "./waterfall-rows.ts";
+import { phasesOf, sequenceOf } from "./diagram-rows.ts";
 
 const at = 1_790_000_000_000;
 

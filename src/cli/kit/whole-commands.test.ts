@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { withWholeCommands } from "../../cli/kit/payment-line.ts";
 import { localTokens } from "../../published/local-tokens.ts";
 import { self } from "../../util/self-command.ts";
-import { withWholeCommands } from "./whole-commands.ts";
 
 const payer = "0x25164E0f1b0f0d7518E0afc0ac8fCBf65247a438";
 const context = {
