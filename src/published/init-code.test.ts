@@ -12,7 +12,7 @@ import {
 import { unitsOf } from "../protocol/token-units.ts";
 import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./accounts.ts";
 import { fickleWalletInitCode, mockUsdcInitCode, tokenInitCode } from "./init-code.ts";
-import { localTokens } from "./local-tokens.ts";
+import { localTokens } from "./local-chains.ts";
 import { walletInitCode } from "./undeployed-wallet.ts";
 
 const { operator, treasury } = harnessAccounts;

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { transferMethods } from "../protocol/networks.ts";
-import { address, uint256String } from "../protocol/primitives.ts";
-import { strictMembers } from "../protocol/strict-members.ts";
-import { localTokenNames } from "./local-tokens.ts";
+import { address, strictMembers, uint256String } from "../protocol/primitives.ts";
+import { localTokenNames } from "./local-chains.ts";
 
 /** How a payment can be made wrong on request: what verify then says is in the name of the situation. */
 const breakages = {

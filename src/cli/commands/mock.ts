@@ -7,11 +7,11 @@ import { curlOf, originOf } from "../../harness/control/description.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-payload.ts";
 import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { usualPayTo } from "../../protocol/signed-payment.ts";
-import { renderRows, renderTable } from "../../util/table.ts";
+import { renderRows, renderTable } from "../../util/text.ts";
 import { contractsOf, defineCommand, flag, localOptions, option } from "../kit/command.ts";
 import { createLineRenderer, type PaymentLine } from "../kit/payment-line.ts";
-import { followPayments } from "../up/follow-payments.ts";
-import { curlValidSeconds, describePayers, describePayTo } from "../up/start-report.ts";
+import { followPayments } from "../up/follow.ts";
+import { curlValidSeconds, describePayers, describePayTo } from "../up/up-report.ts";
 
 const everyAddress = ["0.0.0.0", "::"];
 

@@ -6,7 +6,7 @@ import { formatAmount, type TokenUnits } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 import { escapeControls } from "../../util/text.ts";
 import { atUrl } from "./command.ts";
-import { paint } from "./paint.ts";
+import { paint } from "./terminal.ts";
 
 /** A line of `up` and `logs`: a verify or settle that has ended, or another request. */
 export type PaymentLine = {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { withWholeCommands } from "../../cli/kit/payment-line.ts";
-import { localTokens } from "../../published/local-tokens.ts";
+import { localTokens } from "../../published/local-chains.ts";
 import { self } from "../../util/self-command.ts";
 
 const payer = "0x25164E0f1b0f0d7518E0afc0ac8fCBf65247a438";

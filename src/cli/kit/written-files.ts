@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { dirname, join, relative, sep } from "node:path";
 import { KitError } from "../../util/errors.ts";
 import { packageFile } from "../../util/self-command.ts";
-import { renderRows } from "../../util/table.ts";
+import { renderRows } from "../../util/text.ts";
 
 /** A file to write, by its path in the folder. */
 export type File = { path: string; text: string };

@@ -11,7 +11,7 @@ import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { AddedBy, Asset, BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import type { PayToPolicy } from "../../protocol/signed-payment.ts";
-import type { LocalTokenName, LocalTokens } from "../../published/local-tokens.ts";
+import type { LocalTokenName, LocalTokens } from "../../published/local-chains.ts";
 import type { Payer, PaymentSpec } from "../control/pay.ts";
 import type { Faults } from "../faults/faults.ts";
 import type { ForkOption } from "../fork/fork-options.ts";

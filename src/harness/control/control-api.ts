@@ -1,9 +1,8 @@
 import { z } from "zod";
 import { forTimes } from "../../methods/exact-eip3009/payment-times.ts";
 import { transferMethods } from "../../protocol/networks.ts";
-import { address, bytes32, uint256String } from "../../protocol/primitives.ts";
-import { strictMembers } from "../../protocol/strict-members.ts";
-import { localTokenNames } from "../../published/local-tokens.ts";
+import { address, bytes32, strictMembers, uint256String } from "../../protocol/primitives.ts";
+import { localTokenNames } from "../../published/local-chains.ts";
 import { orderSchema, signedOrderSchema } from "../../published/payment-order.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { describeRoutes, type LocalRoute } from "../../service/http/describe-routes.ts";

@@ -7,7 +7,7 @@ import { permit2Address } from "../../methods/permit2/permit.ts";
 import { permitTimes } from "../../methods/permit2/permit2-payload.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { tokenNamed } from "../../published/local-tokens.ts";
+import { tokenNamed } from "../../published/local-chains.ts";
 import { orderSchema } from "../../published/payment-order.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { controlRefusal } from "../../service/http/local-server.ts";
@@ -15,6 +15,7 @@ import { KitError } from "../../util/errors.ts";
 import type { JsonResponse } from "../../util/http-client.ts";
 import { asText } from "../../util/text.ts";
 import { describeFaults } from "../faults/fault-board.ts";
+import { type ControlledHarness, requireAccount } from "../run/running-harness.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 import {
   advanceTimeRequest,
@@ -27,7 +28,6 @@ import {
   payRequest,
 } from "./control-api.ts";
 import { controlOf, runningChain } from "./control-client.ts";
-import { type ControlledHarness, requireAccount } from "./controlled-harness.ts";
 import { type HarnessDescription, networksOf } from "./description.ts";
 import type { PaymentSpec } from "./pay.ts";
 

@@ -21,7 +21,7 @@ import {
 import type { Operation } from "../../protocol/problems.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
-import { type LocalTokenName, localTokenNames, tokenNamed } from "../../published/local-tokens.ts";
+import { type LocalTokenName, localTokenNames, tokenNamed } from "../../published/local-chains.ts";
 import {
   createPayerSigner,
   isTestPayer,
@@ -46,7 +46,7 @@ import {
   wholeNumber,
 } from "../../util/given.ts";
 import { type JsonResponse, requestJson } from "../../util/http-client.ts";
-import { requireAccount } from "./controlled-harness.ts";
+import { requireAccount } from "../run/running-harness.ts";
 import { type HarnessDescription, networksOf, type RunningNetwork, requireRunning } from "./description.ts";
 
 /** Who pays: a test payer by its name, a private key, or whatever signs typed data, such as a viem account. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { create2Deployer } from "../../protocol/create2.ts";
 import { networks } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { localTokens } from "../../published/local-tokens.ts";
+import { localTokens } from "../../published/local-chains.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 import {

@@ -9,8 +9,7 @@ import {
   usdcImplementationAddress,
   usdcSignaturesAddress,
 } from "../../published/accounts.ts";
-import { localContracts } from "../../published/harness-addresses.ts";
-import { localTokens } from "../../published/local-tokens.ts";
+import { localContracts, localTokens } from "../../published/local-chains.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
 import { publicContracts } from "./permit2.ts";

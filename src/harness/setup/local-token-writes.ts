@@ -15,7 +15,7 @@ import {
   type LocalTokens,
   localTokenNames,
   localTokens,
-} from "../../published/local-tokens.ts";
+} from "../../published/local-chains.ts";
 import { approvalWrites } from "./permit2.ts";
 import type { PlacedContract } from "./place-contract.ts";
 import { payerBalances } from "./test-accounts.ts";

@@ -5,7 +5,7 @@ import { longestAdvanceSeconds } from "../../config/serve-config.ts";
 import { type Address, type Hex, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { type LocalTokenName, type LocalTokens, tokenNamed } from "../../published/local-tokens.ts";
+import { type LocalTokenName, type LocalTokens, tokenNamed } from "../../published/local-chains.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";

@@ -18,8 +18,7 @@ import {
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { mockUsdcInitCode } from "../../published/init-code.ts";
 import { KitError } from "../../util/errors.ts";
-import { type CasePayer, type Offer, payerOf, type WayName } from "./offers.ts";
-import type { ReceivedPayment } from "./received-payment.ts";
+import { type CasePayer, type Offer, payerOf, type ReceivedPayment, type WayName } from "./offers.ts";
 
 /** The price of a shop: a hundredth of the token, 0.01 USDC. */
 const priceOf = ({ decimals }: Asset) => 10n ** BigInt(Math.max(decimals - 2, 0));

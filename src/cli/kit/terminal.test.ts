@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { paint, show } from "./paint.ts";
+import { paint, show } from "./terminal.ts";
 
 test("painted text is coloured where there are colours, and the bare text elsewhere", () => {
   const line = `${paint.good("valid")} and ${paint.bad("invalid")}`;

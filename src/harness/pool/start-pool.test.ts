@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { KitError } from "../../util/errors.ts";
-import { createHarnessPool, type Poolable } from "./harness-pool.ts";
+import { createHarnessPool, type Poolable } from "./start-pool.ts";
 
 /** A harness that only counts what is done to it. */
 function createCounted(failing: { reset?: boolean } = {}) {

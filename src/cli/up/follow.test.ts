@@ -5,7 +5,7 @@ import { createTimeline } from "../../observe/timeline/timeline.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { TimeBudget } from "../../util/waiting.ts";
 import type { PaymentLine } from "../kit/payment-line.ts";
-import { followPayments } from "./follow-payments.ts";
+import { followPayments } from "./follow.ts";
 
 const contract = "0x00000000000000000000000000000000000000F0";
 const reason = "invalid_exact_evm_payload_signature";

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, write
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { isPrivateFolder, openPrivateCacheFolder } from "./private-folder.ts";
+import { isPrivateFolder, openPrivateCacheFolder } from "./compile-cache.ts";
 
 let home: string;
 beforeEach(() => {

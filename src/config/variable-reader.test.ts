@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { loadEnvFile } from "./env-file.ts";
+import { loadEnvFile } from "./variable-reader.ts";
 
 let directory: string;
 let file: string;
