@@ -1,8 +1,7 @@
 import { encodeDeployData, encodeFunctionData, parseAbi } from "viem";
 import { expect, it } from "vitest";
 import { mockErc20Bytecode } from "../contracts/mockTokens.ts";
-import { mockUsdcAbi } from "../contracts/mockUsdc.ts";
-import { mockUsdcProxyAbi, mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
+import { mockUsdcAbi, mockUsdcProxyAbi, mockUsdcProxyBytecode } from "../contracts/mockUsdc.ts";
 import {
   mock1271WalletAbi,
   mock1271WalletBytecode,

@@ -12,7 +12,7 @@ import {
 import { localContracts, localTokens } from "../../published/local-chains.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
-import { publicContracts } from "./permit2.ts";
+import { publicContracts } from "./place-contract.ts";
 
 /** Where the facilitator contract stands: one address for all mainnets, the other for both testnets. */
 export type FacilitatorContracts = Readonly<Record<NetworkTier, Address>>;

@@ -16,9 +16,8 @@ import {
   localTokenNames,
   localTokens,
 } from "../../published/local-chains.ts";
-import { approvalWrites } from "./permit2.ts";
 import type { PlacedContract } from "./place-contract.ts";
-import { payerBalances } from "./test-accounts.ts";
+import { approvalWrites, payerBalances } from "./test-accounts.ts";
 
 /*
  * The tokens besides USDC of a local chain, with the payers' money in them. Written, since their transactions would be most of

@@ -19,11 +19,12 @@ import {
   localTokensBeside,
   localTokenWrites,
 } from "./local-token-writes.ts";
-import { approvalWrites, missingContractCode, publicContractCode, writeApprovals } from "./permit2.ts";
 import {
+  missingContractCode,
   mockAllowanceSlot,
   mockToken,
   type PlacedContract,
+  publicContractCode,
   runConstructors,
   runConstructorsOnce,
 } from "./place-contract.ts";
@@ -31,11 +32,13 @@ import { prepareRealToken } from "./prepare-real-token.ts";
 import { isRealToken } from "./start-fork.ts";
 import { type ChainMark, clock, type MinedCounts, takeStartingPoint } from "./starting-point.ts";
 import {
+  approvalWrites,
   mintCall,
   testAccountContracts,
   testAccountTokenCalls,
   transferCall,
   walletCode,
+  writeApprovals,
 } from "./test-accounts.ts";
 
 /** A local chain with everything in place. Chain time is unix seconds; amounts are in the asset's smallest unit. */

@@ -6,9 +6,8 @@ import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
-import { writeApprovals } from "./permit2.ts";
 import { changesTracer, readStorageChanges } from "./place-contract.ts";
-import { payerBalances } from "./test-accounts.ts";
+import { payerBalances, writeApprovals } from "./test-accounts.ts";
 
 const decimalsSelector = selector("decimals()");
 const domainSeparatorSelector = selector("DOMAIN_SEPARATOR()");
