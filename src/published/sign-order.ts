@@ -1,4 +1,4 @@
-import { buildBody } from "../methods/exact-eip3009/eip3009-payload.ts";
+import { buildBody } from "../methods/exact-eip3009/eip3009-method.ts";
 import { timesFrom } from "../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../methods/methods.ts";
 import { signTerms, transferMethodOf } from "../methods/sign-terms.ts";

@@ -24,7 +24,7 @@ import {
 } from "../../src/contracts/mockWallets.ts";
 import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../../src/contracts/x402Facilitator.ts";
 import { signAuthorization } from "../../src/methods/exact-eip3009/authorization.ts";
-import { authorizationOf, paymentOf } from "../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { authorizationOf, paymentOf } from "../../src/methods/exact-eip3009/eip3009-method.ts";
 import {
   encodeCancellation,
   encodeSubmission,

@@ -1,7 +1,7 @@
 import { encodeFunctionData, parseAbi, parseAbiItem } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { createHarness, type Fault, type Harness, type HarnessNetwork } from "../../harness/index.ts";
-import { authorizationOf } from "../../methods/exact-eip3009/eip3009-payload.ts";
+import { authorizationOf } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { encodeCancellation, encodeSubmission } from "../../methods/exact-eip3009/on-chain/token-calls.ts";
 import { encodeProxySettle } from "../../methods/permit2/on-chain/permit2-calls.ts";
 import { bitOf } from "../../methods/permit2/on-chain/permit2-state.ts";

@@ -24,7 +24,7 @@ import {
 import { findObstacle, requireOperable, requireSimulated } from "../../on-chain/contract-faults.ts";
 import type { PaymentState, SettleCall } from "../../on-chain/settling.ts";
 import type { UseView } from "../../on-chain/use-reader.ts";
-import { eip3009Words } from "../eip3009-payload.ts";
+import { eip3009Words } from "../eip3009-method.ts";
 
 /** What a token says of a payer and of one of its payments. */
 export type TokenState = {

@@ -18,7 +18,7 @@ import {
 } from "../../../../test/support/logs.ts";
 import { type Hex, toHex, uintWord } from "../../../protocol/hex.ts";
 import type { SignedPayment } from "../../../protocol/signed-payment.ts";
-import { paymentOf } from "../eip3009-payload.ts";
+import { paymentOf } from "../eip3009-method.ts";
 import { exactEip3009Settling } from "./eip3009-settling.ts";
 import { effectOf, readStraightPayments } from "./straight-transfers.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Hex } from "../../../protocol/hex.ts";
-import { describePermit2Revert, permit2ErrorOf } from "./permit2-errors.ts";
+import { describePermit2Revert, permit2ErrorOf } from "./permit2-calls.ts";
 
 /* The selectors are those of the contracts that stand on public chains. */
 

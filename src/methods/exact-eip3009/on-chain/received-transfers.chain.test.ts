@@ -16,12 +16,11 @@ import { createLocalSigner } from "../../../chain/signing/local-signer.ts";
 import { type Hex, uintWord } from "../../../protocol/hex.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
-import { findDirectSubmission } from "./direct-submission.ts";
 import { encodeForwardReceived } from "./eip3009-calls.ts";
 import { provesForwarding } from "./eip3009-proof.ts";
 import { diagnose } from "./eip3009-state.ts";
 import { forwardTransaction, settleTransaction } from "./eip3009-transaction.ts";
-import { receivedOf } from "./received-transfers.ts";
+import { findDirectSubmission, receivedOf } from "./received-transfers.ts";
 
 let deployment: TestDeployment;
 /** Stands before the node. */
