@@ -5,7 +5,7 @@ import { type Address, type Hex, isBytes, keccak256, quantity, sameAddress } fro
 import { KitError } from "../../util/errors.ts";
 import { createKeepAlivePost, HttpFailure } from "../../util/http-client.ts";
 import { parseJson } from "../../util/json.ts";
-import { createRedactor } from "../rpc/json-rpc.ts";
+import { createRedactor } from "../rpc/rpc.ts";
 import { recoverSigner } from "./recover-signer.ts";
 import type { Signer, UnsignedTransaction } from "./signer.ts";
 

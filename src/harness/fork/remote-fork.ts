@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createRedactor, readBatch, writeBatch } from "../../chain/rpc/json-rpc.ts";
-import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
+import { createRedactor, type RpcAnswer, type RpcCall, readBatch, writeBatch } from "../../chain/rpc/rpc.ts";
 import { type Hex, isBytes, isBytes32, readQuantity } from "../../protocol/hex.ts";
 import { builtInNetworks, type Network } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";

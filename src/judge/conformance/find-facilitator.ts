@@ -30,8 +30,13 @@ import { testKeys } from "../../published/test-keys.ts";
 import type { TestPayerName } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { type Comparison, compareContract, compareExactly, hideSecrets } from "./compare.ts";
-import { type MovedMoney, watchMoney } from "./moved-money.ts";
-import { findTestPayers, findUnfitPayers, type UnfitPayers } from "./payers-on-chain.ts";
+import {
+  findTestPayers,
+  findUnfitPayers,
+  type MovedMoney,
+  type UnfitPayers,
+  watchMoney,
+} from "./moved-money.ts";
 import { type Access, type Auth, sendRequest } from "./send-request.ts";
 
 export type FacilitatorOptions = {

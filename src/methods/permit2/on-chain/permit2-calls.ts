@@ -3,7 +3,7 @@ import { selector } from "../../../chain/views.ts";
 import type { NetworkConfig } from "../../../config/serve-config.ts";
 import { addressWord, byteWords, type Hex, uintWord, wordAt } from "../../../protocol/hex.ts";
 import { goesStraight } from "../../../protocol/signed-payment.ts";
-import { encodeArray, offset, wordDigits } from "../../on-chain/abi-words.ts";
+import { encodeArray, offset, wordDigits } from "../../on-chain/batch-transactions.ts";
 import { amountOf, type SettleCall } from "../../on-chain/settling.ts";
 import { approvalOf, approvalWords, withoutApproval } from "../approval.ts";
 import { exactProxyAddress, type Permit } from "../permit.ts";

@@ -1,6 +1,7 @@
 import { countedAsEther, formatAmount } from "../../../protocol/token-units.ts";
 import type { PaymentDetail } from "../payment-view.ts";
 import { Button, Menu } from "./controls.tsx";
+import { statusOf } from "./format.ts";
 import {
   act,
   activeFaults,
@@ -13,8 +14,7 @@ import {
   isLocal,
   tokenOf,
 } from "./local-service.ts";
-import { edit, freshTermsOf, pay } from "./pay-from-page.ts";
-import { statusOf } from "./payment-status.ts";
+import { edit, freshTermsOf, pay } from "./pay-dialog.tsx";
 import { localTokenOf, operationOf, scenarioOf, vitestOf } from "./snippets.ts";
 import { toast } from "./toasts.tsx";
 

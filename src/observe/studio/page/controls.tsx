@@ -2,9 +2,8 @@ import { signal, useSignal } from "@preact/signals";
 import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { formatUnits, type TokenUnits } from "../../../protocol/token-units.ts";
-import { formatAgo, formatTime, isLongNumber, shorten } from "./format.ts";
+import { formatAgo, formatTime, isLongNumber, type Status, shorten, statusWords } from "./format.ts";
 import { copyText } from "./local-service.ts";
-import { type Status, statusWords } from "./payment-status.ts";
 
 type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { onClick(): unknown };
 

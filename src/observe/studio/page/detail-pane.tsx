@@ -1,15 +1,13 @@
 import { useSignal } from "@preact/signals";
 import type { PaymentDetail, ReceivedView, TimelineEntry, TransactionView } from "../payment-view.ts";
 import { Again, fixOf } from "./again.tsx";
-import { Comparison } from "./comparison.tsx";
 import { Ago, Amount, Badge, Button, Facts, Folded, Hash, Icon } from "./controls.tsx";
 import { Sequence, Waterfall } from "./diagrams.tsx";
-import { formatBoth, formatDate, formatGwei, indentJson } from "./format.ts";
+import { formatBoth, formatDate, formatGwei, indentJson, noteOf, statusOf, whoOf } from "./format.ts";
 import { coinOf, isLocal } from "./local-service.ts";
 import { select } from "./page-route.ts";
-import { noteOf, statusOf, whoOf } from "./payment-status.ts";
 import { detail, isUnknown } from "./payment-stream.ts";
-import { ProblemCards } from "./problem-card.tsx";
+import { Comparison, ProblemCards } from "./problem-card.tsx";
 import { wayOf } from "./snippets.ts";
 
 function Close() {

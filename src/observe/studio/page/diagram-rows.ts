@@ -1,6 +1,5 @@
 import type { PaymentDetail, TimelineEntry } from "../payment-view.ts";
-import { formatGwei, formatMs, inWords, shorten } from "./format.ts";
-import { shortReason } from "./payment-status.ts";
+import { formatGwei, formatMs, inWords, shorten, shortReason } from "./format.ts";
 
 /** One row of a waterfall: something that happened between two times, which may be the same; unix milliseconds. */
 export type WaterfallRow = {

@@ -2,10 +2,18 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { PaymentSummary } from "../payment-view.ts";
 import { Ago, Amount, Badge, Button, Icon, Select } from "./controls.tsx";
-import { formatBoth, formatMs, shorten } from "./format.ts";
+import {
+  formatBoth,
+  formatMs,
+  noteOf,
+  shorten,
+  statusOf,
+  statusWords,
+  titleOfNote,
+  whoOf,
+} from "./format.ts";
 import { isLocal, networkNames, shopConnectedAt } from "./local-service.ts";
 import { select, selectedId } from "./page-route.ts";
-import { noteOf, statusOf, statusWords, titleOfNote, whoOf } from "./payment-status.ts";
 import {
   clearFilters,
   filterBy,

@@ -14,8 +14,7 @@ import {
   loadHarness,
 } from "./local-service.ts";
 import { followHistory, hrefOf, select, selectedId, show, type View, view } from "./page-route.ts";
-import { PayDialog } from "./pay-dialog.tsx";
-import { isPayOpen } from "./pay-from-page.ts";
+import { isPayOpen, PayDialog } from "./pay-dialog.tsx";
 import {
   connected,
   followFilters,

@@ -13,7 +13,7 @@ import {
   shopConnectedAt,
   standsFor,
 } from "./local-service.ts";
-import { isPayOpen, pay } from "./pay-from-page.ts";
+import { isPayOpen, pay } from "./pay-dialog.tsx";
 import { total } from "./payment-stream.ts";
 import { setupOf } from "./shop-files.ts";
 

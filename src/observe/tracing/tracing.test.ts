@@ -4,7 +4,7 @@ import { TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { channels } from "../channels/channels.ts";
 import { createTimeline } from "../timeline/timeline.ts";
-import { openTracing } from "./open-tracing.ts";
+import { openTracing } from "./tracing.ts";
 
 /** The names of the channels with subscribers: other tests of this process may have left some. */
 const heard = () =>

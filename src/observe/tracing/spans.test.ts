@@ -6,7 +6,7 @@ import { publish } from "../../../test/support/publish.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { RequestRead, SettlementStep, TransactionStep } from "../channels/channels.ts";
 import { createTimeline, type Timeline } from "../timeline/timeline.ts";
-import { createTracing, type Tracing } from "./create-tracing.ts";
+import { createTracing, type Tracing } from "./tracing.ts";
 
 const serviceId = "traced";
 const exporter = new InMemorySpanExporter();

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { BatchRefused, readBatch, writeBatch } from "./json-rpc.ts";
+import { BatchRefused, readBatch, writeBatch } from "./rpc.ts";
 
 const calls = [
   { method: "a", params: [] },
