@@ -16,7 +16,7 @@ const token = (address: Asset["address"], name: string, symbol: string, version 
 export const localTokens = {
   /** An ERC-20 and nothing else. */
   plain: token("0x572Bd22A8Dc6FB40EF630104bF53064f86C3fC0f", "Plain Token", "PLAIN"),
-  /** Keeps a hundredth of each transfer, and so cannot be paid with. */
+  /** Keeps a hundredth of each transfer. */
   fee: token("0xE2efc19C03c7F7AF62b730651016146afEb99e03", "Fee Token", "FEE"),
   /** As USDT on Ethereum: transfers and approvals return nothing, and an approval must be taken back before another. */
   usdt: token("0x927Db95c78009e0331175914275E3CBc6ca3AbFe", "Tether USD", "USDT"),
@@ -34,6 +34,14 @@ export type LocalTokens = Readonly<Partial<Record<LocalTokenName, Asset>>>;
 /** The name of the one with this address, however that is spelled; undefined of every other token. */
 export function nameOfLocalToken(address: string): LocalTokenName | undefined {
   return localTokenNames.find((name) => sameAddress(localTokens[name].address, address as Address));
+}
+
+/** Those that keep a part of each transfer, and so cannot be paid with. */
+const keepingFees: readonly LocalTokenName[] = ["fee"];
+
+export function keepsFee(address: string): boolean {
+  const name = nameOfLocalToken(address);
+  return name !== undefined && keepingFees.includes(name);
 }
 
 /**

@@ -9,14 +9,16 @@ import { findPayout, provesForwarding, readSettlements } from "./eip3009-proof.t
 import { authorizationUse, explainRevert, forwardLimitOf, stateOf } from "./eip3009-state.ts";
 import {
   countBatch,
+  effectOf,
+  findStraightPayout,
   forwardTransaction,
+  readStraightPayments,
   settleTransaction,
   usualForwardGas,
   usualSettleBytes,
   usualSettleGas,
 } from "./eip3009-transaction.ts";
 import { findDirectSubmission, receivedOf } from "./received-transfers.ts";
-import { effectOf, findStraightPayout, readStraightPayments } from "./straight-transfers.ts";
 
 /** `forwardReceived`, for what others submitted. */
 export const exactEip3009Recovery: Recovery = {

@@ -4,8 +4,8 @@ import { parseTransaction, type TransactionSerializable } from "viem";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { accountOf, keyOf } from "../../../test/support/key-accounts.ts";
 import { KitError } from "../../util/errors.ts";
+import { createRemoteSigner } from "./create-signers.ts";
 import { createLocalSigner } from "./local-signer.ts";
-import { createRemoteSigner } from "./remote-signer.ts";
 import type { UnsignedTransaction } from "./signer.ts";
 
 const transaction: UnsignedTransaction = {

@@ -20,7 +20,7 @@ import { type Hex, toHex, uintWord } from "../../../protocol/hex.ts";
 import type { SignedPayment } from "../../../protocol/signed-payment.ts";
 import { paymentOf } from "../eip3009-method.ts";
 import { exactEip3009Settling } from "./eip3009-settling.ts";
-import { effectOf, readStraightPayments } from "./straight-transfers.ts";
+import { effectOf, readStraightPayments } from "./eip3009-transaction.ts";
 
 const signedTo = (to: Hex): SignedPayment =>
   paymentOf(token, {
