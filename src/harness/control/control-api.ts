@@ -5,7 +5,7 @@ import { address, bytes32, strictMembers, uint256String } from "../../protocol/p
 import { localTokenNames } from "../../published/local-chains.ts";
 import { orderSchema, signedOrderSchema } from "../../published/payment-order.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
-import { describeRoutes, type LocalRoute } from "../../service/http/describe-routes.ts";
+import { describeRoutes, type LocalRoute } from "../../service/http/local-server.ts";
 
 /** What the routes take. Amounts are in the asset's smallest unit. */
 const asset = z.enum(localTokenNames).optional().describe("The token; USDC by default");

@@ -14,12 +14,6 @@ import { type LocalNode, startHeartbeat } from "../nodes/nodes.ts";
 import { planLocalDeployment } from "./addresses.ts";
 import { type CapturedSlice, placeSlice } from "./captured-slice.ts";
 import {
-  localApprovalWrite,
-  localTokenContracts,
-  localTokensBeside,
-  localTokenWrites,
-} from "./local-token-writes.ts";
-import {
   missingContractCode,
   mockAllowanceSlot,
   mockToken,
@@ -28,7 +22,13 @@ import {
   runConstructors,
   runConstructorsOnce,
 } from "./place-contract.ts";
-import { prepareRealToken } from "./prepare-real-token.ts";
+import {
+  localApprovalWrite,
+  localTokenContracts,
+  localTokensBeside,
+  localTokenWrites,
+  prepareRealToken,
+} from "./prepare-tokens.ts";
 import { isRealToken } from "./start-fork.ts";
 import { type ChainMark, clock, type MinedCounts, takeStartingPoint } from "./starting-point.ts";
 import {
