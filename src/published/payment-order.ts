@@ -42,8 +42,8 @@ export const orderSchema = strictMembers({
 
 export type PaymentOrder = z.infer<typeof orderSchema>;
 
-/** What `POST /__payment` answers, for OpenAPI. */
-export const signedOrderSchema = {
+/** What `POST /__payment` answers. */
+const signedOrderSchema = {
   type: "object",
   required: ["body", "settleBody", "header", "payer", "network"],
   properties: {
@@ -59,3 +59,12 @@ export const signedOrderSchema = {
     network: { type: "string" },
   },
 } as const;
+
+/** `POST /__payment`, for OpenAPI. */
+export const orderRoute = {
+  id: "signPayment",
+  summary: "Signs a payment, which is not sent anywhere",
+  body: orderSchema,
+  answer: "The payment, as it travels",
+  answerSchema: signedOrderSchema,
+};

@@ -3,7 +3,7 @@ import { forTimes } from "../../methods/exact-eip3009/payment-times.ts";
 import { transferMethods } from "../../protocol/networks.ts";
 import { address, bytes32, strictMembers, uint256String } from "../../protocol/primitives.ts";
 import { localTokenNames } from "../../published/local-chains.ts";
-import { orderSchema, signedOrderSchema } from "../../published/payment-order.ts";
+import { orderRoute } from "../../published/payment-order.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { describeRoutes, type LocalRoute } from "../../service/http/local-server.ts";
 
@@ -62,13 +62,7 @@ const controlApi = {
     summary: "How the chains stand: block, time, balances",
     answer: "Each chain",
   },
-  "POST /__payment": {
-    id: "signPayment",
-    summary: "Signs a payment, which is not sent anywhere",
-    body: orderSchema,
-    answer: "The payment, as it travels",
-    answerSchema: signedOrderSchema,
-  },
+  "POST /__payment": orderRoute,
   "POST /harness/fund": {
     ...{ id: "fund", summary: "Gives an account some of the token", body: fundRequest },
     answer: "What it was given",

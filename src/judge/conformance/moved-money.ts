@@ -1,5 +1,5 @@
 import { readLog, readLogPlace } from "../../chain/log-reader.ts";
-import { askNode, readSafeInteger } from "../../chain/rpc/calls.ts";
+import { type AskNode, askNode, readSafeInteger } from "../../chain/rpc/calls.ts";
 import { RpcUnreachable } from "../../chain/rpc/local-rpc.ts";
 import { balanceOf, isBlacklisted, type ViewCall } from "../../chain/views.ts";
 import type { Difference, FixtureAnswer, FixtureRequest } from "../../fixtures/engine/answer.ts";
@@ -69,8 +69,6 @@ function askWithoutUrl(rpcUrl: string): AskNode {
     }
   };
 }
-
-type AskNode = ReturnType<typeof askNode>;
 
 /**
  * Begins to watch a chain.
@@ -283,10 +281,7 @@ export async function findUnfitPayers(
 }
 
 /** Finds the test payers that a chain has in the state which they stand for; none on a chain of others. */
-export async function findTestPayers(
-  ask: ReturnType<typeof askNode>,
-  asset: Asset,
-): Promise<ReadonlySet<TestPayerName>> {
+export async function findTestPayers(ask: AskNode, asset: Asset): Promise<ReadonlySet<TestPayerName>> {
   /** The word that a view returns; undefined where it fails. */
   async function read({ target: to, data }: ViewCall): Promise<bigint | undefined> {
     const { result } = await ask("eth_call", { to, data }, "latest");

@@ -1,9 +1,8 @@
 import { decodeParameters, decodeRevert, describeRevert, type Revert } from "../../../chain/revert.ts";
 import { selector } from "../../../chain/views.ts";
-import type { NetworkConfig } from "../../../config/serve-config.ts";
 import { addressWord, byteWords, type Hex, uintWord, wordAt } from "../../../protocol/hex.ts";
 import { goesStraight } from "../../../protocol/signed-payment.ts";
-import { encodeArray, offset, wordDigits } from "../../on-chain/batch-transactions.ts";
+import { type Contract, encodeArray, offset, wordDigits } from "../../on-chain/batch-transactions.ts";
 import { amountOf, type SettleCall } from "../../on-chain/settling.ts";
 import { approvalOf, approvalWords, withoutApproval } from "../approval.ts";
 import { exactProxyAddress, type Permit } from "../permit.ts";
@@ -27,8 +26,6 @@ const proxySelectors = {
   upto: selector(`settle(${permit},uint256,address,(address,address,uint256),bytes)`),
   exactWithPermit: selector(`settleWithPermit(${approval},${permit},address,(address,uint256),bytes)`),
 } as const;
-
-type Contract = Pick<NetworkConfig, "facilitatorContract">;
 
 /** `settlePermit2(group)` of one payment. */
 export function encodeSettle(call: SettleCall, network: Contract): Hex {

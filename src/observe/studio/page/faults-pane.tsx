@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId } from "preact/hooks";
-import type { FaultDescription, FaultField } from "../fault-form.ts";
+import type { FaultDescription, FaultField } from "../harness-views.ts";
 import { Button, Select } from "./controls.tsx";
 import {
   act,

@@ -29,3 +29,13 @@ export type FaultForm = {
   /** What `method` may be for faults of requests to the facilitator. */
   facilitatorRoutes: readonly string[];
 };
+
+/** How a local chain stands: `GET /harness/chains`. Balances are in the asset's smallest unit, gas money is in wei, both as text. */
+export type ChainView = {
+  network: string;
+  blockNumber: number;
+  /** Unix seconds. */
+  time: number;
+  balances: Record<string, string>;
+  operatorGasMoney: string;
+};
