@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config";
-import { openPrivateCacheFolder } from "./src/util/private-folder.ts";
+import { openPrivateCacheFolder } from "./src/cli/kit/compile-cache.ts";
 
 // For all the processes that tests start: to compile their modules anew takes them longer than all else of their start.
 process.env.NODE_COMPILE_CACHE ??= openPrivateCacheFolder() ?? "";

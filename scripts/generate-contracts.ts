@@ -12,9 +12,11 @@ import { writeGenerated } from "./write-generated.ts";
 /** File → its contracts, each with the prefix of its exports. */
 const files: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "src/contracts/x402Facilitator": { X402Facilitator: "x402Facilitator" },
-  "src/contracts/mockUsdc": { MockUSDC: "mockUsdc" },
-  "src/contracts/mockUsdcProxy": { MockUSDCProxy: "mockUsdcProxy" },
-  "src/contracts/usdcSignatures": { UsdcSignatures: "usdcSignatures" },
+  "src/contracts/mockUsdc": {
+    MockUSDC: "mockUsdc",
+    MockUSDCProxy: "mockUsdcProxy",
+    UsdcSignatures: "usdcSignatures",
+  },
   "src/contracts/mockWallets": {
     Mock1271Wallet: "mock1271Wallet",
     Mock7702Delegate: "mock7702Delegate",

@@ -7,7 +7,7 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
-import { errorsGuide } from "../src/observe/studio/errors-guide.ts";
+import { errorsGuide } from "../src/observe/studio/errors-page.ts";
 import { fillGuide } from "./fixtures/guide-tables.ts";
 import { scenariosJson, scenariosSchema } from "./fixtures/scenarios-json.ts";
 import { signatureVectorsJson, signatureVectorsSchema } from "./fixtures/signature-vectors-json.ts";

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import { settleWaitDefaultsMs } from "../src/config/serve-config.ts";
-import { defaultOf, variableNames } from "../src/config/variables.ts";
+import { describeVariable, variableNames } from "../src/config/variables.ts";
 import { createMetrics } from "../src/observe/metrics/metrics.ts";
 import { routes } from "../src/protocol/routes.ts";
 
@@ -104,7 +104,7 @@ test("the image runs as an unprivileged user, without what is for development", 
   const copied = [...final.matchAll(/^COPY --from=build \/build\/(\S+)/gm)].map(([, path = ""]) => path);
   expect(copied).toEqual(["package.json", "node_modules", "networks", "dist"]);
   expect(files).toEqual(expect.arrayContaining(["networks", "dist"]));
-  expect(final).toContain(`EXPOSE ${defaultOf("PORT")}`);
+  expect(final).toContain(`EXPOSE ${describeVariable("PORT").default}`);
 });
 
 /** A script with all that it imports of this repository. */
@@ -170,7 +170,7 @@ test("compose sets variables that are read, mounts files that are there, and out
     existsSync(new URL(`production/${facilitator?.build?.context}/${facilitator?.build?.dockerfile}`, root)),
   ).toBe(true);
   expect(Number.parseInt(facilitator?.stop_grace_period ?? "", 10) * 1_000).toBeGreaterThan(
-    defaultOf("SHUTDOWN_TIMEOUT_MS"),
+    Number(describeVariable("SHUTDOWN_TIMEOUT_MS").default),
   );
   const mounted = Object.values(compose.services).flatMap(({ volumes = [] }) =>
     volumes.filter((one) => one.startsWith("./")),
@@ -227,7 +227,7 @@ test("the system service starts a command that exists, and is the one of the gui
     /^ExecStart=\S+ \S*x402-facilitator-kit\/(\S+) (\S+)$/m.exec(unit) ?? [];
   expect([path, commands.includes(command)]).toEqual(["dist/cli/bin.js", true]);
   const [, seconds] = /^TimeoutStopSec=(\d+)$/m.exec(unit) ?? [];
-  expect(Number(seconds) * 1_000).toBeGreaterThan(defaultOf("SHUTDOWN_TIMEOUT_MS"));
+  expect(Number(seconds) * 1_000).toBeGreaterThan(Number(describeVariable("SHUTDOWN_TIMEOUT_MS").default));
   expect(read("docs/guides/operations.md")).toContain("production/x402-kit.service");
 });
 

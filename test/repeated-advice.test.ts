@@ -10,7 +10,7 @@ import {
 } from "../src/observe/explain/explanations.ts";
 import { isSituation, situations } from "../src/protocol/catalogue.ts";
 import { mistakes } from "../src/protocol/mistakes.ts";
-import { localContracts } from "../src/published/harness-addresses.ts";
+import { localContracts } from "../src/published/local-chains.ts";
 import { parseJson } from "../src/util/json.ts";
 import { withoutScenario } from "./support/without-scenario.ts";
 

@@ -2,8 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Hex } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import { readRevertData } from "./revert.ts";
-import { describeError } from "./rpc/json-rpc.ts";
-import type { EndpointAnswer, Rpc, RpcAnswer, RpcCall } from "./rpc/rpc.ts";
+import { describeError, type EndpointAnswer, type Rpc, type RpcAnswer, type RpcCall } from "./rpc/rpc.ts";
 import { callViews, readViews, type ViewCall, type ViewResult } from "./views.ts";
 
 /** Asks a chain, and reads what comes back, for all that a {@link Chain} does. */

@@ -11,7 +11,7 @@ import {
 } from "../../test/support/stub-node.ts";
 import type { NetworkConfig } from "../config/serve-config.ts";
 import { authorizationDigest, domainSeparator } from "../methods/exact-eip3009/authorization.ts";
-import { authorizationOf } from "../methods/exact-eip3009/eip3009-payload.ts";
+import { authorizationOf } from "../methods/exact-eip3009/eip3009-method.ts";
 import { readSettlements } from "../methods/exact-eip3009/on-chain/eip3009-proof.ts";
 import { diagnose } from "../methods/exact-eip3009/on-chain/eip3009-state.ts";
 import { settleTransaction } from "../methods/exact-eip3009/on-chain/eip3009-transaction.ts";

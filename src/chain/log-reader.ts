@@ -12,8 +12,7 @@ import { membersOf } from "../util/json.ts";
 import type { ChainReader } from "./chain-reader.ts";
 import { smaller } from "./fees.ts";
 import { headCall, readHead } from "./rpc/calls.ts";
-import { describeError } from "./rpc/json-rpc.ts";
-import type { Rpc, RpcAnswer } from "./rpc/rpc.ts";
+import { describeError, type Rpc, type RpcAnswer } from "./rpc/rpc.ts";
 
 /** Which logs are asked for. */
 export type LogFilter = {

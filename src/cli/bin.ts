@@ -10,8 +10,7 @@ if (major < 22 || (major === 22 && minor < 18)) {
   );
   process.exit(1);
 }
-const { Interruption } = await import("./kit/terminal.ts");
-const { onParentEnd } = await import("./kit/parent-process.ts");
+const { Interruption, onParentEnd } = await import("./kit/terminal.ts");
 const { escapeControlsInText } = await import("../util/text.ts");
 const { isRunByNpm } = await import("../util/self-command.ts");
 const { main } = await import("./main.ts");

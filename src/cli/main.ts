@@ -4,8 +4,7 @@ import { kitVersion, self } from "../util/self-command.ts";
 import { asText, findSlip } from "../util/text.ts";
 import type { Command } from "./kit/command.ts";
 import { requirePrivateCompileCache, useCompileCache } from "./kit/compile-cache.ts";
-import { paint } from "./kit/paint.ts";
-import { Interruption, type Terminal, withoutControls } from "./kit/terminal.ts";
+import { Interruption, paint, type Terminal, withoutControls } from "./kit/terminal.ts";
 
 /** Marks a command that reads no secret. The others never use a compile cache; see `kit/compile-cache.ts`. */
 type Keyless = "keyless";
@@ -245,7 +244,7 @@ async function run(command: Command, args: readonly string[], terminal: Terminal
   const { readCommandLine } = await import("./kit/command-line.ts");
   const warnings: ConfigurationProblem[] = [];
   if (command.usesEnvFile === true) {
-    const { loadEnvFile } = await import("../config/env-file.ts");
+    const { loadEnvFile } = await import("../config/variable-reader.ts");
     warnings.push(...loadEnvFile(terminal.env));
   }
   if (command.showsWarnings !== true) {
@@ -312,7 +311,7 @@ function isMisspelt([first = "", second = ""]: readonly string[], name: string, 
 }
 
 async function describeGroups(): Promise<string> {
-  const { renderRows } = await import("../util/table.ts");
+  const { renderRows } = await import("../util/text.ts");
   const width = Math.max(...commands.map(([name]) => name.length));
   return [
     "x402-kit: an x402 facilitator, and local chains to try it on",
@@ -327,7 +326,7 @@ async function describeGroups(): Promise<string> {
 }
 
 async function describeCommands(some: readonly CommandEntry[]): Promise<string> {
-  const { renderRows } = await import("../util/table.ts");
+  const { renderRows } = await import("../util/text.ts");
   return [
     "x402-kit: an x402 facilitator, and local chains to try it on",
     "",

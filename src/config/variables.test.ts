@@ -4,9 +4,9 @@ import { describe, expect, test } from "vitest";
 import { networkNames } from "../protocol/networks.ts";
 import { networkDefaults } from "./known-networks.ts";
 import { settleWaitDefaultsMs } from "./serve-config.ts";
+import { createConfigurationReader } from "./variable-reader.ts";
 import {
   contractVariables,
-  defaultOf,
   describeUnset,
   describeVariable,
   rpcVariableOf,
@@ -48,8 +48,9 @@ describe("the defaults that are written down are those that hold", () => {
   test("confirmations and fee caps", () => {
     const of = (key: "confirmations" | "maxFeePerGas") =>
       Object.fromEntries(networkNames.map((name) => [name, networkDefaults[name][key]]));
-    expect(defaultOf("CONFIRMATIONS")).toEqual(of("confirmations"));
-    expect(defaultOf("MAX_FEE_GWEI")).toEqual(of("maxFeePerGas"));
+    const reader = createConfigurationReader({});
+    expect(reader.read("CONFIRMATIONS")).toEqual(of("confirmations"));
+    expect(reader.read("MAX_FEE_GWEI")).toEqual(of("maxFeePerGas"));
   });
 
   test("the wait for a settlement", () => {

@@ -520,11 +520,6 @@ export function describeUnset(name: VariableName): string {
   return value ?? unset;
 }
 
-/** The value of a variable that is not set, where the table has one. */
-export function defaultOf<N extends VariablesWithDefault>(name: N): VariableValue<N> {
-  return variables[name].read(variables[name].default) as VariableValue<N>;
-}
-
 /** The variables that have a value when they are not set. */
 export type VariablesWithDefault = {
   [N in VariableName]: (typeof variables)[N] extends { default: string } ? N : never;

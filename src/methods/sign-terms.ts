@@ -8,7 +8,7 @@ import {
   type AuthorizationTerms,
   signAuthorization,
 } from "./exact-eip3009/authorization.ts";
-import { paymentOf } from "./exact-eip3009/eip3009-payload.ts";
+import { paymentOf } from "./exact-eip3009/eip3009-method.ts";
 import type { Permit } from "./permit2/permit.ts";
 import { permitPayment, permitTimes } from "./permit2/permit2-payload.ts";
 import { type PayerSigner, type PermitSigner, signPermit } from "./permit2/sign-permit.ts";

@@ -2,7 +2,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { recoverSigner } from "../chain/signing/recover-signer.ts";
 import { type AuthorizationTerms, signAuthorization } from "../methods/exact-eip3009/authorization.ts";
-import { buildPaymentRequest } from "../methods/exact-eip3009/eip3009-payload.ts";
+import { buildPaymentRequest } from "../methods/exact-eip3009/eip3009-method.ts";
 import { methodOf, parsePaymentRequest } from "../methods/methods.ts";
 import { testPayers } from "../published/test-payers.ts";
 import { longestMessage } from "./catalogue.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { eip3009Words } from "../methods/exact-eip3009/eip3009-payload.ts";
+import { eip3009Words } from "../methods/exact-eip3009/eip3009-method.ts";
 import { type Asset, networks } from "./networks.ts";
 import { refusals } from "./refusals.ts";
 

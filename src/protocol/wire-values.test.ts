@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { generatedBodies } from "../../test/support/generated-bodies.ts";
-import { authorizationOf } from "../methods/exact-eip3009/eip3009-payload.ts";
+import { authorizationOf } from "../methods/exact-eip3009/eip3009-method.ts";
 import { exactPayloadSchema } from "../methods/exact-eip3009/eip3009-schemas.ts";
 import { parsePaymentRequest } from "../methods/methods.ts";
 import type { Permit } from "../methods/permit2/permit.ts";

@@ -11,7 +11,7 @@ import {
   usdcProxyAdmin,
   usdcSignaturesAddress,
 } from "./accounts.ts";
-import { localTokens } from "./local-tokens.ts";
+import { localTokens } from "./local-chains.ts";
 import { testPayers } from "./test-payers.ts";
 
 const labelHash = (name: string) => keccak256(stringToHex(`x402-facilitator-kit harness: ${name}`));

@@ -1,5 +1,5 @@
 import type { Address, Hex } from "../protocol/hex.ts";
-import { harnessAddresses } from "./harness-addresses.ts";
+import { harnessAddresses } from "./local-chains.ts";
 import { testPayers } from "./test-payers.ts";
 
 /** An account of the harness itself. Its key is published: it must never hold anything of value. */

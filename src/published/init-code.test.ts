@@ -1,8 +1,7 @@
 import { encodeDeployData, encodeFunctionData, parseAbi } from "viem";
 import { expect, it } from "vitest";
 import { mockErc20Bytecode } from "../contracts/mockTokens.ts";
-import { mockUsdcAbi } from "../contracts/mockUsdc.ts";
-import { mockUsdcProxyAbi, mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
+import { mockUsdcAbi, mockUsdcProxyAbi, mockUsdcProxyBytecode } from "../contracts/mockUsdc.ts";
 import {
   mock1271WalletAbi,
   mock1271WalletBytecode,
@@ -12,7 +11,7 @@ import {
 import { unitsOf } from "../protocol/token-units.ts";
 import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./accounts.ts";
 import { fickleWalletInitCode, mockUsdcInitCode, tokenInitCode } from "./init-code.ts";
-import { localTokens } from "./local-tokens.ts";
+import { localTokens } from "./local-chains.ts";
 import { walletInitCode } from "./undeployed-wallet.ts";
 
 const { operator, treasury } = harnessAccounts;

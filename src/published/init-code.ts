@@ -1,4 +1,4 @@
-import { mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
+import { mockUsdcProxyBytecode } from "../contracts/mockUsdc.ts";
 import { mockFickleWalletBytecode } from "../contracts/mockWallets.ts";
 import {
   type Address,

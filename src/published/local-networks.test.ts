@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { explain } from "../observe/explain/explain-input.ts";
-import { localContracts } from "./harness-addresses.ts";
+import { localContracts } from "./local-chains.ts";
 import { networks } from "./local-networks.ts";
 
 test.each(Object.values(networks))(

@@ -1,7 +1,6 @@
 import type { Address } from "../protocol/hex.ts";
 import { type BuiltInNetworkName, networks as builtIn, type NetworkTier } from "../protocol/networks.ts";
-import { localContracts } from "./harness-addresses.ts";
-import { localTokens } from "./local-tokens.ts";
+import { localContracts, localTokens } from "./local-chains.ts";
 
 /** What a shop and a buyer need of a network of a local facilitator, so that no address is pasted. */
 export type LocalNetwork = {

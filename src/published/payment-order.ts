@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { transferMethods } from "../protocol/networks.ts";
-import { address, uint256String } from "../protocol/primitives.ts";
-import { strictMembers } from "../protocol/strict-members.ts";
-import { localTokenNames } from "./local-tokens.ts";
+import { address, strictMembers, uint256String } from "../protocol/primitives.ts";
+import { localTokenNames } from "./local-chains.ts";
 
 /** How a payment can be made wrong on request: what verify then says is in the name of the situation. */
 const breakages = {
@@ -43,8 +42,8 @@ export const orderSchema = strictMembers({
 
 export type PaymentOrder = z.infer<typeof orderSchema>;
 
-/** What `POST /__payment` answers, for OpenAPI. */
-export const signedOrderSchema = {
+/** What `POST /__payment` answers. */
+const signedOrderSchema = {
   type: "object",
   required: ["body", "settleBody", "header", "payer", "network"],
   properties: {
@@ -60,3 +59,12 @@ export const signedOrderSchema = {
     network: { type: "string" },
   },
 } as const;
+
+/** `POST /__payment`, for OpenAPI. */
+export const orderRoute = {
+  id: "signPayment",
+  summary: "Signs a payment, which is not sent anywhere",
+  body: orderSchema,
+  answer: "The payment, as it travels",
+  answerSchema: signedOrderSchema,
+};

@@ -1,4 +1,4 @@
-import { buildBody } from "../methods/exact-eip3009/eip3009-payload.ts";
+import { buildBody } from "../methods/exact-eip3009/eip3009-method.ts";
 import { timesFrom } from "../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../methods/methods.ts";
 import { signTerms, transferMethodOf } from "../methods/sign-terms.ts";
@@ -9,7 +9,7 @@ import type { SignedPayment } from "../protocol/signed-payment.ts";
 import { maxUint256 } from "../protocol/wire-values.ts";
 import { KitError } from "../util/errors.ts";
 import { nearest } from "../util/text.ts";
-import { tokenNamed } from "./local-tokens.ts";
+import { tokenNamed } from "./local-chains.ts";
 import type { Breakage, PaymentOrder } from "./payment-order.ts";
 import { createPayerSigner, type KeySigner, signerNamed } from "./sign-as.ts";
 import { testPayers } from "./test-payers.ts";

@@ -1,5 +1,5 @@
 import type { Address } from "../protocol/hex.ts";
-import { harnessAddresses } from "./harness-addresses.ts";
+import { harnessAddresses } from "./local-chains.ts";
 import { testPayers } from "./test-payers.ts";
 
 /** An organization that a published API key speaks for. */

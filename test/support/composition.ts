@@ -7,7 +7,7 @@ import type { NetworkConfig } from "../../src/config/serve-config.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";
 import { startChains } from "../../src/harness/setup/chains.ts";
 import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
-import { buildPaymentRequest } from "../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { buildPaymentRequest } from "../../src/methods/exact-eip3009/eip3009-method.ts";
 import type { WaysToPay } from "../../src/methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";

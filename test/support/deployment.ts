@@ -11,17 +11,20 @@ import {
   walletActions,
 } from "viem";
 import type { NetworkConfig } from "../../src/config/serve-config.ts";
-import { mockUsdcAbi, mockUsdcBytecode } from "../../src/contracts/mockUsdc.ts";
-import { mockUsdcProxyBytecode } from "../../src/contracts/mockUsdcProxy.ts";
+import {
+  mockUsdcAbi,
+  mockUsdcBytecode,
+  mockUsdcProxyBytecode,
+  usdcSignaturesDeployedBytecode,
+} from "../../src/contracts/mockUsdc.ts";
 import {
   mock1271WalletBytecode,
   mock7702DelegateDeployedBytecode,
   mockGasBurningWalletDeployedBytecode,
 } from "../../src/contracts/mockWallets.ts";
-import { usdcSignaturesDeployedBytecode } from "../../src/contracts/usdcSignatures.ts";
 import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../../src/contracts/x402Facilitator.ts";
 import { signAuthorization } from "../../src/methods/exact-eip3009/authorization.ts";
-import { authorizationOf, paymentOf } from "../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { authorizationOf, paymentOf } from "../../src/methods/exact-eip3009/eip3009-method.ts";
 import {
   encodeCancellation,
   encodeSubmission,

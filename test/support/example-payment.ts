@@ -1,4 +1,4 @@
-import { buildPaymentRequest, type PaymentParts } from "../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { buildPaymentRequest, type PaymentParts } from "../../src/methods/exact-eip3009/eip3009-method.ts";
 import { parsePaymentRequest } from "../../src/methods/methods.ts";
 import type { Hex } from "../../src/protocol/hex.ts";
 import { networks } from "../../src/protocol/networks.ts";

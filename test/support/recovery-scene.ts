@@ -17,7 +17,7 @@ import {
   type AuthorizationSigner,
   signAuthorization,
 } from "../../src/methods/exact-eip3009/authorization.ts";
-import { buildBody, buildPaymentRequest } from "../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { buildBody, buildPaymentRequest } from "../../src/methods/exact-eip3009/eip3009-method.ts";
 import {
   encodeCancellation,
   encodeSubmission,

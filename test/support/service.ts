@@ -2,7 +2,7 @@ import type { RunningHarness, StartOptions } from "../../src/harness/run/running
 import { startHarness } from "../../src/harness/run/start-harness.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";
 import type { AuthorizationTerms } from "../../src/methods/exact-eip3009/authorization.ts";
-import { buildPaymentRequest } from "../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { buildPaymentRequest } from "../../src/methods/exact-eip3009/eip3009-method.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import type { NetworkName } from "../../src/protocol/networks.ts";

@@ -1,9 +1,9 @@
 import { encodeDeployData, zeroAddress } from "viem";
 import { expect, test } from "vitest";
 import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../../contracts/x402Facilitator.ts";
-import { defaultFacilitatorContracts } from "../../harness/setup/addresses.ts";
 import { networks } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import { localContracts } from "../../published/local-chains.ts";
 import { type DeploymentArguments, planDeployment, siblingsOf } from "./deployment.ts";
 
 const { admin, operator, recoverer, pauser, treasury } = harnessAccounts;
@@ -16,8 +16,8 @@ const given: DeploymentArguments = {
 };
 
 test("with the accounts of the local chains, the address is the one that they have by default", () => {
-  expect(planDeployment("mainnet", given).address).toBe(defaultFacilitatorContracts().mainnet);
-  expect(planDeployment("testnet", given).address).toBe(defaultFacilitatorContracts().testnet);
+  expect(planDeployment("mainnet", given).address).toBe(localContracts.mainnet);
+  expect(planDeployment("testnet", given).address).toBe(localContracts.testnet);
 });
 
 test("the constructor's arguments are encoded as viem does", () => {

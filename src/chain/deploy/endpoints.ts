@@ -5,8 +5,7 @@ import { readQuantity } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { createHttpRpc } from "../rpc/http-rpc.ts";
-import { describeError } from "../rpc/json-rpc.ts";
-import type { Rpc, RpcAnswer } from "../rpc/rpc.ts";
+import { describeError, type Rpc, type RpcAnswer } from "../rpc/rpc.ts";
 
 /** A client for each RPC URL of a network by itself, none standing in for another. */
 export function openEndpoints(network: Network & Pick<NetworkConfig, "rpcUrls">): readonly Rpc[] {

@@ -15,8 +15,7 @@ import {
 } from "../fees.ts";
 import { readReceipt } from "../receipt-reader.ts";
 import { type Head, headCall, readHead } from "../rpc/calls.ts";
-import { describeError } from "../rpc/json-rpc.ts";
-import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
+import { describeError, type Rpc, type RpcAnswer, type RpcCall } from "../rpc/rpc.ts";
 import type { Signer } from "../signing/signer.ts";
 import { expectAnswer, type OnChain } from "./endpoints.ts";
 

@@ -57,10 +57,11 @@ export async function readHeadTime(node: Pick<LocalRpc, "request">, name: string
   return timestamp;
 }
 
-/** Asks a local node single calls, and gives what it refuses as an answer. */
-export function askNode(
-  rpcUrl: string,
-): (method: string, ...params: readonly unknown[]) => Promise<RpcAnswer> {
+/** Asks a node single calls; what it refuses is an answer, too. */
+export type AskNode = (method: string, ...params: readonly unknown[]) => Promise<RpcAnswer>;
+
+/** Asks a local node. */
+export function askNode(rpcUrl: string): AskNode {
   const rpc = createLocalRpc(rpcUrl);
   return async (method, ...params) => {
     try {

@@ -10,8 +10,15 @@ import {
   type Purpose,
   type RpcObserver,
 } from "./endpoint-state.ts";
-import { BatchRefused, describeError, readBatch, writeBatch } from "./json-rpc.ts";
-import type { EndpointAnswer, Question, RpcCall } from "./rpc.ts";
+import {
+  BatchRefused,
+  describeError,
+  type EndpointAnswer,
+  type Question,
+  type RpcCall,
+  readBatch,
+  writeBatch,
+} from "./rpc.ts";
 
 /** What the calls of one batch were answered with. */
 export type Answers = ReadonlyMap<RpcCall, EndpointAnswer>;

@@ -3,8 +3,7 @@ import { UndeterminedError } from "../../util/errors.ts";
 import { chainIdCall, headCall } from "./calls.ts";
 import { type Answers, createEndpoint, type Endpoint, type HighestHead, isUsable } from "./endpoint.ts";
 import { EndpointFailure, type RpcObserver, type RpcStatus } from "./endpoint-state.ts";
-import { createRedactor } from "./json-rpc.ts";
-import type { Question, RpcCall } from "./rpc.ts";
+import { createRedactor, type Question, type RpcCall } from "./rpc.ts";
 
 /** When an endpoint is passed over for another. For a network's only endpoint `longestPauseMs` alone counts. */
 export type FailoverPace = {

@@ -2,8 +2,7 @@ import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { type Answers, type Endpoint, extraCalls } from "./endpoint.ts";
 import type { RpcObserver } from "./endpoint-state.ts";
 import { createFailover, type FailoverPace, usualPace } from "./failover.ts";
-import { sizeOfCall } from "./json-rpc.ts";
-import type { EndpointAnswer, Question, Rpc, RpcCall } from "./rpc.ts";
+import { type EndpointAnswer, type Question, type Rpc, type RpcCall, sizeOfCall } from "./rpc.ts";
 
 /** What several callers ask at the same time, in as few HTTP requests as it fits in. */
 export type Batching = {

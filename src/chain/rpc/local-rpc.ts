@@ -1,7 +1,7 @@
 import { createBoundedMap } from "../../util/cache.ts";
 import { KitError } from "../../util/errors.ts";
 import { createKeepAlivePost, type Post } from "../../util/http-client.ts";
-import { readBatch, writeBatch } from "./json-rpc.ts";
+import { readBatch, writeBatch } from "./rpc.ts";
 
 /** One JSON-RPC call: the method and its parameters. */
 export type LocalCall = readonly [method: string, ...params: readonly unknown[]];

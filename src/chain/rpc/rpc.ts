@@ -1,4 +1,5 @@
 import type { Hex } from "../../protocol/hex.ts";
+import { isObject, membersOf } from "../../util/json.ts";
 import type { RpcStatus } from "./endpoint-state.ts";
 
 /** One JSON-RPC call. The same object asked by several callers at once goes out once. */
@@ -69,3 +70,127 @@ export type Rpc = {
   /** Ends what is under way, undetermined, and all that goes on in the background. Nothing can be asked any more. */
   close(): void;
 };
+
+/** JSON-RPC 2.0 batches: writing them, and reading what comes back without trusting any of it. */
+
+// Never used twice in a process, so that an answer that belongs to another request is noticed.
+let nextId = 1;
+
+/** A node that answers a whole batch with one error. */
+export class BatchRefused extends Error {
+  override readonly name = "BatchRefused";
+  readonly error: RpcError;
+
+  constructor(error: RpcError) {
+    super(`refused the batch: ${describeError(error)}`);
+    this.error = error;
+  }
+}
+
+/** The method and the parameters of calls as JSON: written once, however often a call is counted and sent. */
+const written = new WeakMap<RpcCall, string>();
+
+function writeCall(call: RpcCall): string {
+  const known = written.get(call);
+  if (known !== undefined) return known;
+  const { method, params } = call;
+  const text = `"method":${JSON.stringify(method)},"params":${JSON.stringify(params)}}`;
+  written.set(call, text);
+  return text;
+}
+
+/** A batch request: its body, and the id of the first call; the others count up from there. */
+export function writeBatch(calls: readonly RpcCall[]): { body: string; firstId: number } {
+  const firstId = nextId;
+  const body = calls.map((call) => `{"jsonrpc":"2.0","id":${nextId++},${writeCall(call)}`);
+  return { body: `[${body.join(",")}]`, firstId };
+}
+
+/** Around a call in a batch: the version, an id, a comma. */
+const callEnvelopeBytes = 50;
+
+/** How much a call adds to a batch, in bytes; hardly more than it really is. */
+export function sizeOfCall(call: RpcCall): number {
+  return writeCall(call).length + callEnvelopeBytes;
+}
+
+/**
+ * The answers of a batch, by its calls, every one of them; `endpoint` is the label of who gave them,
+ * where there are several.
+ *
+ * @throws Error when the text is not a JSON array with exactly one answer to each call. Batches may come back in
+ * any order, and some nodes answer a batch with one error object ({@link BatchRefused}): only ids say which answer is
+ * whose.
+ */
+export function readBatch(
+  text: string,
+  firstId: number,
+  calls: readonly RpcCall[],
+  endpoint = "",
+): ReadonlyMap<RpcCall, EndpointAnswer> {
+  const answers = new Map<RpcCall, EndpointAnswer>();
+  for (const entry of readArray(text)) {
+    const { id, result, error } = membersOf(entry);
+    const call = typeof id === "number" ? calls[id - firstId] : undefined;
+    if (call === undefined) throw new Error("answered with an id that was not asked");
+    if (answers.has(call)) throw new Error("answered twice with the same id");
+    if (error !== undefined && error !== null) answers.set(call, { error: readError(error), endpoint });
+    else if (result !== undefined) answers.set(call, { result, endpoint });
+  }
+  if (answers.size !== calls.length) throw new Error("left a call of the batch unanswered");
+  return answers;
+}
+
+/** @throws Error when it is not a JSON array; {@link BatchRefused} when it is an error instead. */
+function readArray(text: string): readonly unknown[] {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    // The parser's own message quotes the text.
+    throw new Error("answered with malformed JSON");
+  }
+  if (Array.isArray(parsed)) return parsed;
+  const { error } = membersOf(parsed);
+  if (error === undefined || error === null)
+    throw new Error("answered a batch of JSON-RPC calls with neither a list of answers nor an error");
+  throw new BatchRefused(readError(error));
+}
+
+/** An error in one line, for operators. */
+export function describeError({ code, message }: RpcError): string {
+  return `JSON-RPC error ${code ?? "without code"}: ${message}`;
+}
+
+function readError(error: unknown): RpcError {
+  if (!isObject(error)) return { code: undefined, message: String(error), data: undefined };
+  const { code, message, data } = error;
+  return {
+    code: typeof code === "number" ? code : undefined,
+    message: typeof message === "string" ? message : "",
+    data,
+  };
+}
+
+/** Anything shorter in a URL is a version or a chain's name, not a key. */
+const shortestSecret = 8;
+
+/**
+ * Makes a function that removes what an RPC URL may keep secret (keys in path, query, user or host name) from
+ * texts of others, such as a provider's error messages, which sometimes quote the URL.
+ */
+export function createRedactor(urls: readonly URL[]): (text: string) => string {
+  const secrets = urls
+    .flatMap((url) => [
+      url.href,
+      url.host,
+      url.hostname,
+      url.username,
+      url.password,
+      ...url.pathname.split("/"),
+      ...url.searchParams.values(),
+    ])
+    .filter((secret) => secret.length >= shortestSecret)
+    .sort((a, b) => b.length - a.length);
+  return (text) => secrets.reduce((redacted, secret) => redacted.replaceAll(secret, "…"), text);
+}

@@ -20,12 +20,13 @@ import {
 import { type FoundFacilitator, findFacilitator } from "../../judge/conformance/find-facilitator.ts";
 import { runConformance } from "../../judge/conformance/run-conformance.ts";
 import { authKinds } from "../../judge/conformance/send-request.ts";
-import { judgeExitCodesText, judgeFailureCodes } from "../../judge/report/exit-codes.ts";
+import { judgeExitCodesText, judgeFailureCodes } from "../../judge/report/judgment.ts";
 import { testKeys } from "../../published/test-keys.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
-import { casesOption, chooseCases } from "../kit/cases-option.ts";
 import {
   addressOption,
+  casesOption,
+  chooseCases,
   defineCommand,
   flag,
   networkFileOption,

@@ -13,8 +13,7 @@ import {
 } from "../../harness/faults/fault-spec.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
-import { renderTable } from "../../util/table.ts";
-import { asText } from "../../util/text.ts";
+import { asText, renderTable } from "../../util/text.ts";
 import {
   atUrl,
   defineCommand,

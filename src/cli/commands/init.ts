@@ -21,7 +21,7 @@ import {
   readTemplates,
   type Written,
   writeFiles,
-} from "../kit/written-files.ts";
+} from "../kit/files.ts";
 
 export const init = defineCommand({
   options: {

@@ -13,10 +13,11 @@ import type { Environment } from "../../config/variable-reader.ts";
 import { clientCases } from "../../judge/client/client-cases.ts";
 import type { ClientResult } from "../../judge/client/judge-client.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
-import { judgeExitCodesText, judgeFailureCodes } from "../../judge/report/exit-codes.ts";
 import {
   exitCodeOf,
   type Finding,
+  judgeExitCodesText,
+  judgeFailureCodes,
   renderJudgment,
   reportClient,
   reportShop,
@@ -28,9 +29,10 @@ import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import type { ShopResult } from "../../judge/shop/run-shop-case.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
 import { KitError } from "../../util/errors.ts";
-import { casesOption, chooseCases } from "../kit/cases-option.ts";
 import {
   type CommandTerminal,
+  casesOption,
+  chooseCases,
   commandOption,
   defineCommand,
   flag,

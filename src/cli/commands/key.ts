@@ -2,7 +2,7 @@ import { InvalidValue, readDuration, readMoment, readOneOf } from "../../config/
 import { createOrganizations } from "../../service/organizations/create-organizations.ts";
 import { type KeyRecord, type Scope, scopes } from "../../service/organizations/organizations.ts";
 import { self } from "../../util/self-command.ts";
-import { renderTable } from "../../util/table.ts";
+import { renderTable } from "../../util/text.ts";
 import { actorOption, defineCommand, jsonFlag, option, textOption } from "../kit/command.ts";
 import { actorOr, usesDatabase, usesKeys, withDatabase, withOrganizations } from "../kit/with-database.ts";
 

@@ -1,5 +1,5 @@
 import { askState, askUse } from "../../harness/control/ask-chain.ts";
-import { eip3009Words } from "../../methods/exact-eip3009/eip3009-payload.ts";
+import { eip3009Words } from "../../methods/exact-eip3009/eip3009-method.ts";
 import type { PayerState } from "../../methods/on-chain/payer-state.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import { permit2Words, permitMember } from "../../methods/permit2/permit2-payload.ts";

@@ -4,14 +4,14 @@ import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases
 import { signForScenario } from "../../fixtures/engine/sign-payment.ts";
 import { type MockServer, startObservedMock } from "../../fixtures/mock-server/start-mock-server.ts";
 import { curlOf, originOf } from "../../harness/control/description.ts";
-import { buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-payload.ts";
+import { buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { usualPayTo } from "../../protocol/signed-payment.ts";
-import { renderRows, renderTable } from "../../util/table.ts";
+import { renderRows, renderTable } from "../../util/text.ts";
 import { contractsOf, defineCommand, flag, localOptions, option } from "../kit/command.ts";
 import { createLineRenderer, type PaymentLine } from "../kit/payment-line.ts";
-import { followPayments } from "../up/follow-payments.ts";
-import { curlValidSeconds, describePayers, describePayTo } from "../up/start-report.ts";
+import { followPayments } from "../up/follow.ts";
+import { curlValidSeconds, describePayers, describePayTo } from "../up/up-report.ts";
 
 const everyAddress = ["0.0.0.0", "::"];
 

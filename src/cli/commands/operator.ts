@@ -8,7 +8,7 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
-import { renderTable } from "../../util/table.ts";
+import { renderTable } from "../../util/text.ts";
 import {
   actorOption,
   defineCommand,

@@ -5,8 +5,7 @@ import { networkNames } from "../../protocol/networks.ts";
 import { noOrganization } from "../../service/organizations/administration.ts";
 import { type Organization, reserveByTier } from "../../service/organizations/organizations.ts";
 import { self } from "../../util/self-command.ts";
-import { renderTable } from "../../util/table.ts";
-import { asText } from "../../util/text.ts";
+import { asText, renderTable } from "../../util/text.ts";
 import {
   actorOption,
   defineCommand,

@@ -13,7 +13,6 @@ import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { escapeControls } from "../../util/text.ts";
 import { atUrl, defineCommand, flag, option, textOption, tokenOption, urlOption } from "../kit/command.ts";
-import { paint } from "../kit/paint.ts";
 import {
   createLineRenderer,
   endedOf,
@@ -25,6 +24,7 @@ import {
   withoutAdvice,
 } from "../kit/payment-line.ts";
 import { createPaymentReader, type PaymentReader } from "../kit/read-payments.ts";
+import { paint } from "../kit/terminal.ts";
 import { findLastAsked, lastAskedAt } from "./look-up.ts";
 
 const usualLimit = 20;

@@ -21,7 +21,7 @@ import { createRecoverer } from "../../service/relayer/recoverer.ts";
 import { createRecovery } from "../../service/relayer/recovery.ts";
 import { createOutcomes } from "../../service/relayer/slot.ts";
 import { self } from "../../util/self-command.ts";
-import { renderTable } from "../../util/table.ts";
+import { renderTable } from "../../util/text.ts";
 import { defineCommand, flag, jsonFlag, onlyNetworkOptions, option } from "../kit/command.ts";
 import { withLedger } from "../kit/with-database.ts";
 

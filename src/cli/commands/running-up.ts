@@ -6,7 +6,7 @@ import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay
 import { settleAnswerSchema } from "../../protocol/answers.ts";
 import { type NetworkName, transferMethods } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
-import { localTokenNames, tokenNamed } from "../../published/local-tokens.ts";
+import { localTokenNames, tokenNamed } from "../../published/local-chains.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
@@ -22,7 +22,7 @@ import {
   requiredAddress,
   urlOption,
 } from "../kit/command.ts";
-import { describePayers } from "../up/start-report.ts";
+import { describePayers } from "../up/up-report.ts";
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];
 /** What an amount may be written as. */

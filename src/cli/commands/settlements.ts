@@ -3,7 +3,7 @@ import { noTransaction, type Settlement } from "../../ledger/settlement.ts";
 import { nonceMember } from "../../methods/method.ts";
 import { type Cursor, readCursor, settlementStates, writeCursor } from "../../protocol/settlement-query.ts";
 import { KitError } from "../../util/errors.ts";
-import { renderTable } from "../../util/table.ts";
+import { renderTable } from "../../util/text.ts";
 import {
   addressOption,
   defineCommand,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { KitError } from "../../util/errors.ts";
 import { defineCommand, flag, jsonFlag, textOption } from "../kit/command.ts";
-import { describeFiles, entering, readTemplates, type Written, writeFiles } from "../kit/written-files.ts";
+import { describeFiles, entering, readTemplates, type Written, writeFiles } from "../kit/files.ts";
 
 /** The commit of the x402 project with whose suite the files were tried, and where it is public. */
 const tried = {

@@ -4,8 +4,7 @@ import { attempt } from "../../config/values.ts";
 import { type Environment, readKnownNetworks, readVariable } from "../../config/variable-reader.ts";
 import { describeVariable, type VariableName } from "../../config/variables.ts";
 import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../util/errors.ts";
-import { renderRows, terminalWidth, wrapText } from "../../util/table.ts";
-import { typosBetween } from "../../util/text.ts";
+import { renderRows, terminalWidth, typosBetween, wrapText } from "../../util/text.ts";
 import { type Command, formatOption, type Option, type Options, type Values } from "./command.ts";
 
 /** What a command needs to run. */

@@ -1,5 +1,6 @@
 import type { KnownNetwork, KnownNetworks } from "../../config/known-networks.ts";
 import {
+  InvalidValue,
   readAddress,
   readHostName,
   readList,
@@ -13,6 +14,7 @@ import type { Address } from "../../protocol/hex.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { payToPolicies } from "../../protocol/signed-payment.ts";
 import type { ConfigurationProblem } from "../../util/errors.ts";
+import { nearest } from "../../util/text.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** What a command runs in. */
@@ -256,4 +258,32 @@ export const localOptions = {
 /** The option with which another command reaches the same `up`; nothing at the usual address. */
 export function atUrl(url: string): string {
   return url === variables.X402_KIT_URL.default ? "" : ` --url ${url}`;
+}
+
+type Named = { readonly name: string };
+
+/**
+ * `--cases` of commands that judge: parts of the names of what is to run.
+ *
+ * @param known everything that can run; a part that none of their names contains is refused
+ * @param kind what one of them is called
+ */
+export function casesOption(
+  known: readonly Named[],
+  { describe, example, kind }: { describe: string; example: string; kind: string },
+) {
+  return option("NAMES", describe, {
+    example,
+    read: readList("name", (text) => {
+      if (known.some(({ name }) => name.includes(text))) return text;
+      const names = known.map(({ name }) => name);
+      const problem = `no ${kind}'s name contains "${text}"; the nearest are ${nearest(text, names, 3).join(", ")}`;
+      throw new InvalidValue(problem);
+    }),
+  });
+}
+
+/** Those whose names contain one of the parts; all where none were given. */
+export function chooseCases<C extends Named>(all: readonly C[], parts: readonly string[] | undefined): C[] {
+  return parts === undefined ? [...all] : all.filter(({ name }) => parts.some((part) => name.includes(part)));
 }

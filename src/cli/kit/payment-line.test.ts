@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { show } from "./paint.ts";
 import { createLineRenderer, type PaymentLine, withoutAdvice } from "./payment-line.ts";
+import { show } from "./terminal.ts";
 
 test.each([
   ["It is late. Sign again.", "Sign again.", "It is late."],

@@ -1,11 +1,12 @@
+import { type AdviceContext, optionsOf } from "../../observe/explain/command-options.ts";
 import type { RefusalExplanation } from "../../observe/explain/explanations.ts";
-import { withWholeCommands } from "../../observe/explain/whole-commands.ts";
 import type { OperationView, PaymentSummary } from "../../observe/studio/payment-view.ts";
 import { errorsSectionAt } from "../../protocol/catalogue-texts.ts";
 import { formatAmount, type TokenUnits } from "../../protocol/token-units.ts";
+import { self } from "../../util/self-command.ts";
 import { escapeControls } from "../../util/text.ts";
 import { atUrl } from "./command.ts";
-import { paint } from "./paint.ts";
+import { paint } from "./terminal.ts";
 
 /** A line of `up` and `logs`: a verify or settle that has ended, or another request. */
 export type PaymentLine = {
@@ -195,4 +196,15 @@ function adviceOn(
 /** The beginning and the end of an address or a hash. */
 export function shortenHex(hex: string): string {
   return `${hex.slice(0, 8)}…${hex.slice(-4)}`;
+}
+
+/**
+ * An advice whose commands, between backticks, can be pasted: called as this command was, with the options that this payment
+ * needs.
+ */
+export function withWholeCommands(advice: string, context: AdviceContext): string {
+  return advice.replace(/`(x402-kit |up --)([^`]*)`/g, (_, first: string, rest: string) => {
+    const words = first === "up --" ? `up --${rest}` : rest;
+    return `\`${self} ${words}${optionsOf(words, context)}\``;
+  });
 }

@@ -36,7 +36,7 @@ export const serve = defineCommand({
       import("../../service/health/check-configuration.ts"),
       import("../../service/health/check-configuration.ts"),
       import("./run-service.ts"),
-      import("../../observe/tracing/open-tracing.ts"),
+      import("../../observe/tracing/tracing.ts"),
       import("../../observe/timeline/timeline.ts"),
     ]);
     const refused = findRefusedKeys(config);

@@ -2,13 +2,14 @@ import { contractVariables, rpcVariableOf } from "../../config/variables.ts";
 import { type HarnessDescription, networksOf, originOf } from "../../harness/control/description.ts";
 import type { SamplePayment } from "../../harness/control/pay.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
+import type { PayToPolicy } from "../../protocol/signed-payment.ts";
 import { renderVariables, shopVariables } from "../../published/shop-variables.ts";
+import { type TestPayer, testPayers } from "../../published/test-payers.ts";
 import { self } from "../../util/self-command.ts";
-import { type Column, renderTable } from "../../util/table.ts";
+import { type Column, renderTable } from "../../util/text.ts";
 import { atUrl } from "../kit/command.ts";
-import { paint } from "../kit/paint.ts";
 import { shortenHex } from "../kit/payment-line.ts";
-import { describePayTo } from "./start-report.ts";
+import { paint } from "../kit/terminal.ts";
 
 /** What a person reads when `up` is ready: at most 30 lines, the keys of payers not among them. */
 export function describeUp(
@@ -110,4 +111,36 @@ export function describeAsEnv(harness: HarnessDescription): string {
     ]),
   ];
   return renderVariables(new Map(lines));
+}
+
+/*
+ * What `up` and `mock` both print when they are ready.
+ */
+
+type Payers = Readonly<Record<string, { address: string; privateKey: string }>>;
+
+/** The test payers with what becomes of their payments; addresses and keys below, since a key is nearly a line wide. */
+export function describePayers(payers: Payers): readonly string[] {
+  const known: Readonly<Record<string, TestPayer>> = testPayers;
+  const outcomes = Object.keys(payers).map((name) => {
+    const { outcome = "", settleOutcome } = known[name] ?? {};
+    return [name, settleOutcome === undefined ? outcome : `settle: ${settleOutcome}`];
+  });
+  const accounts = Object.entries(payers).map(([name, { address, privateKey }]) =>
+    [`${name}: ${address}`, `  key ${privateKey}`].join("\n"),
+  );
+  return [renderTable(["payer", "outcome"], outcomes), "", ...accounts];
+}
+
+/** How long the payment of the printed curl can be settled: a day. */
+export const curlValidSeconds = 86_400;
+
+/** Where payments may go, in a line, unless that is to the facilitator contract alone. */
+export function describePayTo(policy: PayToPolicy = "contract"): readonly string[] {
+  const told = {
+    contract: [],
+    recipients: ["the organization's own wallet, or the facilitator contract"],
+    any: ["any address, such as a wallet of yours, or the facilitator contract"],
+  };
+  return told[policy];
 }

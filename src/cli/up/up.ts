@@ -100,9 +100,9 @@ export const up = defineCommand({
         print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
       }
       if (!values.quiet && (!isForMachines || values["log-format"] !== undefined)) {
-        const { followPayments } = await import("./follow-payments.ts");
+        const { followPayments } = await import("./follow.ts");
         if (!isForMachines) {
-          const { describeAction, followShops } = await import("./follow-actions.ts");
+          const { describeAction, followShops } = await import("./follow.ts");
           printAction = (action) => {
             const line = describeAction(action);
             if (line !== undefined) print(line);

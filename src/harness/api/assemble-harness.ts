@@ -8,7 +8,7 @@ import { type Address, isBytes32 } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
-import { tokenNamed } from "../../published/local-tokens.ts";
+import { tokenNamed } from "../../published/local-chains.ts";
 import { createTurns, type InTurn } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import {
@@ -23,12 +23,12 @@ import {
 } from "../../util/given.ts";
 import type { JsonResponse } from "../../util/http-client.ts";
 import type { HarnessControl } from "../control/control-client.ts";
-import { requireAccount } from "../control/controlled-harness.ts";
 import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
 import { paymentSpec, postPayment, signPayment } from "../control/pay.ts";
 import { createFaultSetters } from "../faults/faults.ts";
 import type { PaymentJournal } from "../journal/journal.ts";
 import { createJournal } from "../journal/journal-reader.ts";
+import { requireAccount } from "../run/running-harness.ts";
 import { createHarnessBuyer, describeShop } from "./buyer.ts";
 import type { Harness, HarnessCaller, HarnessNetwork, ServiceAnswer, SettleOptions } from "./harness-api.ts";
 import { createViemClient, type HarnessClient } from "./viem-client.ts";

@@ -8,7 +8,7 @@ import type { Address } from "../../protocol/hex.ts";
 import { transferMethods, usualMethod } from "../../protocol/networks.ts";
 import { decodeHeader, encodeHeader } from "../../protocol/payment-headers.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
-import { tokenNamed } from "../../published/local-tokens.ts";
+import { tokenNamed } from "../../published/local-chains.ts";
 import { KitError } from "../../util/errors.ts";
 import { requireGiven, type Wanted } from "../../util/given.ts";
 import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";

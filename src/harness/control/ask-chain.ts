@@ -20,8 +20,8 @@ import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
 import { statesKept } from "../nodes/launch-anvil.ts";
+import type { ControlledHarness } from "../run/running-harness.ts";
 import type { FacilitatorContracts } from "../setup/addresses.ts";
-import type { ControlledHarness } from "./controlled-harness.ts";
 import { askHarness } from "./description.ts";
 
 /** A local chain as people's questions about a payment are asked of it; undefined where it does not run here. */

@@ -1,12 +1,11 @@
 import { z } from "zod";
 import { forTimes } from "../../methods/exact-eip3009/payment-times.ts";
 import { transferMethods } from "../../protocol/networks.ts";
-import { address, bytes32, uint256String } from "../../protocol/primitives.ts";
-import { strictMembers } from "../../protocol/strict-members.ts";
-import { localTokenNames } from "../../published/local-tokens.ts";
-import { orderSchema, signedOrderSchema } from "../../published/payment-order.ts";
+import { address, bytes32, strictMembers, uint256String } from "../../protocol/primitives.ts";
+import { localTokenNames } from "../../published/local-chains.ts";
+import { orderRoute } from "../../published/payment-order.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
-import { describeRoutes, type LocalRoute } from "../../service/http/describe-routes.ts";
+import { describeRoutes, type LocalRoute } from "../../service/http/local-server.ts";
 
 /** What the routes take. Amounts are in the asset's smallest unit. */
 const asset = z.enum(localTokenNames).optional().describe("The token; USDC by default");
@@ -63,13 +62,7 @@ const controlApi = {
     summary: "How the chains stand: block, time, balances",
     answer: "Each chain",
   },
-  "POST /__payment": {
-    id: "signPayment",
-    summary: "Signs a payment, which is not sent anywhere",
-    body: orderSchema,
-    answer: "The payment, as it travels",
-    answerSchema: signedOrderSchema,
-  },
+  "POST /__payment": orderRoute,
   "POST /harness/fund": {
     ...{ id: "fund", summary: "Gives an account some of the token", body: fundRequest },
     answer: "What it was given",

@@ -3,14 +3,14 @@ import { type PaymentSummary, paymentSummarySchema } from "../../observe/studio/
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { bytes32 } from "../../protocol/primitives.ts";
-import type { LocalTokenName } from "../../published/local-tokens.ts";
+import type { LocalTokenName } from "../../published/local-chains.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
 import { type FaultBoard, readFaultReport } from "../faults/fault-board.ts";
 import { otherRequestSchema, paymentJournalSchema } from "../journal/journal.ts";
 import { type JournalReader, readerOf } from "../journal/journal-reader.ts";
+import type { ControlledHarness } from "../run/running-harness.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
-import type { ControlledHarness } from "./controlled-harness.ts";
 import { notRunning } from "./description.ts";
 
 /** What can be done to a running harness, from its own process or from another. */

@@ -2,12 +2,14 @@ import type { FastifyInstance } from "fastify";
 import type { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { balanceOf } from "../../chain/views.ts";
 import { type PaymentTimes, timeFields } from "../../methods/exact-eip3009/payment-times.ts";
 import { permit2Address } from "../../methods/permit2/permit.ts";
 import { permitTimes } from "../../methods/permit2/permit2-payload.ts";
-import type { Address, Hex } from "../../protocol/hex.ts";
+import type { ChainView } from "../../observe/studio/harness-views.ts";
+import type { Address } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { tokenNamed } from "../../published/local-tokens.ts";
+import { tokenNamed } from "../../published/local-chains.ts";
 import { orderSchema } from "../../published/payment-order.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { controlRefusal } from "../../service/http/local-server.ts";
@@ -15,6 +17,7 @@ import { KitError } from "../../util/errors.ts";
 import type { JsonResponse } from "../../util/http-client.ts";
 import { asText } from "../../util/text.ts";
 import { describeFaults } from "../faults/fault-board.ts";
+import { type ControlledHarness, requireAccount } from "../run/running-harness.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 import {
   advanceTimeRequest,
@@ -27,7 +30,6 @@ import {
   payRequest,
 } from "./control-api.ts";
 import { controlOf, runningChain } from "./control-client.ts";
-import { type ControlledHarness, requireAccount } from "./controlled-harness.ts";
 import { type HarnessDescription, networksOf } from "./description.ts";
 import type { PaymentSpec } from "./pay.ts";
 
@@ -150,27 +152,15 @@ function causesOf(error: unknown): string[] {
   return cause instanceof Error ? [cause.message, ...causesOf(cause)] : [];
 }
 
-/** How a local chain stands. Balances are in the asset's smallest unit, gas money is in wei, both as decimal text. */
-export type ChainState = {
-  network: string;
-  blockNumber: number;
-  /** Unix seconds. */
-  time: number;
-  balances: Record<string, string>;
-  operatorGasMoney: string;
-};
-
-const balanceOf = (account: Address): Hex => `0x70a08231${account.slice(2).toLowerCase().padStart(64, "0")}`;
-
 /** Reads block, time and balances of local chains, those of the recipient among them. */
-export function describeChains(chains: readonly HarnessChain[], recipient: Address): Promise<ChainState[]> {
+export function describeChains(chains: readonly HarnessChain[], recipient: Address): Promise<ChainView[]> {
   return Promise.all(chains.map((chain) => describeChain(chain, recipient)));
 }
 
 async function describeChain(
   { network, rpcUrl, asset }: HarnessChain,
   recipient: Address,
-): Promise<ChainState> {
+): Promise<ChainView> {
   const rpc = createLocalRpc(rpcUrl);
   const accounts = {
     ...Object.fromEntries(Object.entries(testPayers).map(([name, { address }]) => [name, address])),
@@ -182,8 +172,8 @@ async function describeChain(
     rpc.request("eth_getBlockByNumber", "latest", false),
     quantity("eth_getBalance", harnessAccounts.operator.address, "latest"),
     ...Object.entries(accounts).map(async ([name, account]): Promise<[string, string]> => {
-      const call = { to: asset.address, data: balanceOf(account) };
-      return [name, (await quantity("eth_call", call, "latest")).toString()];
+      const { target: to, data } = balanceOf(asset.address, account);
+      return [name, (await quantity("eth_call", { to, data }, "latest")).toString()];
     }),
   ]);
   const read = (member: string) => Number(BigInt(String(Reflect.get(Object(block), member))));

@@ -1,7 +1,7 @@
 import { askNode, readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import type { Authorization } from "../../methods/exact-eip3009/authorization.ts";
-import { buildBody, type WrittenRequest } from "../../methods/exact-eip3009/eip3009-payload.ts";
+import { buildBody, type WrittenRequest } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { forTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../../methods/methods.ts";
 import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
@@ -21,7 +21,7 @@ import {
 import type { Operation } from "../../protocol/problems.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
-import { type LocalTokenName, localTokenNames, tokenNamed } from "../../published/local-tokens.ts";
+import { type LocalTokenName, localTokenNames, tokenNamed } from "../../published/local-chains.ts";
 import {
   createPayerSigner,
   isTestPayer,
@@ -46,7 +46,7 @@ import {
   wholeNumber,
 } from "../../util/given.ts";
 import { type JsonResponse, requestJson } from "../../util/http-client.ts";
-import { requireAccount } from "./controlled-harness.ts";
+import { requireAccount } from "../run/running-harness.ts";
 import { type HarnessDescription, networksOf, type RunningNetwork, requireRunning } from "./description.ts";
 
 /** Who pays: a test payer by its name, a private key, or whatever signs typed data, such as a viem account. */

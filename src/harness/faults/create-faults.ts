@@ -10,8 +10,7 @@ import { createHttpRelay, relayTargetOf } from "../../util/http-relay.ts";
 import { listenOnLoopback } from "../../util/node-http.ts";
 import { notRunning } from "../control/description.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
-import { answerCalls } from "./answer-calls.ts";
-import { breakAnswers, breakExchange } from "./break-exchange.ts";
+import { answerCalls, breakAnswers, breakExchange } from "./break-exchange.ts";
 import { type ChainFaults, createChainFaults, hitMethods } from "./chain-faults.ts";
 import {
   type ConnectionFaults,

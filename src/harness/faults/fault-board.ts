@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { FaultField, FaultForm } from "../../observe/studio/fault-form.ts";
+import type { FaultField, FaultForm } from "../../observe/studio/harness-views.ts";
 import {
   examples,
   type FaultSpec,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createRedactor, readBatch, writeBatch } from "../../chain/rpc/json-rpc.ts";
-import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
+import type { AskNode } from "../../chain/rpc/calls.ts";
+import { createRedactor, type RpcAnswer, type RpcCall, readBatch, writeBatch } from "../../chain/rpc/rpc.ts";
 import { type Hex, isBytes, isBytes32, readQuantity } from "../../protocol/hex.ts";
 import { builtInNetworks, type Network } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
@@ -101,8 +101,6 @@ function refusedState(name: string, { method, params }: RpcCall, message: string
   );
 }
 
-type Ask = (method: string, ...params: readonly unknown[]) => Promise<RpcAnswer>;
-
 /**
  * Looks whether an RPC is of a network, has a block, and the state of the network's USDC in it. Gives that block.
  *
@@ -112,11 +110,11 @@ type Ask = (method: string, ...params: readonly unknown[]) => Promise<RpcAnswer>
 export async function inspectRemote(
   network: Network,
   blockNumber: bigint | undefined,
-  ask: Ask,
+  ask: AskNode,
 ): Promise<{ number: bigint; hash: Hex }> {
   const { name, chainId, usdc } = network;
   const who = `The RPC URL that ${name} is forked from`;
-  const expect = async (...call: Parameters<Ask>): Promise<unknown> => {
+  const expect = async (...call: Parameters<AskNode>): Promise<unknown> => {
     const { result, error } = await ask(...call);
     if (error === undefined) return result;
     throw new KitError(`${who} refuses ${call[0]}: ${error.message}`, {

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { nonceMember } from "../../methods/method.ts";
 import { explanationSchema, tokenSchema } from "../../observe/studio/payment-view.ts";
-import { isAbout } from "../../observe/timeline/match-calls.ts";
-import type { PaymentRecord } from "../../observe/timeline/record.ts";
+import { isAbout, type PaymentRecord } from "../../observe/timeline/record.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";

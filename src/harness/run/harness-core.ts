@@ -8,9 +8,7 @@ import type { LedgerTables } from "../../ledger/rows.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { localGifts, localMaxFeePerGas } from "../../published/harness-addresses.ts";
-import { localTerms } from "../../published/local-terms.ts";
-import { localTokens } from "../../published/local-tokens.ts";
+import { localGifts, localMaxFeePerGas, localTerms, localTokens } from "../../published/local-chains.ts";
 import {
   localOrganization,
   type TestKey,

@@ -6,9 +6,9 @@ import { type Hex, keccak256Text } from "../../protocol/hex.ts";
 import type { ServiceCore } from "../../service/service.ts";
 import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
-import type { ControlledHarness } from "../control/controlled-harness.ts";
-import type { HarnessChain, SavedChain } from "../setup/prepare-chain.ts";
+import type { HarnessChain } from "../setup/prepare-chain.ts";
 import type { MinedCounts } from "../setup/starting-point.ts";
+import type { ControlledHarness, SavedHarness } from "./running-harness.ts";
 
 /** A part of a harness besides chains and service, such as the proxies before the nodes. */
 export type HarnessPart = {
@@ -139,9 +139,6 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
     },
   };
 }
-
-/** A harness that has ended: its chains by name, and the service's database. */
-export type SavedHarness = { chains: Readonly<Record<string, SavedChain>>; rows: Rows };
 
 /** Remembers chains and ledger, and puts them back. One call at a time; the others wait. */
 export type Rewind = Pick<ControlledHarness, "nextAuthorizationNonce" | "snapshot" | "restore" | "reset"> & {

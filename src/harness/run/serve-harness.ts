@@ -3,7 +3,7 @@ import { readOpenFileLimit } from "../../config/open-files.ts";
 import type { Database } from "../../ledger/database/database.ts";
 import type { Resend } from "../../observe/studio/payment-routes.ts";
 import { createTimeline, type Timeline } from "../../observe/timeline/timeline.ts";
-import { openTracing } from "../../observe/tracing/open-tracing.ts";
+import { openTracing } from "../../observe/tracing/tracing.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
 import { usualPayTo } from "../../protocol/signed-payment.ts";

@@ -6,8 +6,7 @@ import { z } from "zod";
 import { KitError } from "../../util/errors.ts";
 import { parseJson } from "../../util/json.ts";
 import { unpack } from "../../util/unpack.ts";
-import type { SavedHarness } from "./replaceable-core.ts";
-import type { StartOptions } from "./running-harness.ts";
+import type { SavedHarness, StartOptions } from "./running-harness.ts";
 
 /** What a saved state is only good for. */
 type Setting = Pick<StartOptions, "networks" | "facilitatorContracts" | "assets">;

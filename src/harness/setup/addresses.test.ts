@@ -3,14 +3,10 @@ import { describe, expect, it } from "vitest";
 import { create2Deployer } from "../../protocol/create2.ts";
 import { networks } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { localTokens } from "../../published/local-tokens.ts";
+import { localContracts, localTokens } from "../../published/local-chains.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { ConfigurationError } from "../../util/errors.ts";
-import {
-  defaultFacilitatorContracts,
-  planLocalDeployment,
-  resolveFacilitatorContracts,
-} from "./addresses.ts";
+import { planLocalDeployment, resolveFacilitatorContracts } from "./addresses.ts";
 
 const other = "0xabcdef7890123456789012345678901234567890";
 
@@ -32,14 +28,14 @@ describe("the addresses of the facilitator contract", () => {
       salt,
       bytecode: planLocalDeployment("mainnet").initCode,
     });
-    expect(defaultFacilitatorContracts()[tier]).toBe(expected);
+    expect(localContracts[tier]).toBe(expected);
     expect(resolveFacilitatorContracts()[tier]).toBe(expected);
     expect(resolveFacilitatorContracts({ mainnet: undefined })[tier]).toBe(expected);
   });
 
   it("are the configured ones, each for itself", () => {
     expect(resolveFacilitatorContracts({ testnet: other })).toEqual({
-      mainnet: defaultFacilitatorContracts().mainnet,
+      mainnet: localContracts.mainnet,
       testnet: getAddress(other),
     });
   });
@@ -93,7 +89,7 @@ describe("the addresses of the facilitator contract", () => {
         "FACILITATOR_CONTRACT_TESTNET is the same address as FACILITATOR_CONTRACT_MAINNET; mainnets and testnets need one each",
       ]
     `);
-    expect(problemsOf({ mainnet: defaultFacilitatorContracts().testnet })).toMatchInlineSnapshot(`
+    expect(problemsOf({ mainnet: localContracts.testnet })).toMatchInlineSnapshot(`
       [
         "FACILITATOR_CONTRACT_MAINNET is the same address as FACILITATOR_CONTRACT_TESTNET; mainnets and testnets need one each",
       ]

@@ -9,11 +9,10 @@ import {
   usdcImplementationAddress,
   usdcSignaturesAddress,
 } from "../../published/accounts.ts";
-import { localContracts } from "../../published/harness-addresses.ts";
-import { localTokens } from "../../published/local-tokens.ts";
+import { localContracts, localTokens } from "../../published/local-chains.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
-import { publicContracts } from "./permit2.ts";
+import { publicContracts } from "./place-contract.ts";
 
 /** Where the facilitator contract stands: one address for all mainnets, the other for both testnets. */
 export type FacilitatorContracts = Readonly<Record<NetworkTier, Address>>;
@@ -37,14 +36,6 @@ const variables: Readonly<Record<NetworkTier, string>> = {
 };
 
 /**
- * Where the contract goes unless configuration says otherwise: where the public CREATE2 deployer would put it. The
- * same on every machine for the same version of the contract.
- */
-export function defaultFacilitatorContracts(): FacilitatorContracts {
-  return localContracts;
-}
-
-/**
  * The addresses for the facilitator contract, with defaults where none is configured. With their checksums (EIP-55),
  * because clients refuse addresses in mixed case with wrong ones.
  *
@@ -59,14 +50,13 @@ export function resolveFacilitatorContracts(
   names: Readonly<Record<NetworkTier, string>> = variables,
 ): FacilitatorContracts {
   const { mainnet, testnet } = configured;
-  const defaults = defaultFacilitatorContracts();
   const problems: ConfigurationProblem[] = [];
   const refuse = (tier: NetworkTier, problem: string): Address => {
-    problems.push({ name: names[tier], problem, example: defaults[tier] });
-    return defaults[tier];
+    problems.push({ name: names[tier], problem, example: localContracts[tier] });
+    return localContracts[tier];
   };
   const resolve = (tier: NetworkTier, value: string | undefined): Address => {
-    if (value === undefined) return defaults[tier];
+    if (value === undefined) return localContracts[tier];
     const { address, problem } = readAddress(value);
     if (problem !== undefined) return refuse(tier, problem);
     const taken = collision(address, assets);
@@ -80,7 +70,7 @@ export function resolveFacilitatorContracts(
     problems.push({
       name: names[name],
       problem: `is the same address as ${names[other]}; mainnets and testnets need one each`,
-      example: defaults[name],
+      example: localContracts[name],
     });
   }
   if (problems.length > 0) throw new ConfigurationError(problems);

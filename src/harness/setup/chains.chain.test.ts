@@ -24,7 +24,7 @@ import { signPermit } from "../../methods/permit2/sign-permit.ts";
 import { type NetworkName, networkNames, networks } from "../../protocol/networks.ts";
 import { tokenSignature, unwrapErc6492 } from "../../protocol/signed-payment.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { localTokens } from "../../published/local-tokens.ts";
+import { localTokens } from "../../published/local-chains.ts";
 import { type TestPayer, type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 import { resolveFacilitatorContracts } from "./addresses.ts";

@@ -10,9 +10,10 @@ import {
 import { create2Deployer } from "../../protocol/create2.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import { localContracts } from "../../published/local-chains.ts";
 import { startWatchdog, type Watchdog } from "../../util/watchdog.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
-import { defaultFacilitatorContracts, planLocalDeployment } from "./addresses.ts";
+import { planLocalDeployment } from "./addresses.ts";
 import { mockToken, runConstructorsOnce } from "./place-contract.ts";
 
 const { admin, operator, recoverer, pauser, treasury } = harnessAccounts;
@@ -76,7 +77,7 @@ describe("placeContracts", () => {
   });
 
   it("does the same as a real deployment through the CREATE2 deployer, which lands at the default address", async () => {
-    const { mainnet } = defaultFacilitatorContracts();
+    const { mainnet } = localContracts;
     await node.request("anvil_setBalance", treasury.address, "0xde0b6b3a7640000");
     await node.request("anvil_impersonateAccount", treasury.address);
     const { data } = planLocalDeployment("mainnet").call;

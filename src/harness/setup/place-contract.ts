@@ -1,6 +1,12 @@
 import type { LocalCall, LocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { mockUsdcDeployedBytecode } from "../../contracts/mockUsdc.ts";
-import { usdcSignaturesDeployedBytecode } from "../../contracts/usdcSignatures.ts";
+import {
+  mockExactPermit2ProxyDeployedBytecode,
+  mockMulticall3DeployedBytecode,
+  mockPermit2DeployedBytecode,
+  mockUptoPermit2ProxyDeployedBytecode,
+} from "../../contracts/mockPermit2.ts";
+import { mockUsdcDeployedBytecode, usdcSignaturesDeployedBytecode } from "../../contracts/mockUsdc.ts";
+import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../../methods/permit2/permit.ts";
 import { type Address, type Hex, isBytes, isBytes32, sameAddress } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import {
@@ -154,4 +160,26 @@ export function mockToken(asset: Asset): PlacedContract {
       [usdcSignaturesAddress, usdcSignaturesDeployedBytecode],
     ],
   };
+}
+
+/** Where public chains have it: public clients ask it for what explains a failure. */
+const multicall3Address: Address = "0xcA11bde05977b3631167028862bE2a173976CA11";
+
+/** What stands at the same address on every public chain, and here as stand-ins that behave alike. */
+export const publicContracts: readonly (readonly [address: Address, code: Hex])[] = [
+  [permit2Address, mockPermit2DeployedBytecode],
+  [exactProxyAddress, mockExactPermit2ProxyDeployedBytecode],
+  [uptoProxyAddress, mockUptoPermit2ProxyDeployedBytecode],
+  [multicall3Address, mockMulticall3DeployedBytecode],
+];
+
+/** The calls that put them in place. */
+export function publicContractCode(): LocalCall[] {
+  return publicContracts.map(([address, code]) => ["anvil_setCode", address, code]);
+}
+
+/** The same on a fork, where those that the chain has stay as they are. */
+export async function missingContractCode(rpc: LocalRpc): Promise<LocalCall[]> {
+  const codes = await rpc.batch(publicContracts.map(([address]) => ["eth_getCode", address, "latest"]));
+  return publicContractCode().filter((_, index) => codes[index] === "0x");
 }

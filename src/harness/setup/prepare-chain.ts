@@ -5,7 +5,7 @@ import { longestAdvanceSeconds } from "../../config/serve-config.ts";
 import { type Address, type Hex, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { type LocalTokenName, type LocalTokens, tokenNamed } from "../../published/local-tokens.ts";
+import { type LocalTokenName, type LocalTokens, tokenNamed } from "../../published/local-chains.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
@@ -14,28 +14,31 @@ import { type LocalNode, startHeartbeat } from "../nodes/nodes.ts";
 import { planLocalDeployment } from "./addresses.ts";
 import { type CapturedSlice, placeSlice } from "./captured-slice.ts";
 import {
+  missingContractCode,
+  mockAllowanceSlot,
+  mockToken,
+  type PlacedContract,
+  publicContractCode,
+  runConstructors,
+  runConstructorsOnce,
+} from "./place-contract.ts";
+import {
   localApprovalWrite,
   localTokenContracts,
   localTokensBeside,
   localTokenWrites,
-} from "./local-token-writes.ts";
-import { approvalWrites, missingContractCode, publicContractCode, writeApprovals } from "./permit2.ts";
-import {
-  mockAllowanceSlot,
-  mockToken,
-  type PlacedContract,
-  runConstructors,
-  runConstructorsOnce,
-} from "./place-contract.ts";
-import { prepareRealToken } from "./prepare-real-token.ts";
+  prepareRealToken,
+} from "./prepare-tokens.ts";
 import { isRealToken } from "./start-fork.ts";
 import { type ChainMark, clock, type MinedCounts, takeStartingPoint } from "./starting-point.ts";
 import {
+  approvalWrites,
   mintCall,
   testAccountContracts,
   testAccountTokenCalls,
   transferCall,
   walletCode,
+  writeApprovals,
 } from "./test-accounts.ts";
 
 /** A local chain with everything in place. Chain time is unix seconds; amounts are in the asset's smallest unit. */

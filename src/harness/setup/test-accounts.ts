@@ -1,16 +1,18 @@
-import type { LocalCall } from "../../chain/rpc/local-rpc.ts";
+import type { LocalCall, LocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { selector } from "../../chain/views.ts";
 import {
   mock7702DelegateDeployedBytecode,
   mockGasBurningWalletDeployedBytecode,
 } from "../../contracts/mockWallets.ts";
+import { authorizationSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
+import { permit2Address } from "../../methods/permit2/permit.ts";
 import { type Address, addressWord, type Hex, uintWord } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { delegateAddress, harnessAccounts, revertingDelegateAddress } from "../../published/accounts.ts";
 import { fickleWalletInitCode } from "../../published/init-code.ts";
-import { testPayers } from "../../published/test-payers.ts";
+import { type TestPayer, testPayers } from "../../published/test-payers.ts";
 import { walletInitCode } from "../../published/undeployed-wallet.ts";
-import type { PlacedContract } from "./place-contract.ts";
+import { changesTracer, type PlacedContract, readStorageChanges } from "./place-contract.ts";
 
 /** What brings the test payers into the state that each stands for, on one chain. */
 
@@ -84,4 +86,63 @@ export function transferCall(account: Address, amount: bigint): Hex {
 /** The code of an account that is delegated to a contract (EIP-7702). */
 function delegationTo(contract: Address): Hex {
   return `0xef0100${contract.slice(2).toLowerCase()}`;
+}
+
+const all = 2n ** 256n - 1n;
+
+/** How much Permit2 may take of accounts' tokens, in their smallest unit. */
+type Approvals = readonly (readonly [account: Address, amount: bigint])[];
+
+/** Those of the test payers. */
+const ofTestPayers: Approvals = Object.values<TestPayer>(testPayers).map(({ address, approved }) => [
+  address,
+  approved === undefined ? all : approved === "nothing" ? 0n : BigInt(approved),
+]);
+
+/** The calls that write approvals, by default the test payers', into a token that keeps its allowances in this slot. */
+export function approvalWrites(
+  token: Address,
+  mappingSlot: bigint,
+  approvals: Approvals = ofTestPayers,
+): LocalCall[] {
+  const spender: Hex = `0x${addressWord(permit2Address)}`;
+  return approvals.map(([payer, amount]) => [
+    "anvil_setStorageAt",
+    token,
+    `0x${uintWord(authorizationSlot(payer, spender, mappingSlot))}`,
+    `0x${uintWord(amount)}`,
+  ]);
+}
+
+/** An amount that nobody approves. */
+const unusual = 2n ** 255n + 402n;
+
+const approveSelector = selector("approve(address,uint256)");
+
+/**
+ * Writes approvals, by default the test payers', into a token whose storage is not known: what the accounts' calls of `approve`
+ * would change.
+ */
+export async function writeApprovals(
+  rpc: LocalRpc,
+  token: Address,
+  approvals: Approvals = ofTestPayers,
+): Promise<void> {
+  const spender = addressWord(permit2Address);
+  const traces = await rpc.batch(
+    approvals.map(([from, amount]) => [
+      "debug_traceCall",
+      // A trace leaves out what becomes zero: the place is found by another amount.
+      { from, to: token, data: `${approveSelector}${spender}${uintWord(amount === 0n ? unusual : amount)}` },
+      "latest",
+      changesTracer,
+    ]),
+  );
+  const writes = traces.flatMap((trace, index) =>
+    readStorageChanges(trace).storage.map(({ address, slot, value }): LocalCall => {
+      const written: Hex = approvals[index]?.[1] === 0n ? `0x${uintWord(0n)}` : value;
+      return ["anvil_setStorageAt", address, slot, written];
+    }),
+  );
+  await rpc.batch(writes);
 }

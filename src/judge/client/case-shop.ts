@@ -7,8 +7,14 @@ import type { X402Version } from "../../protocol/requests.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
 import { closeAtOnce, http, listenOnLoopback } from "../../util/node-http.ts";
 import { startFacilitatorLine } from "../scene/facilitator-line.ts";
-import { type CasePayer, challengeOf, maxTimeoutSeconds, type Offer } from "../scene/offers.ts";
-import { type ReceivedPayment, readPayment } from "../scene/received-payment.ts";
+import {
+  type CasePayer,
+  challengeOf,
+  maxTimeoutSeconds,
+  type Offer,
+  type ReceivedPayment,
+  readPayment,
+} from "../scene/offers.ts";
 import type { Scene } from "../scene/scene.ts";
 import type { ClientCase, PaidVisit, ResetPlace, Visit } from "./client-cases.ts";
 import { createShopSettling, postSettle, type Received } from "./shop-settling.ts";

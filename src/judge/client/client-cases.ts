@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type CasePayer, type Offer, stranger } from "../scene/offers.ts";
-import type { ReceivedPayment } from "../scene/received-payment.ts";
+import { type CasePayer, type Offer, type ReceivedPayment, stranger } from "../scene/offers.ts";
 import type { Scene } from "../scene/scene.ts";
 
 /** A misbehaving shop: a careless client pays twice, pays for nothing, or pays too much. */

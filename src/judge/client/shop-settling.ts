@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { type Hex, sameAddress } from "../../protocol/hex.ts";
 import { type HttpAnswer, sendHttp } from "../../util/http-client.ts";
-import { type Offer, requirementsOf } from "../scene/offers.ts";
-import { misfitOf, type ReceivedPayment } from "../scene/received-payment.ts";
+import { misfitOf, type Offer, type ReceivedPayment, requirementsOf } from "../scene/offers.ts";
 import type { Scene } from "../scene/scene.ts";
 import type { Settled } from "./client-cases.ts";
 

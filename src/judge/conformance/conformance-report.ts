@@ -1,8 +1,7 @@
 import { type Difference, differenceLine } from "../../fixtures/engine/answer.ts";
-import { type JunitCase, renderJunitXml } from "../../util/junit.ts";
-import { renderTable, wrapText } from "../../util/table.ts";
-import { escapeControls } from "../../util/text.ts";
-import { judgeExitCodes } from "../report/exit-codes.ts";
+import { escapeControls, renderTable, wrapText } from "../../util/text.ts";
+import { judgeExitCodes } from "../report/judgment.ts";
+import { type JunitCase, renderJunitXml } from "../report/render-files.ts";
 import type { Level } from "./compare.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
 import type { Obstacle } from "./obstacles.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { testPayers } from "../../published/test-payers.ts";
-import { findUnfitPayers } from "./payers-on-chain.ts";
+import { findUnfitPayers } from "./moved-money.ts";
 
 const asset = { decimals: 6 } as const;
 

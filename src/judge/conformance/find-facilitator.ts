@@ -25,14 +25,18 @@ import type { X402Version } from "../../protocol/requests.ts";
 import { type PayToPolicy, payToPolicies } from "../../protocol/signed-payment.ts";
 import { formatUnits } from "../../protocol/token-units.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { localTerms } from "../../published/local-terms.ts";
-import { localTokens } from "../../published/local-tokens.ts";
+import { localTerms, localTokens } from "../../published/local-chains.ts";
 import { testKeys } from "../../published/test-keys.ts";
 import type { TestPayerName } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { type Comparison, compareContract, compareExactly, hideSecrets } from "./compare.ts";
-import { type MovedMoney, watchMoney } from "./moved-money.ts";
-import { findTestPayers, findUnfitPayers, type UnfitPayers } from "./payers-on-chain.ts";
+import {
+  findTestPayers,
+  findUnfitPayers,
+  type MovedMoney,
+  type UnfitPayers,
+  watchMoney,
+} from "./moved-money.ts";
 import { type Access, type Auth, sendRequest } from "./send-request.ts";
 
 export type FacilitatorOptions = {

@@ -1,25 +1,29 @@
 import { readLog, readLogPlace } from "../../chain/log-reader.ts";
-import { askNode, readSafeInteger } from "../../chain/rpc/calls.ts";
+import { type AskNode, askNode, readSafeInteger } from "../../chain/rpc/calls.ts";
 import { RpcUnreachable } from "../../chain/rpc/local-rpc.ts";
-import { balanceOf } from "../../chain/views.ts";
+import { balanceOf, isBlacklisted, type ViewCall } from "../../chain/views.ts";
 import type { Difference, FixtureAnswer, FixtureRequest } from "../../fixtures/engine/answer.ts";
 import type { FixtureNetwork } from "../../fixtures/engine/scenario-environment.ts";
 import { decodeEvent, transferTopic } from "../../methods/exact-eip3009/on-chain/events.ts";
 import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
 import { noncesOf } from "../../methods/on-chain/nonces.ts";
+import { allowanceOf } from "../../methods/permit2/on-chain/permit2-state.ts";
 import {
   type Address,
   addressWord,
   type Hex,
+  isBytes,
   isBytes32,
   quantity,
   readQuantity,
   sameAddress,
 } from "../../protocol/hex.ts";
-import { addToBuiltIn } from "../../protocol/networks.ts";
+import { type Asset, addToBuiltIn } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { type Rule, rules } from "../../protocol/specification.ts";
+import { formatUnits } from "../../protocol/token-units.ts";
+import { type TestPayer, type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { inParallel } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
@@ -54,7 +58,7 @@ const mostQuestions = 8;
 const longestWaitMs = 10_000;
 
 /** Asks a node, and throws nothing that has its URL in it, which may hold a key. */
-export function askWithoutUrl(rpcUrl: string): AskNode {
+function askWithoutUrl(rpcUrl: string): AskNode {
   const ask = askNode(rpcUrl);
   return async (method, ...params) => {
     try {
@@ -65,8 +69,6 @@ export function askWithoutUrl(rpcUrl: string): AskNode {
     }
   };
 }
-
-type AskNode = ReturnType<typeof askNode>;
 
 /**
  * Begins to watch a chain.
@@ -251,4 +253,61 @@ function somethingMoved(
     difference: { at: "chain", expected, got },
     rule: operation === "verify" ? rules.verify : rules.settle,
   };
+}
+
+/** Test payers with an unexpected balance, each with that balance: `1 USDC`. */
+export type UnfitPayers = ReadonlyMap<string, string>;
+
+const payerNames = Object.keys(testPayers) as TestPayerName[];
+
+/** No scenario that pays takes as much as one whole token. */
+function enoughOf({ decimals }: Pick<Asset, "decimals">): bigint {
+  return 10n ** BigInt(decimals);
+}
+
+/** Finds the test payers on a local chain whose balance no longer fits their purpose. */
+export async function findUnfitPayers(
+  money: Pick<MovedMoney, "balanceOf">,
+  asset: Pick<Asset, "decimals">,
+): Promise<UnfitPayers> {
+  const found = await Promise.all(
+    payerNames.map(async (name): Promise<[string, string][]> => {
+      const balance = await money.balanceOf(testPayers[name].address);
+      const isFit = name === "empty" ? balance === 0n : balance >= enoughOf(asset);
+      return isFit ? [] : [[name, `${formatUnits(balance, asset.decimals)} USDC`]];
+    }),
+  );
+  return new Map(found.flat());
+}
+
+/** Finds the test payers that a chain has in the state which they stand for; none on a chain of others. */
+export async function findTestPayers(ask: AskNode, asset: Asset): Promise<ReadonlySet<TestPayerName>> {
+  /** The word that a view returns; undefined where it fails. */
+  async function read({ target: to, data }: ViewCall): Promise<bigint | undefined> {
+    const { result } = await ask("eth_call", { to, data }, "latest");
+    return isBytes32(result) ? BigInt(result) : undefined;
+  }
+
+  async function isAsItShouldBe(name: TestPayerName): Promise<boolean> {
+    const { address, owner, approved }: TestPayer = testPayers[name];
+    const [balance = 0n, blacklisted = 0n, allowance = 0n, { result: code }] = await Promise.all([
+      read(balanceOf(asset.address, address)),
+      read(isBlacklisted(asset.address, address)),
+      read(allowanceOf({ asset: asset.address, payer: address })),
+      ask("eth_getCode", address, "latest"),
+    ]);
+    const hasCode = isBytes(code) && code !== "0x";
+    const isWallet = owner !== undefined && name !== "undeployedWallet";
+    const isAllowed = { nothing: allowance === 0n, 1: allowance === 1n, all: allowance > 1n };
+    return (
+      hasCode === (isWallet || name === "delegated" || name === "hijacked") &&
+      (blacklisted !== 0n) === (name === "blacklisted") &&
+      (name === "empty" ? balance === 0n : balance >= enoughOf(asset) && isAllowed[approved ?? "all"])
+    );
+  }
+
+  // Chains of others have none of them, and are asked once.
+  if (!(await isAsItShouldBe("funded"))) return new Set();
+  const found = await Promise.all(payerNames.map(isAsItShouldBe));
+  return new Set(payerNames.filter((_, index) => found[index]));
 }

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import type { Finding } from "./judgment.ts";
-import { exitCodeOf, foldRepeats, renderJudgment } from "./judgment.ts";
+import { exitCodeOf, type Finding, foldRepeats, renderJudgment } from "./judgment.ts";
 import { renderBadge, renderJudgmentJunit, renderSarif } from "./render-files.ts";
 
 const good: Finding = {

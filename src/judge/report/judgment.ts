@@ -1,11 +1,9 @@
-import { renderTable, terminalWidth, wrapText } from "../../util/table.ts";
-import { escapeControls } from "../../util/text.ts";
+import { escapeControls, renderTable, terminalWidth, wrapText } from "../../util/text.ts";
 import type { Exchange } from "../client/case-shop.ts";
 import { type ClientResult, type ClientRun, clientVerdicts } from "../client/judge-client.ts";
 import { describePayment } from "../scene/offers.ts";
 import type { TokenTransfer } from "../scene/scene.ts";
 import { type ShopResult, shopVerdicts } from "../shop/run-shop-case.ts";
-import { judgeExitCodes } from "./exit-codes.ts";
 
 /**
  * How serious a verdict is.
@@ -14,7 +12,7 @@ import { judgeExitCodes } from "./exit-codes.ts";
  * - `not_run`: the case does not apply to what is judged;
  * - `not_judged`: it does, and yet could not be run.
  */
-export type Level = "good" | "differs" | "wrong" | "not_run" | "not_judged";
+type Level = "good" | "differs" | "wrong" | "not_run" | "not_judged";
 
 /** The result of one case, for reports in every format. */
 export type Finding = {
@@ -228,3 +226,13 @@ export function foldRepeats(exchanges: readonly string[]): string[] {
     times === 1 ? line : `${line} (${times} times, the last at ${last})`,
   );
 }
+
+/** What the judges of clients, shops and facilitators exit with. The worst that was found decides. */
+export const judgeExitCodes = { good: 0, wrong: 1, differs: 2, notJudged: 3, usage: 4 } as const;
+
+/** What they exit with where they cannot begin. */
+export const judgeFailureCodes = { usage: judgeExitCodes.usage, failed: judgeExitCodes.notJudged };
+
+/** The same for `--help`. */
+export const judgeExitCodesText =
+  "0 all is good; 1 something is wrong; 2 money and goods are right, but answers differ from what is due; 3 it could not be judged, or not to the end; 4 the command line is wrong. Reports are written in each case but the last.";

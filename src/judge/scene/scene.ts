@@ -1,7 +1,7 @@
 import { encodeFunctionData, parseAbi, parseAbiItem } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { createHarness, type Fault, type Harness, type HarnessNetwork } from "../../harness/index.ts";
-import { authorizationOf } from "../../methods/exact-eip3009/eip3009-payload.ts";
+import { authorizationOf } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { encodeCancellation, encodeSubmission } from "../../methods/exact-eip3009/on-chain/token-calls.ts";
 import { encodeProxySettle } from "../../methods/permit2/on-chain/permit2-calls.ts";
 import { bitOf } from "../../methods/permit2/on-chain/permit2-state.ts";
@@ -18,8 +18,7 @@ import {
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { mockUsdcInitCode } from "../../published/init-code.ts";
 import { KitError } from "../../util/errors.ts";
-import { type CasePayer, type Offer, payerOf, type WayName } from "./offers.ts";
-import type { ReceivedPayment } from "./received-payment.ts";
+import { type CasePayer, type Offer, payerOf, type ReceivedPayment, type WayName } from "./offers.ts";
 
 /** The price of a shop: a hundredth of the token, 0.01 USDC. */
 const priceOf = ({ decimals }: Asset) => 10n ** BigInt(Math.max(decimals - 2, 0));

@@ -169,3 +169,16 @@ export async function signAuthorization(
   });
   return { authorization, signature };
 }
+
+/** An authorization as JSON carries it: integers as decimal strings. */
+export function authorizationJson(authorization: Authorization): Record<keyof Authorization, string> {
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  return {
+    from,
+    to,
+    value: value.toString(),
+    validAfter: validAfter.toString(),
+    validBefore: validBefore.toString(),
+    nonce,
+  };
+}

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
-import { exactEip3009Method } from "./eip3009-method.ts";
-import { authorizationJson, authorizationOf } from "./eip3009-payload.ts";
+import { authorizationJson } from "./authorization.ts";
+import { authorizationOf, exactEip3009Method } from "./eip3009-method.ts";
 
 test("a payment is described by the members that were signed, in their order, each with what it is", async () => {
   const { payment } = examplePayment({});

@@ -19,8 +19,12 @@ import {
   type SignedMember,
 } from "../method.ts";
 import { siblingTokens, wellKnownChains } from "../well-known-domains.ts";
-import { type Authorization, authorizationHash, authorizationTypehashes } from "./authorization.ts";
-import { authorizationJson } from "./eip3009-payload.ts";
+import {
+  type Authorization,
+  authorizationHash,
+  authorizationJson,
+  authorizationTypehashes,
+} from "./authorization.ts";
 
 /** A domain that a payer may have signed for (EIP-712). A member that is undefined was left out. */
 export type TriedDomain = {

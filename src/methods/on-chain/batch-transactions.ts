@@ -1,7 +1,7 @@
 import type { Transaction } from "../../chain/chain.ts";
 import { calldataGas, gasPerByte } from "../../chain/fees.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
-import type { Address, Hex } from "../../protocol/hex.ts";
+import { type Address, type Hex, uintWord } from "../../protocol/hex.ts";
 import type { BatchLimits, SettleCall } from "./settling.ts";
 
 /** What is to be known of a network. */
@@ -83,4 +83,21 @@ export function createTransactions(routeOf: (call: SettleCall, network: Contract
       return calls.length;
     },
   };
+}
+
+/** The digits of one ABI word. */
+export const wordDigits = 64;
+
+/** The offset of something, counted in digits so far, as the word that points to it. */
+export const offset = (digits: number) => uintWord(BigInt(digits / 2));
+
+/** An array of elements of varying length: how many, where each begins (counted from behind that), and they. */
+export function encodeArray(elements: readonly string[]): string {
+  let position = elements.length * wordDigits;
+  let offsets = "";
+  for (const element of elements) {
+    offsets += offset(position);
+    position += element.length;
+  }
+  return `${uintWord(BigInt(elements.length))}${offsets}${elements.join("")}`;
 }

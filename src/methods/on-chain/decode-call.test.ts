@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { paymentOf } from "../exact-eip3009/eip3009-payload.ts";
+import { paymentOf } from "../exact-eip3009/eip3009-method.ts";
 import {
   encodeForwardReceived,
   encodeSettle,

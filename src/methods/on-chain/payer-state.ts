@@ -1,5 +1,5 @@
 import { type LogFilter, readLog } from "../../chain/log-reader.ts";
-import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
+import type { AskNode } from "../../chain/rpc/calls.ts";
 import { balanceOf, isBlacklisted, isPaused, isTrue } from "../../chain/views.ts";
 import {
   type Address,
@@ -31,16 +31,13 @@ export type PayerState = TokenState & {
   allowance?: bigint | undefined;
 };
 
-/** Asks a node one call; throws if it does not answer. */
-type Ask = (method: string, ...params: readonly unknown[]) => Promise<RpcAnswer>;
-
 /**
  * Asks a node for the state at a block, such as `latest`.
  *
  * @returns undefined where it does not say: it has forgotten that block, or the token is none
  */
 export async function askPayerState(
-  ask: Ask,
+  ask: AskNode,
   payment: KnownPayment,
   block: string,
 ): Promise<PayerState | undefined> {
@@ -67,7 +64,7 @@ export async function askPayerState(
 }
 
 /** Asks a node for the payer's next nonce at a token, for an approval by EIP-2612; 0 where the token has none. */
-export async function askNextApproval(ask: Ask, of: { asset: Address; payer: Address }): Promise<bigint> {
+export async function askNextApproval(ask: AskNode, of: { asset: Address; payer: Address }): Promise<bigint> {
   const { target: to, data } = nextApprovalOf(of);
   const { result } = await ask("eth_call", { to, data }, "latest");
   return isBytes32(result) ? BigInt(result) : 0n;
@@ -83,7 +80,7 @@ const approvalTopic = keccak256Text("Approval(address,address,uint256)");
  * @returns undefined when the node does not give the logs, or the payer has approved Permit2 in between
  */
 export async function rewindPayerState(
-  { ask, facilitatorContract }: { ask: Ask; facilitatorContract: Address },
+  { ask, facilitatorContract }: { ask: AskNode; facilitatorContract: Address },
   payment: KnownPayment,
   { to: wanted, at: known, state }: { to: bigint; at: bigint; state: PayerState },
 ): Promise<PayerState | undefined> {
@@ -136,7 +133,7 @@ export async function rewindPayerState(
  * Asks a node what an account's next transaction says of itself, for an approval that is one; the fees are for the moment, in
  * wei per gas, and leave room for the base fee to double.
  */
-export async function askNextTransaction(ask: Ask, payer: Address): Promise<NextTransaction> {
+export async function askNextTransaction(ask: AskNode, payer: Address): Promise<NextTransaction> {
   const [count, block, tip] = await Promise.all([
     ask("eth_getTransactionCount", payer, "latest"),
     ask("eth_getBlockByNumber", "latest", false),

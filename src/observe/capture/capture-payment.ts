@@ -14,9 +14,8 @@ import { membersOf } from "../../util/json.ts";
 import { kitVersion } from "../../util/self-command.ts";
 import type { ExplainContext } from "../explain/explain-input.ts";
 import { shownBody } from "../studio/payment-detail.ts";
-import { linesOf } from "../timeline/lines.ts";
 import { newestJudged, type PaymentRecord } from "../timeline/record.ts";
-import { summaryOf } from "../timeline/summary.ts";
+import { linesOf, summaryOf } from "../timeline/summary.ts";
 import type { Capture, CapturedChain } from "./capture-format.ts";
 import type { ReadableChain } from "./chain-questions.ts";
 

@@ -1,5 +1,5 @@
 import { formatUnits, type TokenUnits } from "../../protocol/token-units.ts";
-import { nameOfLocalToken } from "../../published/local-tokens.ts";
+import { nameOfLocalToken } from "../../published/local-chains.ts";
 
 /** Where an advice is read, and of which payment. */
 export type AdviceContext = {

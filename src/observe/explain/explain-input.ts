@@ -1,4 +1,4 @@
-import { eip3009Words } from "../../methods/exact-eip3009/eip3009-payload.ts";
+import { eip3009Words } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { methods, parsePaymentRequest } from "../../methods/methods.ts";
 import { isPermit2, permit2Words, permitMember } from "../../methods/permit2/permit2-payload.ts";
 import { type Address, isAddress, isBytes32, sameAddress } from "../../protocol/hex.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
-import { authorizationOf } from "../../methods/exact-eip3009/eip3009-payload.ts";
+import { authorizationOf } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import { explainRefusal, type RefusedRequest } from "./explanations.ts";
 

@@ -17,12 +17,11 @@ export type ServiceLog = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
 export type FieldsBeside = (fields: object, requestId: () => unknown) => object;
 
 /**
- * The service's logger: JSON lines without keys, signatures or RPC URLs. Headers and bodies are never logged; errors
- * are reduced to names, codes, messages and hints, and a stack where they may be bugs: "we could not tell" is foreseen. In those, since libraries put into their messages what they were
- * given, every URL is cut to its host-free scheme (RPC URLs carry provider keys), every API key to its id, and every hex
- * string that is longer than a hash, such as a signature or a signed transaction, to its beginning.
- *
- * Writes to stderr, so that stdout stays free for what commands print.
+ * The service's logger: JSON lines without keys, signatures or RPC URLs, on stderr, so that stdout stays free for what commands
+ * print. Headers and bodies are never logged; errors are reduced to names, codes, messages and hints, and a stack where they may be
+ * bugs: "we could not tell" is foreseen. Since libraries put into their messages what they were given, every URL in them is cut to
+ * its host-free scheme (RPC URLs carry provider keys), every API key to its id, and every hex string that is longer than a hash,
+ * such as a signature or a signed transaction, to its beginning.
  */
 export function createLogger(
   level: string,

@@ -1,4 +1,18 @@
-import { errorsGuide } from "./errors-guide.ts";
+import {
+  invalidReasons,
+  nextActions,
+  paymentStates,
+  type RefusedSituation,
+  reasonOf,
+  reasons,
+  type Situation,
+  settleErrorReason,
+  situations,
+} from "../../protocol/catalogue.ts";
+import { reasonTexts, situationTexts } from "../../protocol/catalogue-texts.ts";
+import { withLocal } from "../../protocol/local-advice.ts";
+import { mistakes } from "../../protocol/mistakes.ts";
+import { problemKinds, problemTexts } from "../../protocol/problems.ts";
 
 /** What the page may do: show text. */
 export const errorsPagePolicy =
@@ -73,4 +87,127 @@ function inline(text: string): string {
 
 function escapeHtml(text: string): string {
   return text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+const refused = invalidReasons.flatMap((reason) => namesOf<RefusedSituation>(reasons[reason].situations));
+
+/** docs/errors.md: every reason, situation and usual mistake, from the catalogue that `x402-kit explain` uses. */
+export function errorsGuide(): string {
+  return [
+    "# Errors, and how to fix them",
+    "",
+    "`x402-kit explain` finds these mistakes in a payment header, a request body, a 402 challenge or an answer, and names",
+    "the facts. This page is generated from the same tables.",
+    "",
+    "## By reason",
+    "",
+    "`invalidReason` of verify and `errorReason` of settle.",
+    ...Object.entries(reasonTexts).flatMap(([reason, { meaning, fix, locally }]) => [
+      "",
+      `### \`${reason}\``,
+      "",
+      meaning,
+      "",
+      `**Fix:** ${withLocal(fix, locally)}`,
+      "",
+      ...situationsOf(reason),
+      `Usual mistakes: ${usualMistakes(reason).join("; ")}.`,
+    ]),
+    "",
+    "## Without a verdict",
+    "",
+    "Answers with another status than 200 are problems by RFC 9457; their `type` ends in these names.",
+    // Those that have a section as a mistake are told there.
+    ...Object.values(problemKinds)
+      .filter(({ name }) => !Object.hasOwn(mistakes, name))
+      .flatMap(({ name, status, title }) => [
+        "",
+        `### \`${name}\``,
+        "",
+        `${title} (${status}).`,
+        "",
+        `**Fix:** ${problemTexts[name].fix}`,
+      ]),
+    "",
+    "## What a program should do next",
+    "",
+    "Every answer of verify and settle that is not a success carries `situation`, `nextAction` and `paymentState`, and where",
+    "they apply `retryAfterSeconds` and `poll`. This is the whole table; the service, the fixtures and the mock write it from",
+    "one place. A payer that follows `nextAction` never pays twice. Where no answer came, or one that is no JSON of the",
+    "facilitator, do as with `retry_same_payment`.",
+    "",
+    "| `nextAction` | what to do |",
+    "|---|---|",
+    ...Object.entries(nextActions).map(([action, todo]) => `| \`${action}\` | ${todo} |`),
+    "",
+    "| `paymentState` | meaning |",
+    "|---|---|",
+    ...Object.entries(paymentStates).map(([state, meaning]) => `| \`${state}\` | ${meaning} |`),
+    "",
+    "`situation` says what has happened, more exactly than the reason does. More situations may be added; a program needs",
+    "only the members beside it. Where an earlier request has used the authorization, or is about to, `situation` is about",
+    "that request, and the reason is still that of the one that is answered.",
+    "",
+    "| `situation` | meaning | reason | of a v1 settle | `nextAction` | `paymentState` |",
+    "|---|---|---|---|---|---|",
+    ...namesOf<Situation>(situations).map((name) => {
+      const { nextAction, paymentState } = situations[name];
+      const cells = [name, situationTexts[name].means, ...reasonsOf(name), nextAction, paymentState];
+      return `| ${cells.map((cell, column) => (column === 1 || cell === "" ? cell : `\`${cell}\``)).join(" | ")} |`;
+    }),
+    "",
+    "## By mistake",
+    ...Object.entries(mistakes).flatMap(([id, { title, why, fix }]) => [
+      "",
+      `<a id="${id}"></a>`,
+      "",
+      `### ${title}`,
+      "",
+      why,
+      "",
+      `**Fix:** ${fix}`,
+    ]),
+    "",
+  ].join("\n");
+}
+
+/** What is advised in each situation of a reason, where that is more than is said of the reason. */
+function situationsOf(reason: string): string[] {
+  const advised = refused.flatMap((name) => {
+    const { means, fix } = situationTexts[name];
+    return reasonOf(name) === reason && fix !== undefined ? [`- \`${name}\`: ${means}. **Fix:** ${fix}`] : [];
+  });
+  return advised.length === 0 ? [] : [...advised, ""];
+}
+
+/** Links to the mistakes that lead to a reason. */
+function usualMistakes(reason: string): string[] {
+  const own = refused.filter((name) => reasonOf(name) === reason);
+  const ids = own.flatMap((name) => situationTexts[name].mistakes ?? []);
+  // What no mistake of the request leads to.
+  const otherwise = own.length === 0 ? "undetermined" : "refused";
+  const found = ids.length === 0 ? ([otherwise] as const) : new Set(ids);
+  return [...found].map((id) => `[${lowerFirst(mistakes[id].title)}](#${id})`);
+}
+
+/** The reasons of verify and of a v1 settle in a situation; empty where it has none of its own. */
+function reasonsOf(situation: Situation): [string, string] {
+  if (!isRefused(situation)) return ["", ""];
+  const reason = reasonOf(situation);
+  return [reason, settleErrorReason({ situation, reason }, 1)];
+}
+
+function isRefused(name: Situation): name is RefusedSituation {
+  return refused.some((one) => one === name);
+}
+
+function namesOf<Name extends string>(table: Readonly<Partial<Record<Name, unknown>>>): Name[] {
+  return Object.keys(table) as Name[];
+}
+
+/** Names of members keep their case. */
+function lowerFirst(title: string): string {
+  return /^[A-Z][a-z]*\b(?!Authorization)/.test(title) && !title.startsWith("ReceiveWith")
+    ? `${title.charAt(0).toLowerCase()}${title.slice(1)}`
+    : title;
 }

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
 import { publish } from "../../../test/support/publish.ts";
-import { authorizationOf } from "../../methods/exact-eip3009/eip3009-payload.ts";
+import { authorizationOf } from "../../methods/exact-eip3009/eip3009-method.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { RequestResult, SettlementStep } from "../channels/channels.ts";

@@ -13,9 +13,8 @@ import {
   requestBodyOf,
 } from "../explain/explanations.ts";
 import { isRecord } from "../explain/read-input.ts";
-import { linesOf } from "../timeline/lines.ts";
 import { chainTimeOf, type PaymentRecord, receivedIn } from "../timeline/record.ts";
-import { summaryOf } from "../timeline/summary.ts";
+import { linesOf, summaryOf } from "../timeline/summary.ts";
 import type { OperationView, PaymentDetail, PaymentSummary, TransactionView } from "./payment-view.ts";
 import { explainReceived, explainUse, receivedView, settledHere, usedReason } from "./refusal-details.ts";
 

@@ -1,7 +1,7 @@
 import type { Hex } from "../../protocol/hex.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import type { Message, ReceivedBody } from "../channels/channels.ts";
+import type { FaultHit, Message, ReceivedBody } from "../channels/channels.ts";
 
 /** A message as records keep it: without the payment, which the record has, and without signatures. */
 export type Entry =
@@ -18,7 +18,7 @@ export type Entry =
 
 export type RequestEntry = Pick<Message<"request">, "kind" | "at" | "requestId" | "operation" | "headers">;
 
-export type ChecksEntry = Pick<Message<"checks">, "kind" | "at" | "checks"> & {
+type ChecksEntry = Pick<Message<"checks">, "kind" | "at" | "checks"> & {
   /** The request that they were made for; null where none that was published is open. */
   readonly requestId: string | null;
   /** The newest block of the payment's network that the service had seen. */
@@ -37,10 +37,10 @@ export type RpcEntry = Omit<Message<"rpc">, "serviceId" | "about"> & {
   readonly requestId: string | null;
 };
 
-export type FaultEntry = Omit<Message<"fault">, "calls"> & Pick<RpcEntry, "requestId">;
+type FaultEntry = Omit<Message<"fault">, "calls"> & Pick<RpcEntry, "requestId">;
 
 /** The chain's time, looked up for a request that was answered without it. */
-export type ClockEntry = {
+type ClockEntry = {
   readonly kind: "clock";
   readonly at: number;
   readonly requestId: string;
@@ -80,7 +80,7 @@ export function receivedIn({ entries }: PaymentRecord): ReceivedBody | undefined
 }
 
 /** How often a payment was judged, and by what, is asked of its newest settle, or else verify. */
-export type Judged = {
+type Judged = {
   operation: Operation;
   /** When it was asked for. */
   request: RequestEntry | undefined;
@@ -107,4 +107,52 @@ export function chainTimeOf(record: PaymentRecord): bigint | undefined {
     (entry): entry is ClockEntry => entry.kind === "clock" && entry.requestId === request?.requestId,
   );
   return clock?.timestamp ?? checks?.block?.timestamp;
+}
+
+/** What may have a payment that can be searched for. */
+type Searchable = { readonly request: PaymentRequest | undefined };
+
+/** This many digits of a signature distinguish it from others; a shorter one, which is malformed, does not. */
+const digitsSearched = 64;
+
+/**
+ * Whether JSON-RPC parameters, as JSON in lower case, are about a payment: its nonce is 32 random bytes and stands in every
+ * simulation and every transaction of it, and its signature in what wallets are asked.
+ */
+export function isAbout({ request }: Searchable, text: string): boolean {
+  if (request === undefined) return false;
+  const { nonce, signature } = request.payment;
+  return [nonce.slice(2), signature.slice(2, 2 + digitsSearched)].some(
+    (digits) => digits.length === digitsSearched && text.includes(digits.toLowerCase()),
+  );
+}
+
+/**
+ * Which payments a fault of a connection hit, of those that it may have been: those that a call {@link isAbout}, or whose
+ * transaction it names by its hash. A call that names none, as for the newest block, counts for all that its HTTP request
+ * asks for; a balance, for those of its payer.
+ *
+ * @param carriedBy the payments that a transaction carries
+ */
+export function paymentsHitBy<P extends Searchable>(
+  { calls }: Pick<FaultHit, "calls">,
+  candidates: readonly P[],
+  carriedBy: (transaction: string) => readonly P[],
+): ReadonlySet<P> {
+  const named = calls.map(({ params, isHit }) => {
+    const text = JSON.stringify(params).toLowerCase();
+    const [first] = params;
+    const byHash = typeof first === "string" ? carriedBy(first.toLowerCase()) : [];
+    return { text, isHit, payments: [...byHash, ...candidates.filter((payment) => isAbout(payment, text))] };
+  });
+  const ofRequest = named.flatMap(({ payments }) => payments);
+  return new Set(
+    named.flatMap(({ text, isHit, payments }) => {
+      if (!isHit || payments.length > 0) return isHit ? payments : [];
+      const ofPayer = ofRequest.filter(
+        ({ request }) => request && text.includes(request.payment.payer.slice(2).toLowerCase()),
+      );
+      return ofPayer.length > 0 ? ofPayer : ofRequest;
+    }),
+  );
 }

@@ -4,9 +4,8 @@ import { publish } from "../../../test/support/publish.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { PaymentOutcome } from "../channels/channels.ts";
-import { linesOf } from "./lines.ts";
 import { chainTimeOf, newestJudged } from "./record.ts";
-import { newestSummaries, summariesOf } from "./summary.ts";
+import { linesOf, newestSummaries, summariesOf } from "./summary.ts";
 import { createTimeline, type TimelineOptions } from "./timeline.ts";
 
 const serviceId = "the service";

@@ -8,8 +8,7 @@ import {
   type PaymentOutcome,
   warnOfObserver,
 } from "../channels/channels.ts";
-import { paymentsHitBy } from "./match-calls.ts";
-import type { Entry, PaymentRecord } from "./record.ts";
+import { type Entry, type PaymentRecord, paymentsHitBy } from "./record.ts";
 import { RecordMap, type TimelineBounds, type WritableRecord } from "./records.ts";
 
 /** What a service did about each payment, kept in memory up to a bound. Everything that shows payments reads it. */

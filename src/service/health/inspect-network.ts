@@ -15,10 +15,8 @@ import {
   ok,
   warning,
 } from "./check.ts";
-import { assetsCheck, contractCheck } from "./check-contract.ts";
-import { gasMoneyCheck, txNoncesCheck } from "./check-operators.ts";
-import { permit2Check } from "./check-permit2.ts";
-import { sponsorCheck } from "./check-sponsor.ts";
+import { assetsCheck, contractCheck, permit2Check } from "./check-contract.ts";
+import { gasMoneyCheck, sponsorCheck, txNoncesCheck } from "./check-operators.ts";
 
 /** All checks besides those of the RPC endpoints, in the order of the report. */
 const networkChecks: readonly NetworkCheck[] = [

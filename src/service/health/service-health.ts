@@ -9,9 +9,8 @@ import type { Lanes } from "../facilitator/context.ts";
 import { wrongPepper } from "../organizations/key-issuing.ts";
 import type { Organizations } from "../organizations/organizations.ts";
 import type { Check } from "./check.ts";
-import { warnsOfGasMoney } from "./check-operators.ts";
-import { permit2CheckName } from "./check-permit2.ts";
-import { sponsorCheckName } from "./check-sponsor.ts";
+import { permit2CheckName } from "./check-contract.ts";
+import { sponsorCheckName, warnsOfGasMoney } from "./check-operators.ts";
 import type { ClockTolerance, Inspection } from "./inspect-network.ts";
 
 /** How long readiness waits for one network's newest block. */

@@ -28,8 +28,13 @@ import {
 import { logRequests, logSettlements } from "./plugins/request-log.ts";
 import { answerClientError } from "./problems/problem-error.ts";
 import { docsRoutes, openApiRoute, supportedRoute } from "./routes/docs.ts";
-import { type CheckHealth, healthRoutes } from "./routes/health.ts";
-import { discoveryRoutes, noteResources, settlementRoutes } from "./routes/listing-routes.ts";
+import {
+  type CheckHealth,
+  discoveryRoutes,
+  healthRoutes,
+  noteResources,
+  settlementRoutes,
+} from "./routes/reading-routes.ts";
 import { settleRoute, verifyRoute } from "./routes/verify-and-settle.ts";
 
 export type AppOptions = {

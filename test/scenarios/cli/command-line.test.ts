@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer as createTcpServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { defaultFacilitatorContracts } from "../../../src/harness/setup/addresses.ts";
+import { localContracts } from "../../../src/published/local-chains.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
 import { descendantsOf } from "../../support/processes.ts";
 import { runHere } from "../../support/run-here.ts";
@@ -24,7 +24,7 @@ async function refusalOf({ args, env, exitCode = 1 }: Row): Promise<string> {
   const { code, stdout, stderr, started } = await run(args, env);
   expect({ code, stdout, started }).toEqual({ code: exitCode, stdout: "", started: [] });
   // These change with the contract's code.
-  const { mainnet, testnet } = defaultFacilitatorContracts();
+  const { mainnet, testnet } = localContracts;
   return stderr.replaceAll(mainnet, "DEFAULT_MAINNET").replaceAll(testnet, "DEFAULT_TESTNET");
 }
 

@@ -5,7 +5,7 @@ import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import type { PaymentLine } from "../../../src/cli/kit/payment-line.ts";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
 import { type PaymentBodies, pay, signPayment } from "../../../src/harness/control/pay.ts";
-import { authorizationOf } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { authorizationOf } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
 import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { captureSchema } from "../../../src/observe/capture/capture-format.ts";
 import { paymentListSchema } from "../../../src/observe/studio/payment-view.ts";

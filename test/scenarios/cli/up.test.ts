@@ -15,10 +15,10 @@ import {
   type AuthorizationSigner,
   signAuthorization,
 } from "../../../src/methods/exact-eip3009/authorization.ts";
-import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
 import { type BuiltInNetworkName, networkNames, networks } from "../../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { localTokens } from "../../../src/published/local-tokens.ts";
+import { localTokens } from "../../../src/published/local-chains.ts";
 import { createPayerSigner } from "../../../src/published/sign-as.ts";
 import { localOrganization } from "../../../src/published/test-keys.ts";
 import { type TestPayer, testPayers } from "../../../src/published/test-payers.ts";

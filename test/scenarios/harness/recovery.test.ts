@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createHarness, type Harness, type PaymentRequestBody } from "../../../src/harness/index.ts";
-import { authorizationOf } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { authorizationOf } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
 import { parsePaymentRequest } from "../../../src/methods/methods.ts";
 import type { Channel } from "../../../src/observe/channels/channels.ts";
 import { channels } from "../../../src/observe/channels/channels.ts";

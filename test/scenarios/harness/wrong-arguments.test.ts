@@ -341,6 +341,11 @@ test.each<[string, () => unknown, string]>([
     'payer: "fundd" is not one of funded, empty, unapproved, approvedShort, sponsored, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle',
   ],
   [
+    "a payer of the fixtures who pays by Permit2",
+    () => engine.payment({ payer: { address: "0x" } as Anything, method: "permit2" }),
+    "payer: an object is not the name of a test payer, or an object with address and privateKey",
+  ],
+  [
     "what organizations need",
     () => openOrganizations({ databaseUrl: "sqlite:x.db", actor: "me" } as Anything),
     "pepper: is needed: a text",

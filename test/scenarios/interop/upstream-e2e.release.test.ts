@@ -12,7 +12,7 @@ import { createWalletClient, encodeFunctionData, erc20Abi, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
-import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
 import { permit2Address } from "../../../src/methods/permit2/permit.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { localOrganization } from "../../../src/published/test-keys.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { signAuthorization } from "../../../src/methods/exact-eip3009/authorization.ts";
-import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
 import { networkNames } from "../../../src/protocol/networks.ts";
 import { createPayerSigner } from "../../../src/published/sign-as.ts";
 import { localOrganization } from "../../../src/published/test-keys.ts";

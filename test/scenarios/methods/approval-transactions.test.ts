@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { type Hex, quantity } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { localGifts } from "../../../src/published/harness-addresses.ts";
+import { localGifts } from "../../../src/published/local-chains.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";

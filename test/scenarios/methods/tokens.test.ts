@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { permit2Address } from "../../../src/methods/permit2/permit.ts";
 import { type Address, addressWord, type Hex } from "../../../src/protocol/hex.ts";
-import { type LocalTokenName, localTokens } from "../../../src/published/local-tokens.ts";
+import { type LocalTokenName, localTokens } from "../../../src/published/local-chains.ts";
 import { type TestPayerName, testPayers } from "../../../src/published/test-payers.ts";
 import { membersOf } from "../../../src/util/json.ts";
 import { takingOf, value } from "../../support/recovery-scene.ts";

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readNetworkData } from "../../../src/config/network-file.ts";
 import { createFixtureEngine } from "../../../src/fixtures/index.ts";
 import { connectHarness, createHarness } from "../../../src/harness/index.ts";
-import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { startCli } from "../../support/cli.ts";

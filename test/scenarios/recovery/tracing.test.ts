@@ -3,7 +3,7 @@ import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@open
 import { expect, test } from "vitest";
 import { channels } from "../../../src/observe/channels/channels.ts";
 import { createTimeline } from "../../../src/observe/timeline/timeline.ts";
-import { openTracing } from "../../../src/observe/tracing/open-tracing.ts";
+import { openTracing } from "../../../src/observe/tracing/tracing.ts";
 import { composeRecovery } from "../../support/recovery-scene.ts";
 
 test("a payment that a stranger submitted is traced until it is paid out", async () => {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { resolveFacilitatorContracts } from "../../../src/harness/setup/addresses.ts";
 import { startChains } from "../../../src/harness/setup/chains.ts";
-import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";

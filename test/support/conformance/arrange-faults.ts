@@ -9,7 +9,7 @@ import { createFaultSetters } from "../../../src/harness/faults/faults.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { ArrangedFault } from "../../../src/judge/conformance/run-conformance.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
-import { authorizationOf } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { authorizationOf } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
 import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { parsePaymentRequest } from "../../../src/methods/methods.ts";
 import { exactProxyAddress, permit2Address } from "../../../src/methods/permit2/permit.ts";

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import { settlementId } from "../../../src/protocol/signed-payment.ts";
 import { maxSignatureBytes } from "../../../src/protocol/wire-values.ts";

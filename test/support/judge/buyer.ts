@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { signAuthorization } from "../../../src/methods/exact-eip3009/authorization.ts";
-import { authorizationJson } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { authorizationJson, signAuthorization } from "../../../src/methods/exact-eip3009/authorization.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
 import { createPayerSigner } from "../../../src/published/sign-as.ts";
 

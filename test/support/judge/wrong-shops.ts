@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { Offer } from "../../../src/judge/scene/offers.ts";
-import { challengeOf, requirementsOf } from "../../../src/judge/scene/offers.ts";
+import { challengeOf, type Offer, requirementsOf } from "../../../src/judge/scene/offers.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
 import { membersOf, parseJson } from "../../../src/util/json.ts";
 import { closeAtOnce, listenOnLoopback } from "../../../src/util/node-http.ts";

@@ -1,5 +1,5 @@
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
-import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-payload.ts";
+import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { createOrganizations } from "../../../src/service/organizations/create-organizations.ts";

@@ -6,7 +6,7 @@ import { mockUsdcAbi } from "../../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../../contracts/x402Facilitator.ts";
 import { toHex } from "../../../protocol/hex.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
-import { authorizationOf, paymentOf } from "../eip3009-payload.ts";
+import { authorizationOf, paymentOf } from "../eip3009-method.ts";
 import {
   encodeForwardReceived,
   encodeSettle,

@@ -5,7 +5,7 @@ import {
   tokenSignature,
   type WalletDeployment,
 } from "../../../protocol/signed-payment.ts";
-import { encodeArray, offset, wordDigits } from "../../on-chain/abi-words.ts";
+import { encodeArray, offset, wordDigits } from "../../on-chain/batch-transactions.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 
 /**

@@ -3,21 +3,22 @@ import { viewGas } from "../../../chain/views.ts";
 import { goesStraight, isErc6492 } from "../../../protocol/signed-payment.ts";
 import type { Recovery, Settling } from "../../on-chain/settling.ts";
 import { createIsUsed } from "../../on-chain/use-reader.ts";
-import { exactEip3009 } from "../eip3009-payload.ts";
-import { findDirectSubmission } from "./direct-submission.ts";
+import { exactEip3009 } from "../eip3009-method.ts";
 import { settlesSeveral } from "./eip3009-calls.ts";
 import { findPayout, provesForwarding, readSettlements } from "./eip3009-proof.ts";
 import { authorizationUse, explainRevert, forwardLimitOf, stateOf } from "./eip3009-state.ts";
 import {
   countBatch,
+  effectOf,
+  findStraightPayout,
   forwardTransaction,
+  readStraightPayments,
   settleTransaction,
   usualForwardGas,
   usualSettleBytes,
   usualSettleGas,
 } from "./eip3009-transaction.ts";
-import { receivedOf } from "./received-transfers.ts";
-import { effectOf, findStraightPayout, readStraightPayments } from "./straight-transfers.ts";
+import { findDirectSubmission, receivedOf } from "./received-transfers.ts";
 
 /** `forwardReceived`, for what others submitted. */
 export const exactEip3009Recovery: Recovery = {

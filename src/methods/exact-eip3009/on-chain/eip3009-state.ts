@@ -24,7 +24,7 @@ import {
 import { findObstacle, requireOperable, requireSimulated } from "../../on-chain/contract-faults.ts";
 import type { PaymentState, SettleCall } from "../../on-chain/settling.ts";
 import type { UseView } from "../../on-chain/use-reader.ts";
-import { eip3009Words } from "../eip3009-payload.ts";
+import { eip3009Words } from "../eip3009-method.ts";
 
 /** What a token says of a payer and of one of its payments. */
 export type TokenState = {
@@ -45,11 +45,21 @@ export type Diagnosis = TokenState & {
   operatorAuthorized: boolean;
 };
 
-/** Reads whatever may explain a failed simulation. */
+/**
+ * Reads whatever may explain a failed simulation. Where the token alone settles, the facilitator contract has no part in it, and
+ * the payee is whom the payment was signed to.
+ */
 export async function diagnose(
   { reader, operator, network: { facilitatorContract } }: ChainQueries,
   { payment, recipient, id }: SettleCall,
+  isByToken = false,
 ): Promise<Diagnosis> {
+  const { asset, payTo } = payment;
+  const ofContract = [
+    isBlacklisted(asset, facilitatorContract),
+    isPaused(facilitatorContract),
+    hasOperatorRole(facilitatorContract, operator),
+  ];
   const [
     used,
     balance,
@@ -63,14 +73,14 @@ export async function diagnose(
     reader,
     [
       ...payerViews(payment),
-      isBlacklisted(payment.asset, recipient),
-      isBlacklisted(payment.asset, facilitatorContract),
-      isPaused(facilitatorContract),
-      hasOperatorRole(facilitatorContract, operator),
+      isBlacklisted(asset, isByToken ? payTo : recipient),
+      ...(isByToken ? [] : ofContract),
     ],
     viewGas,
     id,
   );
+  const isSaid = (what: string, answer: typeof used) =>
+    isTrue(expectWord(reader, `${what} of the facilitator contract`, answer));
   return {
     ...payerStateOf(
       expectWord(reader, "authorizationState of the asset", used),
@@ -80,40 +90,15 @@ export async function diagnose(
     ),
     recipientBlacklisted: isTrue(recipientBlacklisted?.word),
     contractBlacklisted: isTrue(contractBlacklisted?.word),
-    contractPaused: isTrue(expectWord(reader, "paused of the facilitator contract", contractPaused)),
-    operatorAuthorized: isTrue(expectWord(reader, "hasRole of the facilitator contract", operatorAuthorized)),
-  };
-}
-
-/** The same of a payment that goes straight to where it was signed to: the facilitator contract has no part in it. */
-async function diagnoseStraight(
-  { reader }: Pick<ChainQueries, "reader">,
-  { payment, id }: SettleCall,
-): Promise<Diagnosis> {
-  const [used, balance, payerBlacklisted, tokenPaused, recipientBlacklisted] = await askViews(
-    reader,
-    [...payerViews(payment), isBlacklisted(payment.asset, payment.payTo)],
-    viewGas,
-    id,
-  );
-  return {
-    ...payerStateOf(
-      expectWord(reader, "authorizationState of the asset", used),
-      expectWord(reader, "balanceOf of the asset", balance),
-      payerBlacklisted?.word,
-      tokenPaused?.word,
-    ),
-    recipientBlacklisted: isTrue(recipientBlacklisted?.word),
-    contractBlacklisted: false,
-    contractPaused: false,
-    operatorAuthorized: true,
+    contractPaused: !isByToken && isSaid("paused", contractPaused),
+    operatorAuthorized: isByToken || isSaid("hasRole", operatorAuthorized),
   };
 }
 
 /** {@link Settling.stateOf} */
 export async function stateOf(chain: ChainQueries, call: SettleCall): Promise<PaymentState> {
   // What goes straight to its payee has nothing in its way once it is used.
-  if (goesStraight(call.payment, chain.network)) return { used: (await diagnoseStraight(chain, call)).used };
+  if (goesStraight(call.payment, chain.network)) return { used: (await diagnose(chain, call, true)).used };
   const state = await diagnose(chain, call);
   return { used: state.used, obstacle: findObstacle(state) };
 }
@@ -138,8 +123,7 @@ const tokenWords: ReadonlyMap<string, RefusedSituation> = new Map([
  */
 export async function explainRevert(chain: Chain, call: SettleCall, revert: Revert): Promise<Invalid> {
   requireSimulated(revert, chain.network);
-  const diagnosis = isTokenCall(call, chain.network) ? diagnoseStraight : diagnose;
-  const state = await diagnosis(chain, call);
+  const state = await diagnose(chain, call, isTokenCall(call, chain.network));
   requireOperable(state, chain.network);
   const asset = findAsset(chain.network.assets, call.payment.asset);
   const { payer, signature } = call.payment;

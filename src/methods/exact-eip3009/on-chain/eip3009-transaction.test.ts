@@ -4,7 +4,7 @@ import type { Address } from "../../../protocol/hex.ts";
 import { networks } from "../../../protocol/networks.ts";
 import { wrapErc6492 } from "../../../protocol/signed-payment.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
-import { paymentOf } from "../eip3009-payload.ts";
+import { paymentOf } from "../eip3009-method.ts";
 import {
   encodeSettle,
   encodeSettleBatch,

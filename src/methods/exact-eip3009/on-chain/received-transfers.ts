@@ -1,7 +1,18 @@
-import type { Receipt } from "../../../chain/chain.ts";
-import { type Address, type Hex, sameAddress } from "../../../protocol/hex.ts";
-import type { SettleCall } from "../../on-chain/settling.ts";
-import { authorizationKey, decodeEvents, type PaymentEvent } from "./events.ts";
+import type { ChainQueries, Receipt } from "../../../chain/chain.ts";
+import type { LogFilter, MinedLog } from "../../../chain/log-reader.ts";
+import { readReceiptsAt } from "../../../chain/receipt-reader.ts";
+import { type Address, addressWord, type Hex, sameAddress } from "../../../protocol/hex.ts";
+import type { Search, SettleCall, TransferPlace } from "../../on-chain/settling.ts";
+import { wasUsedBy } from "../../on-chain/use-reader.ts";
+import { authorizationUse } from "./eip3009-state.ts";
+import {
+  authorizationCanceledTopic,
+  authorizationKey,
+  authorizationUsedTopic,
+  decodeEvent,
+  decodeEvents,
+  type PaymentEvent,
+} from "./events.ts";
 
 /** A transfer of an asset to the facilitator contract. */
 export type ReceivedTransfer = {
@@ -92,4 +103,51 @@ export type ReceivedPayment = {
 export function receivedOf({ payment, recipient, id }: SettleCall): ReceivedPayment {
   const { asset, payer, nonce: authorizationNonce, limit: value } = payment;
   return { asset, payer, authorizationNonce, value, recipient, ...(id !== undefined && { id }) };
+}
+
+/**
+ * {@link Recovery.findDirectSubmission}: proven by `AuthorizationUsed` of that very authorization, the `Transfer` of that
+ * very value right after it, both of the token, and no `Settled` for it.
+ */
+export async function findDirectSubmission(
+  { reader, readLogs, network: { facilitatorContract } }: ChainQueries,
+  { payment, fromBlock, toBlock, id: about }: Search,
+): Promise<TransferPlace | "cancelled" | null> {
+  const { asset, payer, nonce: authorizationNonce, limit: value } = payment;
+
+  async function findEnd(topics: LogFilter["topics"]): Promise<MinedLog | undefined> {
+    for await (const [log] of readLogs([{ address: asset, topics, about }], fromBlock, toBlock)) {
+      if (log !== undefined) return log;
+    }
+    return undefined;
+  }
+
+  const used = await wasUsedBy(reader, authorizationUse, { ...payment, id: about }, toBlock);
+  if (used === false) return null;
+
+  // The token emits one of the two, once.
+  const topics = [
+    [authorizationUsedTopic, authorizationCanceledTopic],
+    `0x${addressWord(payer)}` as const,
+    authorizationNonce,
+  ];
+  const end = await findEnd(topics);
+  if (end === undefined) {
+    if (used === undefined) return null;
+    throw reader.undetermined(
+      `an authorization is used by block ${toBlock}, and no log since ${fromBlock} says how`,
+    );
+  }
+  if (decodeEvent(end)?.name === "AuthorizationCanceled") return "cancelled";
+
+  const [receipt] = await readReceiptsAt(reader, [end]);
+  if (receipt === undefined) throw reader.undetermined("the receipt of a log is missing");
+  const nonce = authorizationNonce.toLowerCase();
+  const received = readReceivedTransfers(receipt, asset, facilitatorContract).find(
+    (transfer) =>
+      sameAddress(transfer.from, payer) && transfer.authorizationNonce === nonce && transfer.value === value,
+  );
+  if (received === undefined || received.settled) return null;
+  const { transactionHash, blockNumber, blockHash } = end;
+  return { transactionHash, logIndex: received.logIndex, blockNumber, blockHash };
 }

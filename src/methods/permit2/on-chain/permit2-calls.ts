@@ -1,8 +1,8 @@
+import { decodeParameters, decodeRevert, describeRevert, type Revert } from "../../../chain/revert.ts";
 import { selector } from "../../../chain/views.ts";
-import type { NetworkConfig } from "../../../config/serve-config.ts";
 import { addressWord, byteWords, type Hex, uintWord, wordAt } from "../../../protocol/hex.ts";
 import { goesStraight } from "../../../protocol/signed-payment.ts";
-import { encodeArray, offset, wordDigits } from "../../on-chain/abi-words.ts";
+import { type Contract, encodeArray, offset, wordDigits } from "../../on-chain/batch-transactions.ts";
 import { amountOf, type SettleCall } from "../../on-chain/settling.ts";
 import { approvalOf, approvalWords, withoutApproval } from "../approval.ts";
 import { exactProxyAddress, type Permit } from "../permit.ts";
@@ -26,8 +26,6 @@ const proxySelectors = {
   upto: selector(`settle(${permit},uint256,address,(address,address,uint256),bytes)`),
   exactWithPermit: selector(`settleWithPermit(${approval},${permit},address,(address,uint256),bytes)`),
 } as const;
-
-type Contract = Pick<NetworkConfig, "facilitatorContract">;
 
 /** `settlePermit2(group)` of one payment. */
 export function encodeSettle(call: SettleCall, network: Contract): Hex {
@@ -128,4 +126,52 @@ function submittedWords({ to, input }: SentCall): Hex | undefined {
   if (!isWithPermit && !data.startsWith(proxySelectors.exact)) return undefined;
   const start = 10 + (isWithPermit ? 5 * wordDigits : 0);
   return data.length < start + 7 * wordDigits ? undefined : `0x${data.slice(start, start + 7 * wordDigits)}`;
+}
+
+/**
+ * The errors of Permit2 and of the proxies of x402, which the facilitator contract passes on. Two of them differ in their
+ * parameters alone: `InvalidAmount()` is the proxies', `InvalidAmount(uint256)` Permit2's.
+ */
+const signatures = [
+  "InvalidNonce()",
+  "SignatureExpired(uint256)",
+  "InvalidAmount(uint256)",
+  "InvalidSigner()",
+  "InvalidSignature()",
+  "InvalidSignatureLength()",
+  "InvalidContractSignature()",
+  "Permit2612AmountMismatch()",
+  "InvalidOwner()",
+  "InvalidDestination()",
+  "PaymentTooEarly()",
+  "InvalidAmount()",
+  "InvalidPermit2Address()",
+  "ReentrancyGuardReentrantCall()",
+  "AmountExceedsPermitted()",
+  "UnauthorizedFacilitator()",
+] as const;
+
+type Permit2Error = (typeof signatures)[number];
+
+const bySelector = new Map<string, Permit2Error>(signatures.map((one) => [selector(one), one]));
+
+/** The error of Permit2 or a proxy that a revert is; undefined for any other. */
+export function permit2ErrorOf(revert: Revert): Permit2Error | undefined {
+  if (revert.kind !== "unknown") return undefined;
+  const error = bySelector.get(revert.data.slice(0, 10).toLowerCase());
+  const parameters = revert.data.length - 10;
+  const wanted = error?.includes("uint256") === true ? 64 : 0;
+  return parameters === wanted ? error : undefined;
+}
+
+/** The name and the argument of such an error, for people. */
+export function describePermit2Revert(data: Hex): string {
+  const revert = decodeRevert(data);
+  const error = permit2ErrorOf(revert);
+  if (error === undefined) return describeRevert(revert);
+  const [argument] = error.includes("uint256")
+    ? (decodeParameters(["uint256"], `0x${data.slice(10)}`) ?? [])
+    : [];
+  const name = error.slice(0, error.indexOf("("));
+  return argument === undefined ? name : `${name} ${argument}`;
 }

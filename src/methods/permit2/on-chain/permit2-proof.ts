@@ -18,7 +18,7 @@ import {
   type SettlementProof,
 } from "../../on-chain/settling.ts";
 import { uptoPermit2 } from "../permit2-payload.ts";
-import { describePermit2Revert } from "./permit2-errors.ts";
+import { describePermit2Revert } from "./permit2-calls.ts";
 import { findSubmission } from "./submissions.ts";
 
 type Contract = { readonly facilitatorContract: Hex };

@@ -26,7 +26,7 @@ import { transactionRefusals } from "../approval-transaction.ts";
 import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../permit.ts";
 import { permit2Words, permitOf, uptoPermit2 } from "../permit2-payload.ts";
 import { permit2Refusals } from "../permit2-refusals.ts";
-import { describePermit2Revert, permit2ErrorOf } from "./permit2-errors.ts";
+import { describePermit2Revert, permit2ErrorOf } from "./permit2-calls.ts";
 
 const selectors = {
   nonceBitmap: selector("nonceBitmap(address,uint256)"),

@@ -1,10 +1,10 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { formatAmount, parseAmount } from "../../../protocol/token-units.ts";
+import type { ChainView } from "../harness-views.ts";
 import { Button, Dialog, Select } from "./controls.tsx";
 import {
   act,
-  type ChainView,
   chains,
   coinOf,
   faults,

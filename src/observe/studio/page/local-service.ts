@@ -2,7 +2,7 @@ import { computed, signal } from "@preact/signals";
 import { builtInNetworks } from "../../../protocol/networks.ts";
 import { type TokenUnits, unitsOf } from "../../../protocol/token-units.ts";
 import { type TestPayer, testPayers } from "../../../published/test-payers.ts";
-import type { FaultForm } from "../fault-form.ts";
+import type { ChainView, FaultForm } from "../harness-views.ts";
 import { toast } from "./toasts.tsx";
 
 /** How the command is called where this service was started; the service writes it into the page. */
@@ -53,14 +53,6 @@ export function standsFor(payer: string): string {
   return Object.hasOwn(known, payer) ? (known[payer]?.standsFor ?? "") : "";
 }
 
-/** A chain, from `GET /harness/chains`. */
-export type ChainView = {
-  network: string;
-  blockNumber: number;
-  time: number;
-  balances: Record<string, string>;
-  operatorGasMoney: string;
-};
 export const chains = signal<readonly ChainView[]>([]);
 /** When they were asked, in unix milliseconds. */
 let chainsReadAt = 0;

@@ -1,12 +1,10 @@
 import { effect } from "@preact/signals";
 import { render } from "preact";
 import { ChainsPane } from "./chains-pane.tsx";
-import { Button } from "./controls.tsx";
+import { Button, Icon, startClock } from "./controls.tsx";
 import { DetailPane } from "./detail-pane.tsx";
-import { countOf, detailsOf } from "./fault-presets.ts";
-import { FaultsPane } from "./faults-pane.tsx";
-import { Icon } from "./icons.tsx";
-import { PaymentList } from "./list.tsx";
+import { countOf, detailsOf, FaultsPane } from "./faults-pane.tsx";
+import { PaymentList, Toolbar } from "./list.tsx";
 import {
   activeFaults,
   clearFaults,
@@ -15,10 +13,8 @@ import {
   loadFaults,
   loadHarness,
 } from "./local-service.ts";
-import { startClock } from "./page-clock.ts";
 import { followHistory, hrefOf, select, selectedId, show, type View, view } from "./page-route.ts";
-import { PayDialog } from "./pay-dialog.tsx";
-import { isPayOpen } from "./pay-from-page.ts";
+import { isPayOpen, PayDialog } from "./pay-dialog.tsx";
 import {
   connected,
   followFilters,
@@ -31,7 +27,6 @@ import {
 } from "./payment-stream.ts";
 import { SetupPane } from "./setup-pane.tsx";
 import { Toasts } from "./toasts.tsx";
-import { Toolbar } from "./toolbar.tsx";
 
 function App() {
   return (

@@ -1,9 +1,9 @@
 import { computed, effect, signal } from "@preact/signals";
 import { formatAmount } from "../../../protocol/token-units.ts";
 import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
+import { type Status, statuses, statusOf, statusWords } from "./format.ts";
 import { get } from "./local-service.ts";
 import { select, selectedId, view, writeQuery } from "./page-route.ts";
-import { type Status, statuses, statusOf, statusWords } from "./payment-status.ts";
 
 /** The payments by id, as the event stream has them. A new map for each batch of changes. */
 const payments = signal<ReadonlyMap<string, PaymentSummary>>(new Map());

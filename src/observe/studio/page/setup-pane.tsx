@@ -1,8 +1,21 @@
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { unitsOf } from "../../../protocol/token-units.ts";
-import { CopyButton, withCode } from "./controls.tsx";
-import { ShopSign } from "./guide-pane.tsx";
-import { harness, standsFor } from "./local-service.ts";
-import { ShopConfig } from "./shop-config.tsx";
+import { type Framework, frameworks } from "../../../published/shop-variables.ts";
+import { Ago, Button, CodeBlock, CodeLine, CopyButton, Icon, Select, withCode } from "./controls.tsx";
+import {
+  atThisPlace,
+  command,
+  harness,
+  isLocal,
+  loadShop,
+  networkNames,
+  shopConnectedAt,
+  standsFor,
+} from "./local-service.ts";
+import { isPayOpen, pay } from "./pay-dialog.tsx";
+import { total } from "./payment-stream.ts";
+import { setupOf } from "./shop-files.ts";
 
 /** What a shop may name as payTo. */
 const whereToPay = {
@@ -74,5 +87,115 @@ function Copy({ name, text }: { name: string; text: string }) {
       <code title={text}>{text}</code>
       <CopyButton name={name} text={text} />
     </span>
+  );
+}
+
+const lookEveryMs = 1_500;
+
+/** Whether a shop has connected, and when. */
+function ShopSign() {
+  useEffect(() => {
+    void loadShop();
+    const timer = setInterval(loadShop, lookEveryMs);
+    return () => clearInterval(timer);
+  }, []);
+  const at = shopConnectedAt.value;
+  if (at === null) return <p class="sign waiting">Waiting for a shop to connect…</p>;
+  return (
+    <p class="sign connected">
+      <Icon name="settled" /> A shop has connected <Ago at={at} />: it asked which payments are taken here
+    </p>
+  );
+}
+
+/** What stands in the place of the list until the first payment, and then below: how to get one. */
+export function GuidePane() {
+  const view = harness.value;
+  if (view === null) return null;
+  const network = networkNames.value[0] ?? "base";
+  return (
+    <div class="guide">
+      <h2>{total.value === 0 ? "No payments yet" : "Next: your own payments"}</h2>
+      <p class="lead">
+        Every verify and settle that reaches <code>{view.facilitator.url}</code> shows up here, with why it
+        was refused and how to fix it.
+      </p>
+      {isLocal.value && (
+        <section class="card" aria-label="Pay from here">
+          <h3>
+            <span class="number-sign">1</span> See one from here
+          </h3>
+          <p class="soft">
+            No shop is needed: a test payer signs, and this facilitator verifies and settles it.
+          </p>
+          <div class="buttons">
+            <Button class="primary" onClick={() => pay(paymentOf("funded", network))}>
+              Pay as funded
+            </Button>
+            <Button onClick={() => pay(paymentOf("empty", network))}>Pay as empty, which is refused</Button>
+            <Button onClick={() => (isPayOpen.value = true)}>Other terms…</Button>
+          </div>
+          <CodeLine name="the command" text={`${command} pay${atThisPlace}`} />
+        </section>
+      )}
+      <section class="card" aria-label="Connect your shop">
+        <h3>
+          <span class="number-sign">{isLocal.value ? 2 : 1}</span> Connect your shop
+        </h3>
+        <ShopSign />
+        <ShopConfig />
+      </section>
+    </div>
+  );
+}
+
+/** A hundredth of a token with six decimals. */
+const usualAmount = "10000";
+
+function paymentOf(payer: string, network: string) {
+  return { network, payer, amount: usualAmount };
+}
+
+/** What a reader has chosen stays chosen wherever it is shown. */
+const framework = signal<Framework>("express");
+const chosen = signal("");
+
+/** A shop for this facilitator in one's framework, and a buyer: all that is to be typed and pasted. */
+function ShopConfig() {
+  if (harness.value === null) return null;
+  const { facilitator, organization, networks, payers } = harness.value;
+  const name = chosen.value || networkNames.value[0] || "";
+  const network = networks[name];
+  if (network === undefined) return null;
+  const parts = setupOf(framework.value, {
+    ...{ url: facilitator.url, apiKey: organization.apiKey, payerKey: payers.funded?.privateKey },
+    network: { name, ...network },
+  });
+  return (
+    <div class="shop-config">
+      <div class="tabs">
+        {frameworks.map((one) => (
+          <Button key={one} aria-pressed={framework.value === one} onClick={() => (framework.value = one)}>
+            {one}
+          </Button>
+        ))}
+        <Select
+          label="Network of the shop"
+          value={name}
+          options={networkNames.value}
+          onChange={(one) => (chosen.value = one)}
+        />
+      </div>
+      <p class="soft">
+        <code>npx x402-facilitator-kit init my-shop --framework {framework.value}</code> writes all of this,
+        with a test, for an <code>x402-kit up</code> at its usual address.
+      </p>
+      {parts.map((part) => (
+        <section key={part.name} aria-label={part.name}>
+          <h3>{part.name}</h3>
+          <CodeBlock {...part} />
+        </section>
+      ))}
+    </div>
   );
 }

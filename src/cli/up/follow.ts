@@ -1,0 +1,99 @@
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { ControlAction } from "../../harness/run/running-harness.ts";
+import type { RefusalContext, RefusalExplanation } from "../../observe/explain/explanations.ts";
+import { explainRecord } from "../../observe/studio/payment-detail.ts";
+import { summaryOf } from "../../observe/timeline/summary.ts";
+import type { Timeline } from "../../observe/timeline/timeline.ts";
+import { errorsSection } from "../../protocol/catalogue-texts.ts";
+import { membersOf } from "../../util/json.ts";
+import { asText } from "../../util/text.ts";
+import { createTimeBudget, type TimeBudget } from "../../util/waiting.ts";
+import { type Ended, endedOf, isGood, lineOf, type PaymentLine, shortenHex } from "../kit/payment-line.ts";
+import { paint } from "../kit/terminal.ts";
+
+/**
+ * How much CPU time explanations may take from the payments of the same process: one of a wrong signature takes some 4 ms, so
+ * that is a burst of 25, or twelve a second.
+ */
+const explaining = { share: 0.05, mostMs: 100 };
+
+/**
+ * Calls `write` with a line for every verify and settle that ends, and for requests that no route answers. Gives what ends
+ * that. Where many are refused, the lines come without the cause that is looked for in the payment, and say how to ask for
+ * it.
+ */
+export function followPayments(
+  timeline: Pick<Timeline, "onEntry">,
+  context: RefusalContext,
+  write: (line: PaymentLine) => void,
+  origin: string,
+  budget: TimeBudget = createTimeBudget(explaining),
+): () => void {
+  return timeline.onEntry((entry, [record]) => {
+    if (record === undefined || (entry.kind !== "answer" && entry.kind !== "unrouted")) return;
+    const operation = entry.kind === "answer" ? entry.operation : null;
+    const ended = endedOf(summaryOf(record, context)).find((one) => one.operation === operation);
+    if (ended === undefined) return;
+    const explain = () => explainRecord(record, context);
+    const line = lineOf(ended, isGood(ended) ? [] : (budget.spend(explain) ?? [adviceToAsk(ended)]), origin);
+    write({ ...line, transaction: entry.kind === "answer" ? (entry.result.transaction ?? null) : null });
+  });
+}
+
+/** What is advised where there is no time to look for the cause. */
+function adviceToAsk({ payment: { id }, view: { reason } }: Ended): RefusalExplanation {
+  return {
+    ...{ mistake: "", title: "", at: "", got: null, expected: null, why: "" },
+    fix: `Many payments are being refused; \`x402-kit why ${id}\` says what is wrong with this one.`,
+    more: reason === null ? "" : errorsSection(reason),
+  };
+}
+
+/** What was done to a running `up` from elsewhere, in a line; undefined of what only reads. */
+export function describeAction({ path, body }: ControlAction): string | undefined {
+  const given = membersOf(body);
+  const text = (name: string) => (given[name] === undefined ? "" : asText(given[name]));
+  const line = (what: string, more: string) => `${timeOfDay()} ${paint.strong(what.padEnd(7))} ${more}`;
+  switch (path) {
+    case "/harness/fund":
+      return line(
+        "fund",
+        `${text("network")}: ${text("amount")} of the smallest unit to ${shortenHex(text("to"))}`,
+      );
+    case "/harness/advance-time":
+      return line("time", `${text("network")}: ${text("seconds")} s forward`);
+    case "/harness/reset":
+      return line("reset", "chains and ledger are as they were at the start");
+    case "/harness/faults/add":
+      return line("fault", paint.bad(`${text("network")}: ${text("kind")} is set`));
+    case "/harness/faults/remove":
+      return line("fault", "one was ended");
+    case "/harness/faults/clear":
+      return line("fault", "all were ended");
+    default:
+      return undefined;
+  }
+}
+
+/** A shop asks once, when it starts; what asks all the time is no news. */
+const quietMs = 1_000;
+
+/** Calls `write` with a line when a shop, or another client, has asked which payments are taken here. */
+export function followShops(server: Server, write: (line: string) => void): void {
+  let last = -quietMs;
+  server.on("request", (request: IncomingMessage, response: ServerResponse) => {
+    if (request.method !== "GET" || !/^(\/v1)?\/supported\/?$/.test(request.url?.split("?")[0] ?? "")) return;
+    response.once("finish", () => {
+      const now = performance.now();
+      if (response.statusCode !== 200 || now - last < quietMs) return;
+      last = now;
+      write(
+        `${timeOfDay()} ${paint.strong("shop   ")} one has connected: it has asked for what is supported`,
+      );
+    });
+  });
+}
+
+function timeOfDay(): string {
+  return new Date().toTimeString().slice(0, 8);
+}

@@ -1,0 +1,252 @@
+import type { PaymentDetail, TimelineEntry } from "../payment-view.ts";
+import { formatGwei, formatMs, inWords, shorten, shortReason } from "./format.ts";
+
+/** One row of a waterfall: something that happened between two times, which may be the same; unix milliseconds. */
+export type WaterfallRow = {
+  kind: TimelineEntry["kind"] | "block";
+  title: string;
+  ok: boolean;
+  /** The hash of the transaction that it is about, where it is about one. */
+  transaction?: string;
+  start: number;
+  end: number;
+  /** What is known besides, such as the hash of a transaction. */
+  facts: readonly (readonly [name: string, value: string])[];
+  /** The checks that passed, each with its time, of the row that stands for them. */
+  passed: readonly { name: string; at: number }[];
+};
+
+/** One request about a payment, or what followed the last of them. */
+export type Phase = {
+  /** `verify`, `settle`, a route that there is not, or `later` for what followed. */
+  name: string;
+  start: number;
+  end: number;
+  /** How it was answered: `settled` or `invalid`, say; undefined while it is not. */
+  outcome: string | undefined;
+  ok: boolean;
+  reason: string | undefined;
+  rows: readonly WaterfallRow[];
+};
+
+type Draft = { name: string; entries: TimelineEntry[]; start: number; end: number };
+
+/** What happened to a payment by request, each with what was done for it. */
+export function phasesOf(timeline: readonly TimelineEntry[]): Phase[] {
+  const byRequest = new Map<string, Draft>();
+  for (const entry of timeline) {
+    if (entry.requestId === null) continue;
+    const draft = byRequest.get(entry.requestId) ?? {
+      ...{ name: nameOf(entry), entries: [] },
+      ...{ start: startOf(entry), end: Number.POSITIVE_INFINITY },
+    };
+    byRequest.set(entry.requestId, draft);
+    draft.entries.push(entry);
+    draft.start = Math.min(draft.start, startOf(entry));
+    if (entry.kind === "answer") draft.end = entry.at;
+  }
+  const drafts = [...byRequest.values()];
+  const later: Draft = { name: "later", entries: [], start: 0, end: 0 };
+  for (const entry of timeline) {
+    if (entry.requestId !== null) continue;
+    // Ledger and transactions are of the settle that is under way.
+    const of = drafts.findLast(({ name, start, end }) => name !== "verify" && within(entry, start, end));
+    const any = of ?? drafts.findLast(({ start, end }) => within(entry, start, end));
+    (any ?? later).entries.push(entry);
+  }
+  const all = later.entries.length === 0 ? drafts : [...drafts, later];
+  return all.map(phaseOf).sort((a, b) => a.start - b.start);
+}
+
+function within({ at }: TimelineEntry, start: number, end: number): boolean {
+  return at >= start && at <= end;
+}
+
+/** A request by what it asks; of one that is only known by its answer, that begins with it. */
+function nameOf({ kind, title }: TimelineEntry): string {
+  if (kind === "request") return title.split("/").at(-1) ?? title;
+  if (kind !== "answer") return "request";
+  const [name = title] = title.split(":");
+  return name;
+}
+
+function startOf({ at, tookMs }: TimelineEntry): number {
+  return at - (tookMs ?? 0);
+}
+
+function phaseOf({ name, entries }: Draft): Phase {
+  const inOrder = entries.toSorted((a, b) => a.at - b.at);
+  const answer = inOrder.findLast(({ kind }) => kind === "answer");
+  const rows = rowsOf(inOrder);
+  const reason = answer?.details.reason;
+  return {
+    name,
+    start: Math.min(...inOrder.map(startOf)),
+    end: Math.max(...inOrder.map(({ at }) => at)),
+    outcome: answer?.title.split(": ")[1],
+    ok: answer?.ok ?? rows.every(({ ok }) => ok),
+    reason: reason === undefined ? undefined : String(reason),
+    rows,
+  };
+}
+
+function rowsOf(entries: readonly TimelineEntry[]): WaterfallRow[] {
+  const rows: WaterfallRow[] = [];
+  const passed = entries.filter(({ kind, ok }) => kind === "check" && ok);
+  const sentAt = new Map<string, number>();
+  const namedTransactions = new Set<string>();
+  for (const entry of entries) {
+    const { kind, title, ok, at, details } = entry;
+    const transaction = String(details.transaction ?? "");
+    if (kind === "request") continue;
+    if (kind === "check" && ok) {
+      if (entry === passed[0]) rows.push(rowOfPassed(passed));
+      continue;
+    }
+    if (kind === "transaction" && title === "broadcast") sentAt.set(transaction, at);
+    // An answer took as long as its request, which is said above its rows.
+    const start = kind === "answer" ? at : startOf(entry);
+    const isNamed = namedTransactions.has(transaction);
+    const facts = factsOf(entry).filter(([name]) => !isNamed || name !== "transaction");
+    namedTransactions.add(transaction);
+    const about = transaction === "" ? {} : { transaction };
+    const row = { kind, ok, start, end: at, facts, passed: [], ...about };
+    if (kind === "transaction" && title === "receipt") {
+      const start = sentAt.get(transaction) ?? at;
+      const what = ok ? "mined in block" : "reverted in block";
+      const title = `${what} ${details.blockNumber}`;
+      rows.push({ ...row, kind: "block", title, start, facts: [] });
+    } else {
+      rows.push({ ...row, title: titleOf(entry) });
+    }
+  }
+  return rows;
+}
+
+function rowOfPassed(checks: readonly TimelineEntry[]): WaterfallRow {
+  const [first, last] = [checks[0]?.at ?? 0, checks.at(-1)?.at ?? 0];
+  const title = `${checks.length} ${checks.length === 1 ? "check" : "checks"} passed`;
+  const passed = checks.map((check) => ({ name: inWords(check.title), at: check.at }));
+  return { kind: "check", title, ok: true, start: first, end: last, facts: [], passed };
+}
+
+function titleOf({ kind, title, details }: TimelineEntry): string {
+  switch (kind) {
+    case "check":
+      return `failed: ${inWords(title)}`;
+    case "rpc":
+      return countedMethods(title);
+    case "fault":
+      return details.methods === undefined ? title : `${title}: ${countedMethods(String(details.methods))}`;
+    case "ledger":
+      return inWords(title);
+    default:
+      return title;
+  }
+}
+
+/** The methods of a batch, each once with how often. */
+function countedMethods(methods: string): string {
+  const counts = new Map<string, number>();
+  for (const method of methods.split(", ")) counts.set(method, (counts.get(method) ?? 0) + 1);
+  return [...counts].map(([method, count]) => (count === 1 ? method : `${method} ×${count}`)).join(", ");
+}
+
+/** What the title says already, or all rows of one request have. */
+const shownElsewhere: ReadonlySet<string> = new Set(["requestId", "methods", "message", "blockHash"]);
+
+function factsOf({ kind, details }: TimelineEntry): WaterfallRow["facts"] {
+  return Object.entries(details).flatMap(([name, value]): [string, string][] => {
+    if (shownElsewhere.has(name) || (kind === "rpc" && name === "endpoint" && value === "1")) return [];
+    if (/^max.*PerGas$/.test(name)) return [[inWords(name.replace(/PerGas$/, "")), formatGwei(value) ?? ""]];
+    return [[inWords(name), String(value)]];
+  });
+}
+
+/** Who takes part in a payment, from left to right. */
+export const lanes = ["Client", "Shop", "Facilitator", "Chain"] as const;
+
+type SequenceStep = {
+  /** Places in {@link lanes}. */
+  from: number;
+  to: number;
+  label: string;
+  tone: "plain" | "good" | "bad" | "wait";
+  /** False of what the facilitator does not see, and which follows from what it does. */
+  isSeen: boolean;
+};
+
+const [client, shop, facilitator, chain] = [0, 1, 2, 3];
+
+/** Requests of one payment that are drawn, the newest. */
+const mostPhases = 4;
+
+type Drawn = Pick<PaymentDetail, "timeline" | "signed" | "settledAt">;
+
+/** How a payment went between client, shop, facilitator and chain, in order. */
+export function sequenceOf(payment: Drawn): SequenceStep[] {
+  const phases = phasesOf(payment.timeline)
+    .filter(({ name }) => name !== "later")
+    .slice(-mostPhases);
+  const last = phases.at(-1);
+  const isPayment = payment.signed !== null;
+  return [
+    ...(isPayment ? [unseen(client, shop, "request with the signed payment")] : []),
+    ...phases.flatMap(stepsOf),
+    ...(isPayment && last?.outcome !== undefined ? [unseen(shop, client, answerOfShop(payment, last))] : []),
+  ];
+}
+
+function unseen(from: number, to: number, label: string): SequenceStep {
+  return { from, to, label, tone: "plain", isSeen: false };
+}
+
+function isUndecided(outcome: string | undefined): boolean {
+  return outcome === "pending" || outcome === "undetermined" || outcome === "abandoned";
+}
+
+function answerOfShop({ settledAt }: Drawn, { name, ok, outcome }: Phase): string {
+  if (settledAt !== null) return "200 and what was paid for";
+  if (isUndecided(outcome)) return "nothing that is paid for, yet";
+  if (!ok) return "402 Payment Required";
+  return name === "verify" ? "its answer, once it has settled" : "its answer";
+}
+
+function stepsOf({ name, rows, outcome, ok, reason, start, end }: Phase): SequenceStep[] {
+  const seen = { isSeen: true, tone: "plain" } as const;
+  const path = /^(verify|settle)$/.test(name) ? `POST /${name}` : name;
+  const calls = rows.filter(({ kind }) => kind === "rpc");
+  const failed = calls.filter(({ ok }) => !ok).length;
+  const spent = calls.reduce((sum, call) => sum + call.end - call.start, 0);
+  const steps: SequenceStep[] = [{ from: shop, to: facilitator, label: path, ...seen }];
+  if (calls.length > 0) {
+    const what = `${calls.length} RPC ${calls.length === 1 ? "request" : "requests"} · ${formatMs(spent)}`;
+    const label = failed === 0 ? what : `${what} · ${failed} failed`;
+    steps.push({ from: facilitator, to: chain, label, ...seen, tone: failed === 0 ? "plain" : "bad" });
+  }
+  const sent = new Map<string, { step: SequenceStep; times: number }>();
+  for (const { kind, title, ok, transaction = "" } of rows) {
+    if (kind === "transaction" && title === "broadcast") {
+      const label = `transaction ${shorten(transaction)}`;
+      const before = sent.get(transaction);
+      const times = (before?.times ?? 0) + 1;
+      // A held block has the same transaction sent every second: one arrow, with how often.
+      const step = before?.step ?? { from: facilitator, to: chain, label, ...seen };
+      if (before === undefined) steps.push(step);
+      else step.label = `${label} ×${times}`;
+      sent.set(transaction, { step, times });
+    }
+    if (kind === "block") {
+      steps.push({ from: chain, to: facilitator, label: title, ...seen, tone: ok ? "good" : "bad" });
+    }
+  }
+  const answer = rows.find(({ kind }) => kind === "answer");
+  if (answer !== undefined) {
+    const status = answer.facts.find(([fact]) => fact === "status")?.[1];
+    const said = [outcome === "invalid" ? undefined : (outcome ?? status), reason && shortReason(reason)];
+    const label = [...new Set(said)].filter((part) => part !== undefined).join(": ");
+    const tone = ok ? "good" : isUndecided(outcome) ? "wait" : "bad";
+    steps.push({ from: facilitator, to: shop, label: `${label} · ${formatMs(end - start)}`, ...seen, tone });
+  }
+  return steps;
+}
