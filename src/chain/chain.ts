@@ -2,7 +2,7 @@ import type { NetworkConfig } from "../config/serve-config.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import type { ChainReader } from "./chain-reader.ts";
-import type { EventLog, LogReader } from "./log-reader.ts";
+import type { LogReader, ReceiptReader } from "./logs-and-receipts.ts";
 import type { Revert } from "./revert.ts";
 import type { Head } from "./rpc/calls.ts";
 import type { RpcStatus } from "./rpc/endpoint-state.ts";
@@ -64,20 +64,6 @@ export type Simulation = {
 
 /** What the code at a payer's address, if any, says of a signature (EIP-1271). */
 export type WalletProof = "no_code" | "accepted" | "refused";
-
-/** A mined transaction, with what is needed to prove that it settled something. */
-export type Receipt = {
-  hash: Hex;
-  succeeded: boolean;
-  blockNumber: bigint;
-  blockHash: Hex;
-  logs: readonly EventLog[];
-  /** What its sender has paid, in wei; undefined where the node does not say. */
-  gasCost: bigint | undefined;
-};
-
-/** The same, with the label of the RPC endpoint that gave it: whose word it is. */
-export type EndpointReceipt = Receipt & { readonly endpoint: string };
 
 /**
  * One network's chain. Every method costs one HTTP request (less where concurrent calls share a JSON-RPC batch, more
@@ -154,10 +140,7 @@ export type Chain = {
    * Receipts by hash, in the given order; null where there is none yet, or none that can be believed. `attempt`
    * counts how often they proved nothing before: from the first time on, other endpoints are asked first.
    */
-  receipts(
-    hashes: readonly Hex[],
-    options?: { attempt?: number },
-  ): Promise<readonly (EndpointReceipt | null)[]>;
+  readonly receipts: ReceiptReader;
   /**
    * The chain as each of its RPC endpoints shows it: what such a view is asked is answered by that endpoint, or by none.
    * Always one for each that is configured: one that fails, or serves another chain, does not answer. Those come first

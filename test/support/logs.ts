@@ -1,6 +1,5 @@
 import { encodeAbiParameters, encodeEventTopics } from "viem";
-import type { Receipt } from "../../src/chain/chain.ts";
-import type { EventLog } from "../../src/chain/log-reader.ts";
+import type { EventLog, Receipt } from "../../src/chain/logs-and-receipts.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
 import type { ReceivedPayment } from "../../src/methods/exact-eip3009/on-chain/received-transfers.ts";

@@ -3,7 +3,6 @@ import type { NetworkConfig } from "../../config/serve-config.ts";
 import { type Address, type Hex, readQuantity } from "../../protocol/hex.ts";
 import { formatCoins, plural } from "../../protocol/token-units.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
-import type { Receipt } from "../chain.ts";
 import {
   dataFeeCall,
   estimateFees,
@@ -13,7 +12,7 @@ import {
   readTip,
   tipCall,
 } from "../fees.ts";
-import { readReceipt } from "../receipt-reader.ts";
+import { type Receipt, readReceipt } from "../logs-and-receipts.ts";
 import { type Head, headCall, readHead } from "../rpc/calls.ts";
 import { describeError, type Rpc, type RpcAnswer, type RpcCall } from "../rpc/rpc.ts";
 import type { Signer } from "../signing/signer.ts";

@@ -1,4 +1,4 @@
-import { readLog, readLogPlace } from "../../chain/log-reader.ts";
+import { readLog, readLogPlace } from "../../chain/logs-and-receipts.ts";
 import { type AskNode, askNode, readSafeInteger } from "../../chain/rpc/calls.ts";
 import { RpcUnreachable } from "../../chain/rpc/local-rpc.ts";
 import { balanceOf, isBlacklisted, type ViewCall } from "../../chain/views.ts";

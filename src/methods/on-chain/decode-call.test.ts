@@ -6,7 +6,7 @@ import {
   encodeSettleBatch,
   encodeTransfer,
   encodeTransferBatch,
-} from "../exact-eip3009/on-chain/eip3009-calls.ts";
+} from "../exact-eip3009/on-chain/eip3009-transaction.ts";
 import {
   encodeSettleBatch as encodePermitBatch,
   encodeForward as encodePermitForward,

@@ -1,6 +1,11 @@
 import type { ChainReader } from "../../chain/chain-reader.ts";
-import type { createLogReader, EventLog, LogFilter, MinedLog } from "../../chain/log-reader.ts";
-import { readReceiptsAt } from "../../chain/receipt-reader.ts";
+import {
+  type createLogReader,
+  type EventLog,
+  type LogFilter,
+  type MinedLog,
+  readReceiptsAt,
+} from "../../chain/logs-and-receipts.ts";
 import { headCall, readHead } from "../../chain/rpc/calls.ts";
 import type { Rpc } from "../../chain/rpc/rpc.ts";
 import type { ViewCall } from "../../chain/views.ts";

@@ -1,4 +1,4 @@
-import { type LogFilter, readLog } from "../../chain/log-reader.ts";
+import { type LogFilter, readLog } from "../../chain/logs-and-receipts.ts";
 import type { AskNode } from "../../chain/rpc/calls.ts";
 import { balanceOf, isBlacklisted, isPaused, isTrue } from "../../chain/views.ts";
 import {

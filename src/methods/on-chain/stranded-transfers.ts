@@ -1,6 +1,5 @@
-import type { ChainQueries, Receipt } from "../../chain/chain.ts";
-import type { LogPlace, MinedLog } from "../../chain/log-reader.ts";
-import { readReceiptsAt } from "../../chain/receipt-reader.ts";
+import type { ChainQueries } from "../../chain/chain.ts";
+import { type LogPlace, type MinedLog, type Receipt, readReceiptsAt } from "../../chain/logs-and-receipts.ts";
 import { type Address, addressWord, type Hex } from "../../protocol/hex.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import {

@@ -1,6 +1,5 @@
 import { createChainReader } from "../../chain/chain-reader.ts";
-import { createLogReader } from "../../chain/log-reader.ts";
-import { readReceipt } from "../../chain/receipt-reader.ts";
+import { createLogReader, readReceipt } from "../../chain/logs-and-receipts.ts";
 import type { Rpc, RpcAnswer } from "../../chain/rpc/rpc.ts";
 import { decodeEvents, type PaymentEvent } from "../../methods/exact-eip3009/on-chain/events.ts";
 import { findUse, type KnownPayment } from "../../methods/on-chain/nonces.ts";

@@ -1,11 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import {
-  type Chain,
-  type EndpointReceipt,
-  eachEndpoint,
-  failureEndpoints,
-  type Receipt,
-} from "../../chain/chain.ts";
+import { type Chain, eachEndpoint, failureEndpoints } from "../../chain/chain.ts";
+import type { EndpointReceipt, Receipt } from "../../chain/logs-and-receipts.ts";
 import { readTransaction } from "../../chain/signing/signer.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Conclusion } from "../../ledger/ledger.ts";

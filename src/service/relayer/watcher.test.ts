@@ -1,7 +1,8 @@
 import { serializeTransaction } from "viem/utils";
 import { afterEach, expect, test } from "vitest";
 import { addressOf, hashOf, operator, paymentOf } from "../../../test/support/ledger/test-ledger.ts";
-import type { Chain, EndpointReceipt } from "../../chain/chain.ts";
+import type { Chain } from "../../chain/chain.ts";
+import type { EndpointReceipt } from "../../chain/logs-and-receipts.ts";
 import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../observe/log/logger.ts";
 import { networks } from "../../protocol/networks.ts";

@@ -1,11 +1,13 @@
+import type { ChainQueries } from "../../../chain/chain.ts";
 import { askViews, expectWord } from "../../../chain/chain-reader.ts";
+import { type Receipt, readReceiptsAt } from "../../../chain/logs-and-receipts.ts";
+import { decodeRevert, describeRevert } from "../../../chain/revert.ts";
 import { viewGas } from "../../../chain/views.ts";
+import { type Address, addressWord, type Hex, sameAddress } from "../../../protocol/hex.ts";
 import { goesStraight, isErc6492 } from "../../../protocol/signed-payment.ts";
-import type { Recovery, Settling } from "../../on-chain/settling.ts";
+import type { Payout, Recovery, Search, SettlementProof, Settling } from "../../on-chain/settling.ts";
 import { createIsUsed } from "../../on-chain/use-reader.ts";
 import { exactEip3009 } from "../eip3009-method.ts";
-import { settlesSeveral } from "./eip3009-calls.ts";
-import { findPayout, provesForwarding, readSettlements } from "./eip3009-proof.ts";
 import { authorizationUse, explainRevert, forwardLimitOf, stateOf } from "./eip3009-state.ts";
 import {
   countBatch,
@@ -13,12 +15,21 @@ import {
   findStraightPayout,
   forwardTransaction,
   readStraightPayments,
+  settlesSeveral,
   settleTransaction,
   usualForwardGas,
   usualSettleBytes,
   usualSettleGas,
 } from "./eip3009-transaction.ts";
-import { findDirectSubmission, receivedOf } from "./received-transfers.ts";
+import {
+  type AuthorizationRef,
+  authorizationKey,
+  decodeEvents,
+  forwardedTopic,
+  type PaymentEvent,
+  settledTopic,
+} from "./events.ts";
+import { findDirectSubmission, type ReceivedPayment, receivedOf } from "./received-transfers.ts";
 
 /** `forwardReceived`, for what others submitted. */
 export const exactEip3009Recovery: Recovery = {
@@ -82,3 +93,119 @@ export const exactEip3009Settling: Settling = {
 
   recovery: exactEip3009Recovery,
 };
+
+type ReadProofs = {
+  /** How it ended this settlement; undefined when the receipt proves neither success nor failure. */
+  find(expected: ReceivedPayment): SettlementProof | undefined;
+  /** How it failed; undefined when the receipt does not prove that. */
+  findFailure(expected: ReceivedPayment): SettlementProof | undefined;
+};
+
+/**
+ * Reads which settlements a receipt proves, as settled or as failed.
+ *
+ * Settled takes three logs: `Settled` of the facilitator contract, with the value and the recipient that were
+ * claimed, and of the token itself `AuthorizationUsed` of that very authorization and a `Transfer` of the value
+ * from the payer to the contract; each `Transfer` proves one settlement. Failed takes `SettlementFailed`. The
+ * receipt of a reverted transaction proves nothing of single settlements.
+ */
+export function readSettlements(receipt: Receipt, facilitatorContract: Address): ReadProofs {
+  const claimed: Extract<PaymentEvent, { recipient: Address }>[] = [];
+  const settled = new Set<string>();
+  const failed = new Map<string, Hex>();
+  const used = new Set<string>();
+  const received = new Map<string, number>();
+
+  for (const event of decodeEvents(receipt)) {
+    const isOurs = sameAddress(event.emitter, facilitatorContract);
+    if (event.name === "Settled" && isOurs) claimed.push(event);
+    else if (event.name === "SettlementFailed" && isOurs) failed.set(authorizationKey(event), event.reason);
+    else if (event.name === "AuthorizationUsed") used.add(authorizationKey(event));
+    else if (event.name === "Transfer" && sameAddress(event.to, facilitatorContract)) {
+      const transfer = transferKey(event.emitter, event.from, event.value);
+      received.set(transfer, (received.get(transfer) ?? 0) + 1);
+    }
+  }
+
+  for (const event of claimed) {
+    const transfer = transferKey(event.token, event.payer, event.value);
+    const left = received.get(transfer) ?? 0;
+    if (left === 0 || !used.delete(authorizationKey(event))) continue;
+    received.set(transfer, left - 1);
+    settled.add(payoutKey(event));
+  }
+
+  const findFailure = ({ asset: token, ...expected }: ReceivedPayment): SettlementProof | undefined => {
+    const reason = failed.get(authorizationKey({ token, ...expected }));
+    return reason && { settled: false, failure: describeRevert(decodeRevert(reason)) };
+  };
+  return {
+    find(expected) {
+      const { asset: token } = expected;
+      return settled.has(payoutKey({ token, ...expected })) ? { settled: true } : findFailure(expected);
+    },
+    findFailure,
+  };
+}
+
+/**
+ * Whether a receipt proves that stranded value of this payment was paid out: `Forwarded` of the facilitator contract
+ * and, of the token itself, a `Transfer` of the value from the contract to the recipient.
+ */
+export function provesForwarding(
+  receipt: Receipt,
+  facilitatorContract: Address,
+  { asset: token, ...expected }: ReceivedPayment,
+): boolean {
+  const payout = payoutKey({ token, ...expected });
+  const transfer = transferKey(token, facilitatorContract, expected.value);
+  const events = decodeEvents(receipt);
+  return (
+    events.some(
+      (event) =>
+        event.name === "Forwarded" &&
+        sameAddress(event.emitter, facilitatorContract) &&
+        payoutKey(event) === payout,
+    ) &&
+    events.some(
+      (event) =>
+        event.name === "Transfer" &&
+        transferKey(event.emitter, event.from, event.value) === transfer &&
+        sameAddress(event.to, expected.recipient),
+    )
+  );
+}
+
+function payoutKey(payout: AuthorizationRef & { recipient: Address; value: bigint }): string {
+  return `${authorizationKey(payout)} ${payout.recipient.toLowerCase()} ${payout.value}`;
+}
+
+function transferKey(token: Address, from: Address, value: bigint): string {
+  return `${token} ${from} ${value}`.toLowerCase();
+}
+
+/** {@link Settling.findPayout} */
+async function findPayout(
+  { reader, readLogs, network: { facilitatorContract } }: ChainQueries,
+  { fromBlock, toBlock, ...call }: Search,
+): Promise<Payout | null> {
+  const received = receivedOf(call);
+  const topics = [
+    [settledTopic, forwardedTopic],
+    `0x${addressWord(received.asset)}` as const,
+    `0x${addressWord(received.payer)}` as const,
+    received.authorizationNonce,
+  ];
+  const filter = { address: facilitatorContract, topics, about: call.id };
+  for await (const logs of readLogs([filter], fromBlock, toBlock)) {
+    for (const receipt of await readReceiptsAt(reader, logs)) {
+      const { hash, blockNumber, blockHash } = receipt;
+      const place = { hash, blockNumber, blockHash };
+      if (readSettlements(receipt, facilitatorContract).find(received)?.settled === true) {
+        return { kind: "settled", ...place };
+      }
+      if (provesForwarding(receipt, facilitatorContract, received)) return { kind: "forwarded", ...place };
+    }
+  }
+  return null;
+}

@@ -21,8 +21,13 @@ import {
   type SignedPayment,
   unwrapErc6492,
 } from "../../../protocol/signed-payment.ts";
-import { findObstacle, requireOperable, requireSimulated } from "../../on-chain/contract-faults.ts";
-import type { PaymentState, SettleCall } from "../../on-chain/settling.ts";
+import {
+  findObstacle,
+  type PaymentState,
+  requireOperable,
+  requireSimulated,
+  type SettleCall,
+} from "../../on-chain/settling.ts";
 import type { UseView } from "../../on-chain/use-reader.ts";
 import { eip3009Words } from "../eip3009-method.ts";
 

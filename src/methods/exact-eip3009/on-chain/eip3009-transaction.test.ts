@@ -1,19 +1,26 @@
+import fc from "fast-check";
+import { encodeFunctionData, parseAbi } from "viem/utils";
 import { describe, expect, test } from "vitest";
 import { calldataGas } from "../../../chain/fees.ts";
-import type { Address } from "../../../protocol/hex.ts";
+import { encodeIsValidSignature } from "../../../chain/views.ts";
+import { mockUsdcAbi } from "../../../contracts/mockUsdc.ts";
+import { x402FacilitatorAbi } from "../../../contracts/x402Facilitator.ts";
+import { type Address, toHex } from "../../../protocol/hex.ts";
 import { networks } from "../../../protocol/networks.ts";
 import { wrapErc6492 } from "../../../protocol/signed-payment.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
-import { paymentOf } from "../eip3009-method.ts";
+import { authorizationOf, paymentOf } from "../eip3009-method.ts";
+import { exactEip3009Settling } from "./eip3009-settling.ts";
 import {
+  countBatch,
+  encodeForwardReceived,
   encodeSettle,
   encodeSettleBatch,
   encodeTransfer,
   encodeTransferBatch,
   settlesSeveral,
-} from "./eip3009-calls.ts";
-import { exactEip3009Settling } from "./eip3009-settling.ts";
-import { countBatch, settleTransaction } from "./eip3009-transaction.ts";
+  settleTransaction,
+} from "./eip3009-transaction.ts";
 
 const network = { facilitatorContract: `0x${"fa".repeat(20)}` as const };
 
@@ -138,4 +145,118 @@ test("a long signature of a wallet is paid for", () => {
     settleTransaction([call(1, 65 + 1_024)], network),
   ];
   expect(long.gas - short.gas).toBeGreaterThanOrEqual(1_024n * 40n);
+});
+
+const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length }).map(toHex);
+const uint256 = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n });
+const address = bytes(20);
+const signature = fc.oneof(bytes(65), fc.uint8Array({ maxLength: 200 }).map(toHex));
+
+const signed = fc.record({
+  authorization: fc.record({
+    from: address,
+    to: address,
+    value: uint256,
+    validAfter: uint256,
+    validBefore: uint256,
+    nonce: bytes(32),
+  }),
+  signature,
+});
+
+const settleCall: fc.Arbitrary<SettleCall> = fc
+  .tuple(address, signed, address)
+  .map(([asset, one, recipient]) => ({ payment: paymentOf(asset, one), recipient }));
+
+test.each([
+  ["settle", encodeSettle],
+  ["forwardReceived", encodeForwardReceived],
+] as const)("%s is encoded as viem encodes it", (functionName, encode) => {
+  fc.assert(
+    fc.property(settleCall, (call) => {
+      const { payment, recipient } = call;
+      expect(encode(call)).toBe(
+        encodeFunctionData({
+          abi: x402FacilitatorAbi,
+          functionName,
+          args: [payment.asset, authorizationOf(payment), payment.signature, recipient],
+        }),
+      );
+    }),
+  );
+});
+
+test("transferWithAuthorization is encoded as viem encodes it", () => {
+  fc.assert(
+    fc.property(settleCall, ({ payment }) => {
+      const { from, to, value, validAfter, validBefore, nonce } = authorizationOf(payment);
+      const args = [from, to, value, validAfter, validBefore, nonce, payment.signature] as const;
+      expect(encodeTransfer(payment)).toBe(
+        encodeFunctionData({ abi: mockUsdcAbi, functionName: "transferWithAuthorization", args }),
+      );
+    }),
+  );
+});
+
+test.each([
+  ["settleBatch", encodeSettleBatch],
+  ["transferBatch", encodeTransferBatch],
+] as const)(
+  "%s is encoded as viem encodes it, one group for each recipient in the order they appear",
+  (functionName, encode) => {
+    const batch = fc
+      .tuple(
+        address,
+        fc.array(settleCall, { maxLength: 12 }),
+        fc.array(address, { minLength: 1, maxLength: 4 }),
+        fc.infiniteStream(fc.nat()),
+      )
+      .map(([asset, calls, recipients, picks]) => ({
+        asset,
+        calls: calls.map((call) => {
+          const recipient = recipients[picks.next().value % recipients.length];
+          return { payment: { ...call.payment, asset }, recipient: recipient ?? call.recipient };
+        }),
+      }));
+    fc.assert(
+      fc.property(batch, ({ asset, calls }) => {
+        const groups = [...new Set(calls.map(({ recipient }) => recipient))].map((recipient) => ({
+          recipient,
+          payments: calls
+            .filter((call) => call.recipient === recipient)
+            .map(({ payment }) => ({
+              authorization: authorizationOf(payment),
+              signature: payment.signature,
+            })),
+        }));
+        expect(encode(asset, calls)).toBe(
+          encodeFunctionData({ abi: x402FacilitatorAbi, functionName, args: [asset, groups] }),
+        );
+      }),
+    );
+  },
+);
+
+test("recipients that differ in casing only are one group", () => {
+  const [call] = fc.sample(settleCall, 1);
+  if (call === undefined) throw new Error("no sample");
+  const upper = { ...call, recipient: `0x${"AB".repeat(20)}` as const };
+  const lower = { ...call, recipient: `0x${"ab".repeat(20)}` as const };
+  expect(encodeSettleBatch(call.payment.asset, [upper, lower])).toBe(
+    encodeSettleBatch(call.payment.asset, [lower, lower]),
+  );
+});
+
+test("isValidSignature is encoded as viem encodes it", () => {
+  fc.assert(
+    fc.property(bytes(32), signature, (digest, signature) => {
+      expect(encodeIsValidSignature(digest, signature)).toBe(
+        encodeFunctionData({
+          abi: parseAbi(["function isValidSignature(bytes32 digest, bytes signature) view returns (bytes4)"]),
+          functionName: "isValidSignature",
+          args: [digest, signature],
+        }),
+      );
+    }),
+  );
 });

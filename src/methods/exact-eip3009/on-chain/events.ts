@@ -1,5 +1,4 @@
-import type { Receipt } from "../../../chain/chain.ts";
-import type { EventLog } from "../../../chain/log-reader.ts";
+import type { EventLog, Receipt } from "../../../chain/logs-and-receipts.ts";
 import { decodeParameters } from "../../../chain/revert.ts";
 import { type Address, addressWord, type Hex, keccak256Text, wordAt } from "../../../protocol/hex.ts";
 

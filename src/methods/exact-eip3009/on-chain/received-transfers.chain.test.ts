@@ -16,10 +16,9 @@ import { createLocalSigner } from "../../../chain/signing/local-signer.ts";
 import { type Hex, uintWord } from "../../../protocol/hex.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
-import { encodeForwardReceived } from "./eip3009-calls.ts";
-import { provesForwarding } from "./eip3009-proof.ts";
+import { provesForwarding } from "./eip3009-settling.ts";
 import { diagnose } from "./eip3009-state.ts";
-import { forwardTransaction, settleTransaction } from "./eip3009-transaction.ts";
+import { encodeForwardReceived, forwardTransaction, settleTransaction } from "./eip3009-transaction.ts";
 import { findDirectSubmission, receivedOf } from "./received-transfers.ts";
 
 let deployment: TestDeployment;

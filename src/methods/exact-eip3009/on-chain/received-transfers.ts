@@ -1,6 +1,10 @@
-import type { ChainQueries, Receipt } from "../../../chain/chain.ts";
-import type { LogFilter, MinedLog } from "../../../chain/log-reader.ts";
-import { readReceiptsAt } from "../../../chain/receipt-reader.ts";
+import type { ChainQueries } from "../../../chain/chain.ts";
+import {
+  type LogFilter,
+  type MinedLog,
+  type Receipt,
+  readReceiptsAt,
+} from "../../../chain/logs-and-receipts.ts";
 import { type Address, addressWord, type Hex, sameAddress } from "../../../protocol/hex.ts";
 import type { Search, SettleCall, TransferPlace } from "../../on-chain/settling.ts";
 import { wasUsedBy } from "../../on-chain/use-reader.ts";

@@ -18,8 +18,14 @@ import { findAsset } from "../../../protocol/networks.ts";
 import { refusals } from "../../../protocol/refusals.ts";
 import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
 import { maxUint256 } from "../../../protocol/wire-values.ts";
-import { findObstacle, requireOperable, requireSimulated } from "../../on-chain/contract-faults.ts";
-import { amountOf, type PaymentState, type SettleCall } from "../../on-chain/settling.ts";
+import {
+  amountOf,
+  findObstacle,
+  type PaymentState,
+  requireOperable,
+  requireSimulated,
+  type SettleCall,
+} from "../../on-chain/settling.ts";
 import type { UseView } from "../../on-chain/use-reader.ts";
 import { approvalOf, approvalRefusals } from "../approval.ts";
 import { transactionRefusals } from "../approval-transaction.ts";

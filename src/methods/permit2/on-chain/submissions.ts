@@ -1,7 +1,11 @@
 import type { ChainQueries } from "../../../chain/chain.ts";
 import type { ChainReader } from "../../../chain/chain-reader.ts";
-import type { EventLog, LogFilter, MinedLog } from "../../../chain/log-reader.ts";
-import { readReceiptsAt } from "../../../chain/receipt-reader.ts";
+import {
+  type EventLog,
+  type LogFilter,
+  type MinedLog,
+  readReceiptsAt,
+} from "../../../chain/logs-and-receipts.ts";
 import { addressWord, type Hex, keccak256Text, sameAddress, wordAt } from "../../../protocol/hex.ts";
 import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
 import { membersOf } from "../../../util/json.ts";

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import {
   authorizationUsed,
@@ -9,10 +10,16 @@ import {
   word,
 } from "../../test/support/logs.ts";
 import { type ReceivedCall, type StubNode, sendJson, startStubNode } from "../../test/support/stub-node.ts";
-import type { Hex } from "../protocol/hex.ts";
+import { type Hex, toHex } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import { createChainReader } from "./chain-reader.ts";
-import { createLogReader, type LogReader, type MinedLog } from "./log-reader.ts";
+import {
+  createLogReader,
+  createReceiptReader,
+  type LogReader,
+  type MinedLog,
+  readReceipt,
+} from "./logs-and-receipts.ts";
 import { createHttpRpc } from "./rpc/http-rpc.ts";
 import type { Rpc } from "./rpc/rpc.ts";
 
@@ -208,4 +215,178 @@ test("another endpoint is asked before fewer blocks are", async () => {
   expect(asked).toHaveLength(1);
   both.close();
   await other.stop();
+});
+
+const hash = word("a");
+
+describe("a receipt", () => {
+  const blockHash = word("b");
+  const receipt = (status: "0x0" | "0x1", transactionHash = hash) => ({
+    transactionHash,
+    status,
+    blockNumber: "0x7",
+    blockHash,
+    logs: [],
+  });
+  const transaction = { hash, blockHash, blockNumber: "0x7" };
+
+  /** An endpoint: what it says of the receipt, and of the transaction. */
+  type Says = { receipt: unknown; transaction?: unknown };
+
+  /** Reads from endpoints that take turns as answers prove to be of no use; gives what is read and how often was asked. */
+  async function read(...endpoints: Says[]) {
+    let receiptsAsked = 0;
+    const readReceipts = createReceiptReader({
+      async ask(calls, { attempt = 0 } = {}) {
+        const says = endpoints[attempt % endpoints.length];
+        const endpoint = `${(attempt % endpoints.length) + 1}`;
+        return calls.map(({ method }) => {
+          if (method === "eth_getTransactionByHash") return { result: says?.transaction ?? null, endpoint };
+          receiptsAsked++;
+          return { result: says?.receipt, endpoint };
+        });
+      },
+    });
+    const [found] = await readReceipts([hash]);
+    return { found, receiptsAsked };
+  }
+
+  const believed = (succeeded: boolean) => expect.objectContaining({ hash, succeeded, blockNumber: 7n });
+
+  test("of success is read from the first endpoint, and none that there is not yet is looked for elsewhere", async () => {
+    expect(await read({ receipt: receipt("0x1") })).toEqual({ found: believed(true), receiptsAsked: 1 });
+    expect(await read({ receipt: null }, { receipt: receipt("0x1") })).toEqual({
+      found: null,
+      receiptsAsked: 1,
+    });
+  });
+
+  test.each([
+    ["of another transaction", receipt("0x1", word("c"))],
+    ["that is malformed", { transactionHash: hash }],
+    ["that is none", "0x"],
+  ])("%s is read from another endpoint, or is not there", async (_, useless) => {
+    expect(await read({ receipt: useless }, { receipt: receipt("0x1") })).toEqual({
+      found: believed(true),
+      receiptsAsked: 2,
+    });
+    expect(await read({ receipt: useless })).toEqual({ found: null, receiptsAsked: 3 });
+  });
+
+  test("that says reverted is believed where the transaction is in that block", async () => {
+    expect(await read({ receipt: receipt("0x0"), transaction })).toEqual({
+      found: believed(false),
+      receiptsAsked: 1,
+    });
+  });
+
+  test.each([
+    ["pending", { hash, blockHash: null, blockNumber: null }],
+    ["unknown", null],
+    ["in another block", { ...transaction, blockHash: word("d") }],
+    ["at another height", { ...transaction, blockNumber: "0x8" }],
+    ["another one", { ...transaction, hash: word("e") }],
+  ])("that says reverted is not believed where the transaction is %s", async (_, said) => {
+    const mixedUp: Says = { receipt: receipt("0x0"), transaction: said };
+    expect(await read(mixedUp)).toEqual({ found: null, receiptsAsked: 3 });
+    expect((await read(mixedUp, { receipt: receipt("0x1") })).found).toEqual(believed(true));
+  });
+});
+
+describe("reading the answer of a node", () => {
+  const log = {
+    address: `0x${"1".repeat(40)}`,
+    topics: [word("2"), word("3")],
+    data: "0x12",
+    logIndex: "0x7",
+  };
+  const receipt = {
+    transactionHash: hash,
+    status: "0x1",
+    blockNumber: "0x10",
+    blockHash: word("b"),
+    logs: [log],
+    gasUsed: "0x5208",
+    effectiveGasPrice: "0x64",
+  };
+
+  test("a receipt is read", () => {
+    expect(readReceipt(receipt, hash)).toEqual({
+      hash,
+      succeeded: true,
+      blockNumber: 16n,
+      blockHash: word("b"),
+      logs: [{ ...log, logIndex: 7 }],
+      gasCost: 2_100_000n,
+    });
+    expect(readReceipt({ ...receipt, status: "0x0", logs: [] }, hash)).toMatchObject({ succeeded: false });
+  });
+
+  test("what a rollup charges for the data counts as gas; a node that does not tell the price tells no cost", () => {
+    expect(readReceipt({ ...receipt, l1Fee: "0x3e8" }, hash)?.gasCost).toBe(2_101_000n);
+    expect(readReceipt({ ...receipt, effectiveGasPrice: undefined }, hash)).toMatchObject({
+      succeeded: true,
+      gasCost: undefined,
+    });
+  });
+
+  test("without a receipt, or with one of a transaction that is not mined, there is none yet", () => {
+    expect(readReceipt(null, hash)).toBeNull();
+    expect(readReceipt({ ...receipt, blockNumber: null, blockHash: null }, hash)).toBeNull();
+    expect(readReceipt({ ...receipt, blockHash: word("0") }, hash)).toBeNull();
+  });
+
+  test.each([
+    ["of another transaction", { ...receipt, transactionHash: word("c") }],
+    ["without status", { ...receipt, status: undefined }],
+    ["with a status that is none", { ...receipt, status: "0x2" }],
+    ["with a status that is a number", { ...receipt, status: 1 }],
+    ["with a block number that is a number", { ...receipt, blockNumber: 16 }],
+    ["without block hash", { ...receipt, blockHash: undefined }],
+    ["without logs", { ...receipt, logs: undefined }],
+    ["with logs that are none", { ...receipt, logs: [null] }],
+    ["with a log without address", { ...receipt, logs: [{ ...log, address: "0x12" }] }],
+    ["with topics that are no words", { ...receipt, logs: [{ ...log, topics: ["0x12"] }] }],
+    ["with data of half a byte", { ...receipt, logs: [{ ...log, data: "0x123" }] }],
+    ["with a log without index", { ...receipt, logs: [{ ...log, logIndex: undefined }] }],
+    ["that is text", "0x1"],
+    ["that is missing", undefined],
+  ])("a receipt %s is malformed", (_, answer) => {
+    expect(readReceipt(answer, hash)).toBeUndefined();
+  });
+
+  test("never throws", () => {
+    const field = fc.oneof(fc.anything(), fc.constantFrom(hash, "0x1", "0x0", null, [log]));
+    const almost = fc.record({
+      transactionHash: fc.constant(hash),
+      status: field,
+      blockNumber: field,
+      blockHash: field,
+      logs: fc.oneof(
+        field,
+        fc.array(
+          fc.record({
+            address: field,
+            topics: fc.oneof(field, fc.array(field)),
+            data: field,
+            logIndex: field,
+          }),
+        ),
+      ),
+    });
+    fc.assert(
+      fc.property(fc.oneof(fc.anything(), almost), (answer) => {
+        readReceipt(answer, hash);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test("its logs may carry any bytes", () => {
+    fc.assert(
+      fc.property(fc.uint8Array().map(toHex), (data) => {
+        expect(readReceipt({ ...receipt, logs: [{ ...log, data }] }, hash)?.logs[0]?.data).toBe(data);
+      }),
+    );
+  });
 });

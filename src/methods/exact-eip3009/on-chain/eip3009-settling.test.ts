@@ -18,7 +18,7 @@ import {
 } from "../../../../test/support/logs.ts";
 import { x402FacilitatorAbi } from "../../../contracts/x402Facilitator.ts";
 import { type Hex, toHex } from "../../../protocol/hex.ts";
-import { provesForwarding, readSettlements } from "./eip3009-proof.ts";
+import { provesForwarding, readSettlements } from "./eip3009-settling.ts";
 import type { ReceivedPayment } from "./received-transfers.ts";
 
 const settlement = (of: ReceivedPayment) => [authorizationUsed(of), transfer(of), settledLog(of)];
