@@ -2,14 +2,15 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readInputFile } from "./files.ts";
+import { readInputFile, requireWritable } from "./files.ts";
 
 const most = 1_048_576;
 const reading = (file: string) => readInputFile(file, { most, what: "a capture" });
 
 let folder: string;
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "x402-kit-input-"));
+  folder = mkdtempSync(join(tmpdir(), "x402-kit-files-"));
+  writeFileSync(join(folder, "old.xml"), "");
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -31,4 +32,29 @@ test("an empty file is read, and what is no file is said to be unreadable", asyn
   expect(await reading(file)).toBe("");
   await expect(reading(folder)).rejects.toThrow(`${folder} cannot be read`);
   await expect(reading(join(folder, "missing.json"))).rejects.toThrow("missing.json cannot be read");
+});
+
+test("reports that cannot be written are named before the run, all at once", () => {
+  const files = {
+    junit: join(folder, "missing/judge.xml"),
+    sarif: folder,
+    badge: join(folder, "old.xml/badge.svg"),
+  };
+  expect(() => requireWritable(files)).toThrow(
+    [
+      `--junit: there is no folder ${folder}/missing`,
+      `--sarif: ${folder} is a folder`,
+      `--badge: there is no folder ${folder}/old.xml`,
+    ].join("\n"),
+  );
+});
+
+test("a name that no file can have is named too", () => {
+  const file = join(folder, "x".repeat(300));
+  expect(() => requireWritable({ out: file })).toThrow(`--out: ${file} cannot be written`);
+});
+
+test("new files and old ones are fine, and none at all", () => {
+  requireWritable({ junit: join(folder, "new.xml"), sarif: join(folder, "old.xml"), badge: undefined });
+  requireWritable({ junit: "judge.xml" });
 });
