@@ -1,6 +1,6 @@
 export type { OrganizationData } from "../config/organization-file.ts";
 export type { LogLevel } from "../config/values.ts";
-export type { Capture } from "../observe/capture/capture-format.ts";
+export type { Capture } from "../observe/capture/capture.ts";
 export type { PaymentSummary } from "../observe/studio/payment-view.ts";
 export { ConfigurationError, KitError } from "../util/errors.ts";
 export type { BuyerOptions, HarnessBuyer, ShopConfig } from "./api/buyer.ts";
@@ -21,7 +21,6 @@ export type {
 } from "./api/harness-api.ts";
 export type { HarnessClient } from "./api/viem-client.ts";
 export type { Payer, PaymentSpec } from "./control/pay.ts";
-export type { FaultReport } from "./faults/fault-board.ts";
 export type { CallMatch, FaultKind, FaultSpec } from "./faults/fault-spec.ts";
 export type {
   ChainFaultSetter,
@@ -29,6 +28,7 @@ export type {
   FacilitatorFaultSetter,
   FacilitatorMatch,
   Fault,
+  FaultReport,
   Faults,
 } from "./faults/faults.ts";
 export type { ForkOption } from "./fork/fork-options.ts";

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { parsePaymentRequest } from "../../methods/methods.ts";
-import { type Capture, captureSchema, readCapture } from "../../observe/capture/capture-format.ts";
-import { replayCapture } from "../../observe/capture/replay.ts";
+import { type Capture, captureSchema, readCapture, replayCapture } from "../../observe/capture/capture.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";

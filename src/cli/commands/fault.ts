@@ -1,7 +1,6 @@
 import { InvalidValue, readNetwork, readOneOf } from "../../config/values.ts";
 import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/description.ts";
-import { describeField, type FaultReport } from "../../harness/faults/fault-board.ts";
 import {
   examples,
   type FaultKind,
@@ -11,6 +10,7 @@ import {
   lasts,
   readFaultSpec,
 } from "../../harness/faults/fault-spec.ts";
+import { describeField, type FaultReport } from "../../harness/faults/faults.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { asText, renderTable } from "../../util/text.ts";

@@ -1,4 +1,4 @@
-import type { Capture } from "../../observe/capture/capture-format.ts";
+import type { Capture } from "../../observe/capture/capture.ts";
 import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import { aText, requireArgument, requireGiven, texts } from "../../util/given.ts";
 import { controlOf, createControlClient } from "../control/control-client.ts";

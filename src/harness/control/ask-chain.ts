@@ -3,7 +3,7 @@ import { askNode } from "../../chain/rpc/calls.ts";
 import type { KnownPayment } from "../../methods/on-chain/nonces.ts";
 import { askPayerState, type PayerState } from "../../methods/on-chain/payer-state.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
-import type { Capture } from "../../observe/capture/capture-format.ts";
+import type { Capture } from "../../observe/capture/capture.ts";
 import { capturePayment } from "../../observe/capture/capture-payment.ts";
 import {
   createUseFinder,

@@ -6,7 +6,7 @@ import { bytes32 } from "../../protocol/primitives.ts";
 import type { LocalTokenName } from "../../published/local-chains.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
-import { type FaultBoard, readFaultReport } from "../faults/fault-board.ts";
+import { type FaultBoard, readFaultReport } from "../faults/faults.ts";
 import { otherRequestSchema, paymentJournalSchema } from "../journal/journal.ts";
 import { type JournalReader, readerOf } from "../journal/journal-reader.ts";
 import type { ControlledHarness } from "../run/running-harness.ts";

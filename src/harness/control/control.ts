@@ -16,7 +16,7 @@ import { controlRefusal } from "../../service/http/local-server.ts";
 import { KitError } from "../../util/errors.ts";
 import type { JsonResponse } from "../../util/http-client.ts";
 import { asText } from "../../util/text.ts";
-import { describeFaults } from "../faults/fault-board.ts";
+import { describeFaults } from "../faults/faults.ts";
 import { type ControlledHarness, requireAccount } from "../run/running-harness.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 import {

@@ -20,8 +20,8 @@ import {
   readAnswers,
   readMessage,
 } from "./connection-faults.ts";
-import type { FaultBoard, FaultReport } from "./fault-board.ts";
 import { type ConnectionFaultSpec, type FaultSpec, facilitatorPlace, readFaultSpec } from "./fault-spec.ts";
+import type { FaultBoard, FaultReport } from "./faults.ts";
 
 /** A proxy on loopback in front of one node. Disposing of it ends it, and every connection through it. */
 export type FaultProxy = AsyncDisposable & {

@@ -11,7 +11,7 @@ import type { Organizations } from "../../service/organizations/organizations.ts
 import { KitError } from "../../util/errors.ts";
 import { aText, requireArgument } from "../../util/given.ts";
 import type { HarnessDescription } from "../control/description.ts";
-import type { FaultBoard } from "../faults/fault-board.ts";
+import type { FaultBoard } from "../faults/faults.ts";
 import type { JournalStore } from "../journal/journal.ts";
 import type { PaymentReader } from "../journal/journal-reader.ts";
 import type { ForkFailures } from "../nodes/nodes.ts";

@@ -16,7 +16,7 @@ import type { ExplainContext } from "../explain/explain-input.ts";
 import { shownBody } from "../studio/payment-detail.ts";
 import { newestJudged, type PaymentRecord } from "../timeline/record.ts";
 import { linesOf, summaryOf } from "../timeline/summary.ts";
-import type { Capture, CapturedChain } from "./capture-format.ts";
+import type { Capture, CapturedChain } from "./capture.ts";
 import type { ReadableChain } from "./chain-questions.ts";
 
 /** Replaces a signature that is left out of a capture. */

@@ -19,7 +19,7 @@ import {
 import { parseUint256 } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
-import { explainPermitOffer, isOfPermit2 } from "./explain-permit.ts";
+import { explainPermitOffer, isOfPermit2 } from "./explain-signature.ts";
 import { isRecord } from "./read-input.ts";
 
 /** Whether `extra` of requirements names the token as it names itself: clients sign for what stands there. */

@@ -42,8 +42,7 @@ import {
   paymentFor,
   requirementsFor,
 } from "./explain-exchange.ts";
-import { explainPermit, explainPermitSignature } from "./explain-permit.ts";
-import { explainSignature } from "./explain-signature.ts";
+import { explainPermit, explainPermitSignature, explainSignature } from "./explain-signature.ts";
 import { type Input, isRecord, readInput } from "./read-input.ts";
 
 /** What payments are compared with. */

@@ -1,12 +1,13 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { examplePayment } from "../../../test/support/example-payment.ts";
+import { exampleBody, examplePayment, parseBody } from "../../../test/support/example-payment.ts";
 import { publish } from "../../../test/support/publish.ts";
 import { authorizationOf } from "../../methods/exact-eip3009/eip3009-method.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
+import { problemDetails } from "../../protocol/problems.ts";
 import { refusals } from "../../protocol/refusals.ts";
-import type { RequestResult, SettlementStep } from "../channels/channels.ts";
+import { describeReceived, type RequestResult, type SettlementStep } from "../channels/channels.ts";
 import { createTimeline } from "../timeline/timeline.ts";
-import { describePayment } from "./payment-detail.ts";
+import { bodyOf, describePayment, explainReceived, shownBody } from "./payment-detail.ts";
 
 const serviceId = "the service";
 const contract = "0x00000000000000000000000000000000000000F0";
@@ -106,4 +107,63 @@ test("the chain's clock is compared with this machine's by the time of the refus
   expect(explanations).toMatchObject([
     { mistake: "expired", got: `${validBefore} (2033-05-18 03:33:20 UTC, 5 s ago)` },
   ]);
+});
+
+function explained(contentType: string | undefined, message: string) {
+  const body = "\u001f\u008b";
+  const [explanation] = explainReceived(
+    { reason: "unsupported-media-type", message, at: 0 },
+    describeReceived(body, { bytes: 2, isWhole: true, contentType }),
+    { contracts },
+  );
+  return explanation;
+}
+
+test.each(["application/json", "Application/JSON; charset=utf-8"])(
+  "a compressed body that is said to be %s is not told to say so",
+  (contentType) => {
+    expect(explained(contentType, problemDetails.contentEncoding("gzip"))).toMatchObject({
+      title: expect.stringContaining("compressed (gzip)"),
+      at: "content-encoding",
+      got: null,
+      expected: null,
+      fix: "Send the body as plain JSON, without content-encoding.",
+    });
+  },
+);
+
+test.each([
+  ["text/plain", "text/plain"],
+  ["application/json-seq", "application/json-seq"],
+  [undefined, "none"],
+])("a body of the type %s is told of the right one", (contentType, got) => {
+  expect(explained(contentType, problemDetails.mediaType)).toMatchObject({
+    at: "content-type",
+    got,
+    expected: "application/json",
+  });
+});
+
+const context = { contracts };
+const came = {
+  ...exampleBody({ x402Version: 2 }),
+  unknown: { token: 'x"y', deep: [{ url: "https://user:word@shop.example/?key=hidden" }], flag: true },
+};
+const request = parseBody(came);
+
+test("a body is sent again as it came, and made anew where it was not kept", () => {
+  expect(bodyOf({ body: JSON.stringify(came) }, request, context)).toEqual(came);
+  expect(bodyOf({ body: undefined }, request, context)).toMatchObject({ paymentPayload: { x402Version: 2 } });
+});
+
+test("a body is shown without its signature, and with what may be a secret masked, but for what names the payment", () => {
+  const shown = shownBody({ body: JSON.stringify(came) }, request, context, () => "cut");
+  expect(shown).toMatchObject({
+    paymentPayload: { payload: { signature: "cut", authorization: { nonce: request.payment.nonce } } },
+    paymentRequirements: Reflect.get(came, "paymentRequirements"),
+    unknown: { deep: [{ url: "https://user:••••@shop.example/?key=••••••" }], flag: true },
+  });
+  const text = JSON.stringify(shown);
+  for (const secret of ["hidden", "word@", 'x\\"y', request.payment.signature.slice(10)])
+    expect(text).not.toContain(secret);
 });

@@ -8,8 +8,14 @@ import {
   type PaymentOutcome,
   warnOfObserver,
 } from "../channels/channels.ts";
-import { type Entry, type PaymentRecord, paymentsHitBy } from "./record.ts";
-import { RecordMap, type TimelineBounds, type WritableRecord } from "./records.ts";
+import {
+  type Entry,
+  type PaymentRecord,
+  paymentsHitBy,
+  RecordMap,
+  type TimelineBounds,
+  type WritableRecord,
+} from "./record.ts";
 
 /** What a service did about each payment, kept in memory up to a bound. Everything that shows payments reads it. */
 export type Timeline = {

@@ -3,8 +3,7 @@ import type { Hex } from "../../protocol/hex.ts";
 import { bytes32 } from "../../protocol/primitives.ts";
 import type { Entry, PaymentRecord } from "../timeline/record.ts";
 import type { Timeline } from "../timeline/timeline.ts";
-import { createRequestSpans } from "./request-spans.ts";
-import { createSettlementSpans, createTransactionSpans, traceRpc } from "./settlement-spans.ts";
+import { createRequestSpans, createSettlementSpans, createTransactionSpans, traceRpc } from "./spans.ts";
 import { createTraceContext } from "./trace-context.ts";
 
 /**

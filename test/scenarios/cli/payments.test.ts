@@ -7,7 +7,7 @@ import { harnessDescriptionSchema } from "../../../src/harness/control/descripti
 import { type PaymentBodies, pay, signPayment } from "../../../src/harness/control/pay.ts";
 import { authorizationOf } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
 import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
-import { captureSchema } from "../../../src/observe/capture/capture-format.ts";
+import { captureSchema } from "../../../src/observe/capture/capture.ts";
 import { paymentListSchema } from "../../../src/observe/studio/payment-view.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson, sendHttp } from "../../../src/util/http-client.ts";

@@ -9,7 +9,7 @@ import { strangerAddress } from "../../../src/fixtures/cases/payment-spec.ts";
 import { findScenario } from "../../../src/fixtures/index.ts";
 import { startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import { type PaymentSpec, pay } from "../../../src/harness/control/pay.ts";
-import { describeFaults } from "../../../src/harness/faults/fault-board.ts";
+import { describeFaults } from "../../../src/harness/faults/faults.ts";
 import { connectHarness } from "../../../src/harness/index.ts";
 import {
   encodeCancellation,
