@@ -1,13 +1,12 @@
 import { type Kysely, sql } from "kysely";
-import type { Hex } from "../protocol/hex.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
 import { padded, together } from "../util/concurrency.ts";
-import { createAddAttempt, createClaim, createFindIdentifier } from "./claim.ts";
-import { createClaimNothing } from "./claim-nothing.ts";
+import { bindIdentifiers, createAddAttempt, createClaim, createFindIdentifier } from "./claim.ts";
 import { createConclude, createConcludedForwards, createConcludedSettles } from "./conclude.ts";
 import { createGifts } from "./create-gifts.ts";
 import type { Database } from "./database/database.ts";
-import { repeatable } from "./database/transactions.ts";
-import { createGasSpending } from "./gas-spending.ts";
+import { inTransaction, repeatable } from "./database/transactions.ts";
+import { addingToSpending, createGasSpending, toGwei } from "./gas-spending.ts";
 import { createIdempotency, createUndelivered } from "./idempotency.ts";
 import { createLeases, type LeaseOptions } from "./leases.ts";
 import type { Claims, Leases, Ledger, Outcomes } from "./ledger.ts";
@@ -16,8 +15,8 @@ import { createFailureLooks, createFailureQueue, createForwards } from "./recove
 import type { Recoveries } from "./recoveries.ts";
 import { createFillTxNonce, createRedrive, createReopenForwards, createReopenSettles } from "./reopen.ts";
 import { createRetryQueue } from "./retry-queue.ts";
-import { type LedgerTables, lowerCase, toSafeInteger, toSettlement } from "./rows.ts";
-import type { Settlement } from "./settlement.ts";
+import { fromSettlement, type LedgerTables, lowerCase, toSafeInteger, toSettlement } from "./rows.ts";
+import { noTransaction, type Settlement } from "./settlement.ts";
 import { createOperatorChanges, introduceSender, readNextTxNonce } from "./tx-nonces.ts";
 
 export type LedgerOptions = {
@@ -149,4 +148,42 @@ function createFindAll(db: Kysely<LedgerTables>) {
       return row === undefined ? null : toSettlement(row);
     });
   };
+}
+
+/** No operator sends anything. */
+const nobody: Address = `0x${"00".repeat(20)}`;
+
+/** Makes {@link Claims.claimNothing}. */
+function createClaimNothing(db: Kysely<LedgerTables>, now: () => number): Claims["claimNothing"] {
+  return (claim, checkedAt, charge) =>
+    inTransaction(db, async (transaction) => {
+      const time = now();
+      const row = fromSettlement({
+        ...claim,
+        state: "settled",
+        ...{ operator: nobody, txNonce: -1, transactionHash: noTransaction },
+        ...{ blockNumber: null, blockHash: null, failure: null },
+        ...{ claimedBlock: checkedAt, claimedAt: time, concludedAt: time, deliveredAt: null },
+      });
+      const written = await transaction
+        .insertInto("settlements")
+        .values(row)
+        .onConflict((conflict) => conflict.doNothing())
+        .returning("id")
+        .executeTakeFirst();
+      if (written === undefined) return "taken";
+      const request = { ...claim, balance: 0n, balanceBlock: checkedAt };
+      const reused = await bindIdentifiers(transaction, {
+        ...{ requests: [request], outcomes: ["claimed"], time },
+      });
+      if (reused.length === 0) {
+        const { organization_id, network } = row;
+        const spent = { organization_id, network, gwei: toGwei(charge), gwei_with_code: 0 };
+        await addingToSpending(transaction, [spent], time).execute();
+        return "claimed";
+      }
+      // It is not claimed under another payment's identifier.
+      await transaction.deleteFrom("settlements").where("id", "=", written.id).execute();
+      return "identifier_reused";
+    });
 }

@@ -16,10 +16,8 @@ import { createFacilitator, type Facilitator } from "./facilitator/facilitator.t
 import { createSponsor } from "./facilitator/sponsor.ts";
 import { checkSigner } from "./health/check-operators.ts";
 import { type Inspection, inspectNetwork, usualClockTolerance } from "./health/inspect-network.ts";
-import { createHealthCheck, createSupervision, type Supervision } from "./health/service-health.ts";
 import { createApp } from "./http/app.ts";
 import { listen } from "./http/connections/listen.ts";
-import { createNetworkStarts, type StartOptions } from "./network-starts.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
 import { wrongPepper } from "./organizations/key-issuing.ts";
 import { type Organizations, reserve } from "./organizations/organizations.ts";
@@ -27,6 +25,13 @@ import { createRecoverer } from "./relayer/recoverer.ts";
 import { createRecovery, type RecoveryLoop } from "./relayer/recovery.ts";
 import { createRelayer } from "./relayer/relayer.ts";
 import { createOutcomes, type Outcomes } from "./relayer/slot.ts";
+import {
+  createHealthCheck,
+  createNetworkStarts,
+  createSupervision,
+  type StartOptions,
+  type Supervision,
+} from "./service-health.ts";
 import {
   createMetricSources,
   openParts,

@@ -56,10 +56,10 @@ export const deployCommand = defineCommand({
     const mode = values["dry-run"] ? "dry run" : yes ? "send" : "ask";
     const session = openSession({ network: requireNetwork(terminal.networks, name), mode, json, terminal });
     if (grants.length + revocations.length === 0) {
-      const { deployAnew } = await import("./deploy-contract.ts");
+      const { deployAnew } = await import("./run-deploy.ts");
       return deployAnew(session, values);
     }
-    const { changeOperators } = await import("./operators.ts");
+    const { changeOperators } = await import("./run-deploy.ts");
     return changeOperators(session, {
       contract: values.contract,
       changes: [

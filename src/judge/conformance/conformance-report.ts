@@ -4,8 +4,7 @@ import { judgeExitCodes } from "../report/judgment.ts";
 import { type JunitCase, renderJunitXml } from "../report/render-files.ts";
 import type { Level } from "./compare.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
-import type { Obstacle } from "./obstacles.ts";
-import type { ConformanceResult, ConformanceRun } from "./run-conformance.ts";
+import type { ConformanceResult, ConformanceRun, Obstacle } from "./run-conformance.ts";
 
 /** The number of scenarios by result. */
 type Tally = { passed: number; wrong: number; differs: number; kit: number; notRun: number };

@@ -17,7 +17,7 @@ export const operations: Migration = {
       .addPrimaryKeyConstraint("accounts_key", ["chain_id", "asset", "payer"])
       .execute();
 
-    // On Postgres: see postgres/commits.ts.
+    // On Postgres: see postgres/postgres-transaction.ts.
     await db.schema
       .createTable("commits")
       .addColumn("id", "text", (column) => column.primaryKey())

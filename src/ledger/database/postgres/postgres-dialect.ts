@@ -11,9 +11,12 @@ import {
 import { UndeterminedError } from "../../../util/errors.ts";
 import { countUsers, type PipelinedConnection } from "../database.ts";
 import { UnansweredError, UndoneError, untilDone } from "../transactions.ts";
-import { createCommitMarks } from "./commits.ts";
 import { LostConnectionError, type PostgresConnections, type PostgresResult } from "./postgres-connection.ts";
-import { beginPostgresTransaction, type PostgresTransaction } from "./postgres-transaction.ts";
+import {
+  beginPostgresTransaction,
+  createCommitMarks,
+  type PostgresTransaction,
+} from "./postgres-transaction.ts";
 
 /** How long the answer to a statement may take, in milliseconds. */
 const statementTimeoutMs = 10_000;

@@ -1,17 +1,19 @@
-import type { Database } from "../../ledger/database/database.ts";
-import { createWriteCheck } from "../../ledger/database/transactions.ts";
-import type { ServiceLog } from "../../observe/log/logger.ts";
-import type { NetworkHealth } from "../../protocol/answers.ts";
-import { type Address, sameAddress } from "../../protocol/hex.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
-import { withTimeout } from "../../util/waiting.ts";
-import type { Lanes } from "../facilitator/context.ts";
-import { wrongPepper } from "../organizations/key-issuing.ts";
-import type { Organizations } from "../organizations/organizations.ts";
-import type { Check } from "./check.ts";
-import { permit2CheckName } from "./check-contract.ts";
-import { sponsorCheckName, warnsOfGasMoney } from "./check-operators.ts";
-import type { ClockTolerance, Inspection } from "./inspect-network.ts";
+import type { Database } from "../ledger/database/database.ts";
+import { createWriteCheck } from "../ledger/database/transactions.ts";
+import type { ServiceLog } from "../observe/log/logger.ts";
+import type { NetworkHealth } from "../protocol/answers.ts";
+import { type Address, sameAddress } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import type { ConfigurationProblem } from "../util/errors.ts";
+import { withTimeout } from "../util/waiting.ts";
+import type { Lanes } from "./facilitator/context.ts";
+import type { Check } from "./health/check.ts";
+import { permit2CheckName } from "./health/check-contract.ts";
+import { sponsorCheckName, warnsOfGasMoney } from "./health/check-operators.ts";
+import type { ClockTolerance, Inspection } from "./health/inspect-network.ts";
+import { wrongPepper } from "./organizations/key-issuing.ts";
+import type { Organizations } from "./organizations/organizations.ts";
+import type { RecoveryLoop } from "./relayer/recovery.ts";
 
 /** How long readiness waits for one network's newest block. */
 const headTimeoutMs = 2_000;
@@ -162,4 +164,98 @@ export function createSupervision(options: {
 /** A changed balance is not a new problem. */
 function keyOf({ name, status, account, detail }: Check): string {
   return `${name} ${status} ${account ?? detail}`;
+}
+
+export type StartOptions = {
+  inspect: boolean;
+  mined?: ((network: NetworkName, account: Address) => number | undefined) | undefined;
+};
+
+/** Which networks are served: those that were inspected, and whose transactions in flight were taken up. */
+export type NetworkStarts = {
+  /** Starts what is not started yet, and is tried again later where that fails. Gives the problems that retrying cannot fix. */
+  startAll(options: StartOptions): Promise<readonly ConfigurationProblem[]>;
+  started(): readonly NetworkName[];
+  /** In words for callers; undefined where it is served. The details are for the operator, and are in the log. */
+  whyNotServed(network: NetworkName): string | undefined;
+  stop(): void;
+};
+
+/** The pause before networks that could not be reached are tried again, in milliseconds. */
+const reconnectMs = 5_000;
+
+export function createNetworkStarts(options: {
+  networks: ReadonlyMap<NetworkName, Lanes>;
+  recoveries: ReadonlyMap<NetworkName, RecoveryLoop>;
+  recoverer: Address | undefined;
+  supervision: Pick<Supervision, "inspect">;
+  /** Aborts when the service stops. */
+  closing: AbortSignal;
+  log: ServiceLog;
+}): NetworkStarts {
+  const { networks, recoveries, recoverer, supervision, closing, log } = options;
+  const started = new Set<NetworkName>();
+  /** Networks that answer, and are not served as they are. */
+  const refused = new Set<NetworkName>();
+  let reconnection: NodeJS.Timeout | undefined;
+
+  async function startAll({ inspect, mined }: StartOptions): Promise<readonly ConfigurationProblem[]> {
+    const problems = await Promise.all(
+      [...networks]
+        .filter(([name]) => !started.has(name))
+        .map(([name, lanes]) => (inspect ? startOne(name, lanes, mined) : takeUp(name, lanes, mined))),
+    );
+    if (started.size < networks.size && !closing.aborted) {
+      reconnection = setTimeout(() => void startAll({ inspect: true }), reconnectMs).unref();
+    }
+    return problems.flat();
+  }
+
+  async function startOne(
+    name: NetworkName,
+    lanes: Lanes,
+    mined: StartOptions["mined"],
+  ): Promise<readonly ConfigurationProblem[]> {
+    const { checks, verdict } = await supervision.inspect(name);
+    if (closing.aborted) return [];
+    const fatal = checks.filter((check) => check.fatal);
+    if (verdict === "refuse") refused.add(name);
+    else refused.delete(name);
+    if (verdict !== "serve") return fatal.map((check) => ({ name, problem: explainCheck(check) }));
+    return takeUp(name, lanes, mined);
+  }
+
+  async function takeUp(
+    name: NetworkName,
+    lanes: Lanes,
+    mined: StartOptions["mined"] = () => undefined,
+  ): Promise<readonly []> {
+    try {
+      await Promise.all([
+        recoveries.get(name)?.start(recoverer && mined(name, recoverer)),
+        ...lanes.map(({ relayer }) => relayer.start(mined(name, relayer.operator))),
+      ]);
+      started.add(name);
+      if (reconnection !== undefined) log.info({ network: name }, "the network is served now");
+    } catch (error) {
+      if (!closing.aborted) {
+        log.warn({ network: name, err: error }, "the network cannot be reached; trying again");
+      }
+    }
+    return [];
+  }
+
+  return {
+    startAll,
+    started: () => [...started],
+    whyNotServed(name) {
+      if (started.has(name)) return undefined;
+      return refused.has(name) ? "not what was configured; the log says more" : "not reached yet";
+    },
+    stop: () => clearTimeout(reconnection),
+  };
+}
+
+function explainCheck({ detail, advice }: Check): string {
+  return advice === undefined ? detail : `${detail}. ${advice}`;
 }

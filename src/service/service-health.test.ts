@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { createLogger } from "../../observe/log/logger.ts";
-import type { Address } from "../../protocol/hex.ts";
-import type { Check } from "./check.ts";
+import { createLogger } from "../observe/log/logger.ts";
+import type { Address } from "../protocol/hex.ts";
+import type { Check } from "./health/check.ts";
 import { createSupervision } from "./service-health.ts";
 
 const operator: Address = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
