@@ -160,7 +160,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     now,
     reserved: reserve(options.networks),
   });
-  const catalog = options.discovery ? createCatalog({ database: db, now, log: logger }) : undefined;
+  const catalog = options.discovery ? createCatalog({ database: db, ways, now, log: logger }) : undefined;
   const outcomes = createOutcomes();
   const closing = new AbortController();
   const { metrics = noMetrics } = options.http ?? {};
