@@ -14,16 +14,15 @@ import {
   forwardTransaction,
   readStraightPayments,
   settleTransaction,
-  usualForwardGas,
-  usualSettleBytes,
-  usualSettleGas,
+  usualForward,
+  usualSettle,
 } from "./eip3009-transaction.ts";
 import { findDirectSubmission, receivedOf } from "./received-transfers.ts";
 
 /** `forwardReceived`, for what others submitted. */
 export const exactEip3009Recovery: Recovery = {
   transaction: (call, { facilitatorContract: to }) => ({ to, ...forwardTransaction(call) }),
-  usualGas: usualForwardGas,
+  usual: usualForward,
   proves: (receipt, { facilitatorContract }, call) =>
     provesForwarding(receipt, facilitatorContract, receivedOf(call)),
 
@@ -59,7 +58,7 @@ export const exactEip3009Settling: Settling = {
   },
   count: countBatch,
   settlesSeveral,
-  usual: { gas: usualSettleGas, bytes: usualSettleBytes },
+  usual: usualSettle,
 
   prove(receipt, network) {
     const proofs = readSettlements(receipt, network.facilitatorContract);
