@@ -320,6 +320,8 @@ describe("reading the answer of a node", () => {
       gasCost: 2_100_000n,
     });
     expect(readReceipt({ ...receipt, status: "0x0", logs: [] }, hash)).toMatchObject({ succeeded: false });
+    const ofIt = { ...receipt, logs: [{ ...log, transactionHash: hash.toUpperCase().replace("X", "x") }] };
+    expect(readReceipt(ofIt, hash)).toMatchObject({ succeeded: true });
   });
 
   test("what a rollup charges for the data counts as gas; a node that does not tell the price tells no cost", () => {
@@ -349,6 +351,7 @@ describe("reading the answer of a node", () => {
     ["with topics that are no words", { ...receipt, logs: [{ ...log, topics: ["0x12"] }] }],
     ["with data of half a byte", { ...receipt, logs: [{ ...log, data: "0x123" }] }],
     ["with a log without index", { ...receipt, logs: [{ ...log, logIndex: undefined }] }],
+    ["with a log of another transaction", { ...receipt, logs: [{ ...log, transactionHash: word("c") }] }],
     ["that is text", "0x1"],
     ["that is missing", undefined],
   ])("a receipt %s is malformed", (_, answer) => {

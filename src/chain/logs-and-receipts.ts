@@ -271,7 +271,7 @@ export function readReceipt(answer: unknown, hash: Hex): Receipt | null | undefi
   // Some nodes give receipts of transactions that are still pending.
   if (fields.blockNumber === null || blockHash === null) return null;
   const blockNumber = readQuantity(fields.blockNumber);
-  const logs = readLogs(fields.logs);
+  const logs = readLogs(fields.logs, hash);
   if (blockNumber === undefined || logs === undefined || !isBytes32(blockHash)) return undefined;
   if (status !== "0x1" && status !== "0x0") return undefined;
   if (noBlockHash.test(blockHash)) return null;
@@ -286,8 +286,16 @@ function readGasCost(fields: ReturnType<typeof membersOf>): bigint | undefined {
   return gasUsed * price + (readQuantity(fields.l1Fee) ?? 0n);
 }
 
-function readLogs(logs: unknown): EventLog[] | undefined {
+/**
+ * Undefined as well where a log names another transaction: its logs would prove the payments of another attempt of the same txNonce,
+ * and this one would be named as the one that paid.
+ */
+function readLogs(logs: unknown, hash: Hex): EventLog[] | undefined {
   if (!Array.isArray(logs)) return undefined;
-  const read = logs.map(readLog).filter((log) => log !== undefined);
-  return read.length === logs.length ? read : undefined;
+  const read = logs.map((log) => {
+    const { transactionHash = hash } = membersOf(log);
+    return String(transactionHash).toLowerCase() === hash.toLowerCase() ? readLog(log) : undefined;
+  });
+  const known = read.filter((log) => log !== undefined);
+  return known.length === logs.length ? known : undefined;
 }

@@ -25,6 +25,12 @@ export type NetworkDefaults = {
   dailyGasBudget: bigint;
 };
 
+/**
+ * The gas of the most frequent payment: by EIP-3009, to a recipient that has tokens already. Budgets and caps are estimated by
+ * it; what an operator must have at hand for any payment is more, and is in `methods/on-chain`.
+ */
+export const plainPaymentGas = 108_000n;
+
 const gwei = 1_000_000_000n;
 const coin = 1_000_000_000n * gwei;
 
@@ -40,7 +46,7 @@ const coin = 1_000_000_000n * gwei;
  *   seconds when all goes well. Eight blocks, some 16 seconds, are beyond both.
  *
  * The fee cap is what a settlement is worth at the very most, not what it usually costs: a transaction pays the base
- * fee and a small tip, and waits while the base fee is above the cap. A payment takes 108,000 gas.
+ * fee and a small tip, and waits while the base fee is above the cap. What it costs is by {@link plainPaymentGas}.
  *
  * - base, optimism: some 0.01 gwei on most days, 1 gwei in a rush. At 5 gwei a payment costs 0.0005 ETH.
  * - their test networks: coins cost nothing, but are handed out sparingly.

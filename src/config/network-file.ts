@@ -1,7 +1,13 @@
 import { z } from "zod";
 import { packageFile } from "../util/self-command.ts";
 import { describeIssues, readBy, readDataFile } from "./data-file.ts";
-import { extendBuiltIn, findClash, type KnownNetwork, type KnownNetworks } from "./known-networks.ts";
+import {
+  extendBuiltIn,
+  findClash,
+  type KnownNetwork,
+  type KnownNetworks,
+  plainPaymentGas,
+} from "./known-networks.ts";
 import { InvalidValue, readAddress, readGwei } from "./values.ts";
 
 /** The largest chain id that all clients can sign for: EIP-2294 leaves room below 2^53. */
@@ -92,7 +98,7 @@ export function readNetworkData(data: unknown): KnownNetworks {
       usdc: token,
       maxFeePerGas: maxFeeGwei,
       // What the coin is worth is not known: as much as so many payments at the highest fee.
-      dailyGasBudget: 1_000n * 108_000n * maxFeeGwei,
+      dailyGasBudget: 1_000n * plainPaymentGas * maxFeeGwei,
       ...(explorer !== undefined && { explorer }),
     };
     const clash = findClash(network, added);

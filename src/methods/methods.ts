@@ -4,7 +4,9 @@ import { exactEip3009Method } from "./exact-eip3009/eip3009-method.ts";
 import type { Method } from "./method.ts";
 import { exactPermit2Method, uptoPermit2Method } from "./permit2/permit2-methods.ts";
 
-/** The ways to pay. A payload that none of its scheme owns is read, and refused, as one of the last. */
+/**
+ * The ways to pay. A payload that belongs to none of them is read by the last of its scheme, whose refusal says what is missing.
+ */
 export const methods: readonly [Method, ...Method[]] = [
   uptoPermit2Method,
   exactPermit2Method,

@@ -248,7 +248,7 @@ export function reasonOf(situation: RefusedSituation): InvalidReason {
 }
 
 /** A refusal as its way to pay names the reason. */
-export function named<R extends Invalid | undefined>(
+export function withReasonOfMethod<R extends Invalid | undefined>(
   refusal: R,
   { reasons: own }: { reasons: typeof permit2Reasons },
 ): R {

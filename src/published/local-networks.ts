@@ -1,5 +1,10 @@
 import type { Address } from "../protocol/hex.ts";
-import { type BuiltInNetworkName, networks as builtIn, type NetworkTier } from "../protocol/networks.ts";
+import {
+  type BuiltInNetworkName,
+  networks as builtIn,
+  type NetworkTier,
+  networkNames,
+} from "../protocol/networks.ts";
 import { localContracts, localTokens } from "./local-chains.ts";
 
 /** What a shop and a buyer need of a network of a local facilitator, so that no address is pasted. */
@@ -39,10 +44,6 @@ function localNetwork(name: BuiltInNetworkName): LocalNetwork {
  * const { caip2, payTo, asset, extra } = networks.base;
  * const accepts = { scheme: "exact", network: caip2, payTo, price: { asset, amount: "10000", extra } };
  */
-export const networks: Readonly<Record<BuiltInNetworkName, LocalNetwork>> = {
-  base: localNetwork("base"),
-  "base-sepolia": localNetwork("base-sepolia"),
-  optimism: localNetwork("optimism"),
-  "optimism-sepolia": localNetwork("optimism-sepolia"),
-  polygon: localNetwork("polygon"),
-};
+export const networks = Object.fromEntries(
+  networkNames.map((name) => [name, localNetwork(name)]),
+) as Readonly<Record<BuiltInNetworkName, LocalNetwork>>;

@@ -12,7 +12,6 @@ import type { Database } from "../ledger/database/database.ts";
 import type { Leases, Ledger } from "../ledger/ledger.ts";
 import { publishLedger } from "../ledger/publish-ledger.ts";
 import { recoveryStates } from "../ledger/recoveries.ts";
-import type { Settling } from "../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../methods/on-chain/ways-to-pay.ts";
 import { channels } from "../observe/channels/channels.ts";
 import type { ServiceLog } from "../observe/log/logger.ts";
@@ -137,15 +136,15 @@ export function createMetricSources(options: {
   networks: ReadonlyMap<NetworkName, Lanes>;
   ledger: Pick<Ledger, "outcomes" | "recoveries">;
   health: MetricSources["health"];
-  /** What a payment uses that is settled alone. */
-  usual: Settling["usual"];
+  ways: Pick<WaysToPay, "usual">;
 }): Omit<MetricSources, "underWay"> {
-  const { networks, ledger, health, usual } = options;
+  const { networks, ledger, health, ways } = options;
 
   async function fundsOn(network: NetworkName, lanes: Lanes): Promise<readonly OperatorFunds[]> {
     const [{ chain }] = lanes;
     const operators = lanes.map(({ relayer }) => relayer.operator);
-    const { balances, settleCost } = await withTimeout(chain.gasMoney(operators, usual), timeoutMs);
+    const { settlement } = ways.usual(chain.network);
+    const { balances, settleCost } = await withTimeout(chain.gasMoney(operators, settlement), timeoutMs);
     return operators.flatMap((operator, index) => {
       const balance = balances[index];
       return balance === undefined ? [] : [{ network, operator, balance, transactionCost: settleCost }];

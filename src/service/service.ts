@@ -165,7 +165,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     now,
     reserved: reserve(options.networks),
   });
-  const catalog = options.discovery ? createCatalog({ database: db, now, log: logger }) : undefined;
+  const catalog = options.discovery ? createCatalog({ database: db, ways, now, log: logger }) : undefined;
   const outcomes = createOutcomes();
   const closing = new AbortController();
   const { metrics = noMetrics } = options.http ?? {};
@@ -204,7 +204,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     ...{ networks, database: db, organizations, clock, now, log: logger, supervision },
     whyNotServed: (name) => (draining ? "shutting down" : starts.whyNotServed(name)),
   });
-  metrics.observe(createMetricSources({ networks, ledger, health: checkHealth, usual: ways.usual }));
+  metrics.observe(createMetricSources({ networks, ledger, health: checkHealth, ways }));
 
   const endRenewal = renewLeasesRegularly(ledger.leases, { leaseMs, log: logger });
   let hashing: NodeJS.Timeout | undefined;
@@ -323,6 +323,7 @@ function createNetworks(
     const [inspection, ofSigners] = await Promise.all([
       inspectNetwork({
         network,
+        ways,
         endpoints: endpoints.get(name) ?? [],
         operators: lanes.map(({ relayer }) => relayer.operator),
         recoverer: recoverer?.address,

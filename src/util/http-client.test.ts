@@ -1,5 +1,8 @@
-import { expect, test } from "vitest";
-import { readRetryAfter } from "./http-client.ts";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { expect, onTestFinished, test } from "vitest";
+import { createKeepAlivePost, readRetryAfter } from "./http-client.ts";
+import { closeAtOnce, listenOnLoopback } from "./node-http.ts";
 
 const now = Date.UTC(2026, 0, 2, 3, 4, 5);
 
@@ -30,4 +33,24 @@ test.each([
   "NaN",
 ])("%j is none", (header) => {
   expect(readRetryAfter(header, now)).toBeUndefined();
+});
+
+test("an error answer that never ends is given up, and its connection with it", async () => {
+  const closed: Promise<unknown>[] = [];
+  const server = createServer((_, response) => {
+    response.writeHead(500).write("x");
+    const more = setInterval(() => response.write("x".repeat(100_000)), 10);
+    response.once("close", () => clearInterval(more));
+    closed.push(once(response, "close"));
+  });
+  const port = await listenOnLoopback(server);
+  onTestFinished(() => closeAtOnce(server));
+  const post = createKeepAlivePost(new URL(`http://127.0.0.1:${port}`), {
+    timeoutMs: 5_000,
+    maxResponseBytes: 1_000_000,
+  });
+  onTestFinished(post.close);
+  await expect(post("{}")).rejects.toThrow("HTTP 500");
+  expect(closed).toHaveLength(1);
+  await Promise.all(closed);
 });

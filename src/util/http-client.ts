@@ -180,6 +180,21 @@ function begin(
   return outgoing;
 }
 
+/** What is read of an answer that is of no use, and for how long, so that its connection can be used again. */
+const mostDrained = 65_536;
+const drainMs = 1_000;
+
+function drain(response: IncomingMessage): void {
+  let size = 0;
+  const timer = setTimeout(() => response.destroy(), drainMs).unref();
+  response.on("data", (chunk: Buffer) => {
+    size += chunk.length;
+    if (size > mostDrained) response.destroy();
+  });
+  response.on("error", () => {});
+  response.once("close", () => clearTimeout(timer));
+}
+
 function exchange(target: Target, request: HttpRequest): Promise<HttpAnswer> {
   const { timeoutMs = usualTimeoutMs, maxBytes = usualMaxBytes, onlyStatus } = request;
   const { promise, resolve, reject } = Promise.withResolvers<HttpAnswer>();
@@ -205,8 +220,7 @@ function exchange(target: Target, request: HttpRequest): Promise<HttpAnswer> {
     answered = true;
     const { statusCode: status = 0 } = response;
     if (onlyStatus !== undefined && status !== onlyStatus) {
-      // Drained, so that the connection can be used again.
-      response.resume();
+      drain(response);
       const retryAfterMs = readRetryAfter(response.headers["retry-after"], Date.now());
       fail(new HttpFailure("status", `HTTP ${status}`, { status, retryAfterMs }));
       return;

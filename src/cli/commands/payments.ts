@@ -109,14 +109,11 @@ export const why = defineCommand({
 });
 
 async function find(reader: PaymentReader, which: string, at: string): Promise<PaymentDetail> {
-  const wanted = which.toLowerCase();
-  const isIt = ({ id, transaction }: PaymentSummary) =>
-    [id, transaction].some((one) => one?.toLowerCase() === wanted);
-  const summary =
-    wanted === "last" ? await findLastAsked(reader) : (await reader.list(mostListed)).find(isIt);
-  const payment = summary && (await reader.find(summary.id));
+  const isLast = which.toLowerCase() === "last";
+  const id = isLast ? (await findLastAsked(reader))?.id : which;
+  const payment = id === undefined ? undefined : await reader.find(id);
   if (payment !== undefined) return payment;
-  throw wanted === "last"
+  throw isLast
     ? new KitError("No payment has been seen there yet", {
         hints: [
           `Have a client verify or settle one, or on a running up: ${self} pay${at}`,
@@ -161,8 +158,8 @@ function describe(payment: PaymentDetail, { url, isLast }: { url: string; isLast
     ...explain(payment, url),
     ...describeReceived(payment),
     "What happened:",
+    ...(payment.omitted > 0 ? [`  ${payment.omitted} earlier lines are not shown`] : []),
     ...foldPassed(payment.timeline).map((entry) => describeEntry(entry, payment)),
-    ...(payment.omitted > 0 ? [`  … and ${payment.omitted} lines more`] : []),
   ]
     .map(escapeControls)
     .join("\n");

@@ -29,6 +29,16 @@ export type PayerTransaction = Transaction & {
   refuse(has: bigint, needed: bigint): Invalid;
 };
 
+/** What a transaction of one payment takes. */
+export type Usage = {
+  /** What it uses. */
+  gas: bigint;
+  /** The most that it may use: an operator must have that at hand to send it. */
+  gasLimit: bigint;
+  /** Of calldata. */
+  bytes: number;
+};
+
 /** What is settled of a payment, in the asset's smallest unit. */
 export function amountOf({ payment, amount }: Pick<SettleCall, "payment" | "amount">): bigint {
   return amount ?? payment.limit;
@@ -135,8 +145,8 @@ export type Settling = {
   count(calls: readonly SettleCall[], network: NetworkConfig, limits: BatchLimits): number;
   /** Whether such a transaction settles several payments, so that a revert says nothing about one of them. */
   settlesSeveral(data: Hex): boolean;
-  /** What a plain payment uses that is settled alone, for a recipient that has nothing yet. */
-  readonly usual: { gas: bigint; bytes: number };
+  /** What a plain payment takes that is settled alone, for a recipient that has nothing yet. */
+  readonly usual: Usage;
 
   /** Which settlements the receipt of such a transaction proves. Silence is no proof. */
   prove(receipt: Receipt, network: Pick<NetworkConfig, "facilitatorContract">): SettlementProofs;
@@ -172,8 +182,8 @@ export type Settling = {
 export type Recovery = {
   /** The transaction that pays it out. */
   transaction(call: SettleCall, network: NetworkConfig): Transaction;
-  /** What it uses for a plain payment, in gas. */
-  readonly usualGas: bigint;
+  /** What it takes for a plain payment. */
+  readonly usual: Usage;
   /** Whether a receipt proves that it was paid out. */
   proves(receipt: Receipt, network: NetworkConfig, call: SettleCall): boolean;
   /** How much of an asset may be paid out. */

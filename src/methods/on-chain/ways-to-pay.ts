@@ -1,9 +1,10 @@
+import type { ServedNetwork } from "../../protocol/checks.ts";
 import { createRequestParser, type RequestParser } from "../../protocol/requests.ts";
 import { exactEip3009Settling } from "../exact-eip3009/on-chain/eip3009-settling.ts";
 import type { Method } from "../method.ts";
 import { methods } from "../methods.ts";
 import { exactPermit2Settling, uptoPermit2Settling } from "../permit2/on-chain/permit2-settling.ts";
-import type { Settling } from "./settling.ts";
+import type { Settling, Usage } from "./settling.ts";
 
 /** The ways to pay that a service takes, each by its name: what it signs, and how it moves money. */
 export type WaysToPay = {
@@ -14,11 +15,11 @@ export type WaysToPay = {
   knows(name: string): boolean;
   methodOf(name: string): Method;
   settlingOf(name: string): Settling;
-  /** What a payment uses that is settled alone: the most of any way. */
-  readonly usual: Settling["usual"];
+  /** What a plain payment takes on a network that is settled alone, or recovered: the most of any way that its assets are paid in. */
+  usual(network: ServedNetwork): { settlement: Usage; recovery: Usage };
 };
 
-/** Makes the table; a payload that none of the methods owns is read, and refused, as one of the last. */
+/** Makes the table. The methods are in the order in which they are asked whether a payload is theirs. */
 export function createWaysToPay(
   all: readonly [Method, ...Method[]],
   settlings: readonly Settling[],
@@ -31,10 +32,29 @@ export function createWaysToPay(
     knows: (name) => settlingByName.has(name),
     methodOf: (name) => found(methodByName.get(name), name),
     settlingOf: (name) => found(settlingByName.get(name), name),
-    usual: settlings
-      .map(({ usual }) => usual)
-      .reduce((most, usual) => (usual.gas > most.gas ? usual : most), { gas: 0n, bytes: 0 }),
+    usual(network) {
+      const used = all
+        .filter((method) => method.extra(network) !== undefined)
+        .flatMap(({ name }) => settlingByName.get(name) ?? []);
+      return {
+        settlement: most(used.map(({ usual }) => usual)),
+        recovery: most(used.flatMap(({ recovery }) => recovery?.usual ?? [])),
+      };
+    },
   };
+}
+
+/** The most of each. */
+function most(usages: readonly Usage[]): Usage {
+  const larger = (one: bigint, other: bigint) => (one > other ? one : other);
+  return usages.reduce(
+    (known, { gas, gasLimit, bytes }) => ({
+      gas: larger(known.gas, gas),
+      gasLimit: larger(known.gasLimit, gasLimit),
+      bytes: Math.max(known.bytes, bytes),
+    }),
+    { gas: 0n, gasLimit: 0n, bytes: 0 },
+  );
 }
 
 function found<T>(entry: T | undefined, name: string): T {

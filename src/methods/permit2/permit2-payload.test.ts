@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { named } from "../../protocol/catalogue.ts";
+import { withReasonOfMethod } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
 import { MalformedError } from "../../protocol/wire-values.ts";
 import { keptApproval } from "./approval.ts";
@@ -112,7 +112,7 @@ test.each([
   expect(payment.window).toEqual({ first: 101n, last: 1_000n });
   const request = { payment, words: permit2Words, requirements: { maxTimeoutSeconds: 60 } };
   const refusal = checkValidityWindow(request, chainTime, served);
-  expect(refusal && named(refusal, permit2Words).reason).toBe(reason);
+  expect(refusal && withReasonOfMethod(refusal, permit2Words).reason).toBe(reason);
 });
 
 test("of an approval that comes along, its own members are kept, and what cannot be read is remembered as that", () => {

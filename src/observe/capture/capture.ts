@@ -3,7 +3,7 @@ import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
 import { approvalOf } from "../../methods/permit2/approval.ts";
 import { permit2Refusals } from "../../methods/permit2/permit2-refusals.ts";
-import { type Invalid, invalid, named, reasonOf } from "../../protocol/catalogue.ts";
+import { type Invalid, invalid, reasonOf, withReasonOfMethod } from "../../protocol/catalogue.ts";
 import {
   type CheckName,
   checkTerms,
@@ -154,7 +154,7 @@ async function makeChecks({
   const checking = { method: methodOf(request.payment), operation };
   const { words } = request;
   const note = (check: CheckName, refusal: Invalid | undefined) =>
-    checks.push({ check, refusal: refusal && named(refusal, words) });
+    checks.push({ check, refusal: refusal && withReasonOfMethod(refusal, words) });
   const terms = checkTerms(request, servedNetwork(chain), checking, note);
   if (terms !== undefined) return checks;
   for (const [check, judge] of stateChecks) {

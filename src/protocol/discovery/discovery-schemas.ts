@@ -7,10 +7,11 @@ import { address } from "../primitives.ts";
 
 /** One way to pay for a resource, as the requirements of its version say it. */
 const acceptsSchema = z.looseObject({
-  scheme: z.literal("exact"),
+  scheme: z.enum(["exact", "upto"]),
   network: z.string(),
   asset: z.string(),
   payTo: z.string(),
+  extra: z.looseObject({ assetTransferMethod: z.string().optional() }).optional(),
 });
 
 /** What was paid for, as the public clients of the extension read it. */

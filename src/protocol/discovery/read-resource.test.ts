@@ -7,6 +7,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { exampleBody, parseBody } from "../../../test/support/example-payment.ts";
+import { buildBody } from "../../methods/exact-eip3009/eip3009-method.ts";
+import { methodOf } from "../../methods/methods.ts";
+import { permitPayloadFor } from "../../methods/permit2/permit2-payload.ts";
 import { networks } from "../networks.ts";
 import { readBazaar, readResource, readServiceMetadata } from "./read-resource.ts";
 
@@ -21,7 +24,12 @@ function read(x402Version: 1 | 2, change: (body: Json) => void = () => {}) {
     exampleBody({ x402Version, payTo: contract, resource: "https://shop.example/weather?city=Rome#today" }),
   );
   change(body);
-  return readResource(body, parseBody(body));
+  return noted(body);
+}
+
+function noted(body: Json) {
+  const request = parseBody(body);
+  return readResource(body, request, methodOf(request.payment));
 }
 
 describe("what a payment was for", () => {
@@ -51,6 +59,28 @@ describe("what a payment was for", () => {
       x402Version: 2,
       accepts: [{ network: "eip155:8453", amount: "10000" }],
     });
+  });
+
+  test.each(["exact", "upto"] as const)("by Permit2 and scheme %s is shown as it was offered", (scheme) => {
+    const { address: asset } = networks.base.usdc;
+    const offered = {
+      ...({ x402Version: 2, network: networks.base, asset: networks.base.usdc, payTo: contract } as const),
+      ...{ amount: 1n, resource: "https://shop.example/weather", scheme },
+    };
+    const facilitator = scheme === "upto" ? { facilitatorAddress: contract } : undefined;
+    const extra = { assetTransferMethod: "permit2", ...facilitator };
+    const body: Json = buildBody({ ...offered, extra }, permitPayloadFor({ scheme, asset }));
+    // What settle takes is no price.
+    if (scheme === "upto") body.paymentRequirements.amount = "0";
+    const named = { name: "USD Coin", version: "2" };
+    expect(noted(body)?.resource.accepts).toMatchObject([
+      { scheme, amount: "1", extra: { ...named, ...extra } },
+    ]);
+    // A token without a domain of its own has neither name nor version.
+    body.paymentRequirements.extra = extra;
+    expect(noted(body)?.resource.accepts).toMatchObject([{ scheme, extra }]);
+    body.paymentRequirements.extra = undefined;
+    expect(noted(body)?.resource.accepts).toMatchObject([{ extra: { assetTransferMethod: "permit2" } }]);
   });
 
   test.each([

@@ -1,5 +1,8 @@
 import { z } from "zod";
-import type { PaymentRequest } from "../requests.ts";
+import type { MethodTerms } from "../checks.ts";
+import type { TransferMethod } from "../networks.ts";
+import { address } from "../primitives.ts";
+import type { PayloadReader, PaymentRequest } from "../requests.ts";
 import type { DiscoveredResource } from "./discovery-schemas.ts";
 
 /** A resource as one payment describes it, and the key that identifies it. */
@@ -31,26 +34,33 @@ const bodySchema = z.object({
     resource: z.string().optional().catch(undefined),
     maxTimeoutSeconds: z.int().nonnegative().optional().catch(undefined),
     extra: z
-      .object({ name: z.string().max(64), version: z.string().max(16) })
+      .object({
+        name: z.string().max(64).optional().catch(undefined),
+        version: z.string().max(16).optional().catch(undefined),
+        facilitatorAddress: address.optional().catch(undefined),
+      })
       .optional()
       .catch(undefined),
   }),
 });
+
+/** The way in which a payment was made, as an offer names it. */
+type Way = Pick<PayloadReader, "scheme"> & Pick<MethodTerms, "transfer">;
 
 /**
  * What a settled payment was for; undefined where it has no URL of a web server. In version 1 the shop's requirements have
  * it; in version 2 the payer's client repeats what the shop has sent. Never throws: for what is nested too deeply to be
  * written it is undefined too.
  */
-export function readResource(body: unknown, payment: PaymentRequest): SeenResource | undefined {
+export function readResource(body: unknown, payment: PaymentRequest, way: Way): SeenResource | undefined {
   try {
-    return read(body, payment);
+    return read(body, payment, way);
   } catch {
     return undefined;
   }
 }
 
-function read(body: unknown, payment: PaymentRequest): SeenResource | undefined {
+function read(body: unknown, payment: PaymentRequest, way: Way): SeenResource | undefined {
   const parsed = bodySchema.safeParse(body);
   if (!parsed.success) return undefined;
   const { paymentPayload, paymentRequirements } = parsed.data;
@@ -73,7 +83,7 @@ function read(body: unknown, payment: PaymentRequest): SeenResource | undefined 
       resource: address,
       type,
       x402Version,
-      accepts: [acceptsOf(payment, paymentRequirements, { address, description, mimeType })],
+      accepts: [acceptsOf(payment, way, paymentRequirements, { address, description, mimeType })],
       ...(description && { description }),
       ...(mimeType && { mimeType }),
       ...(paymentPayload.resource && x402Version === 2 && readServiceMetadata(paymentPayload.resource)),
@@ -82,22 +92,28 @@ function read(body: unknown, payment: PaymentRequest): SeenResource | undefined 
   };
 }
 
+/** How a token moves where an offer does not say it. */
+const unsaidTransfer: TransferMethod = "eip3009";
+
 function acceptsOf(
   { x402Version, network, requirements, payment }: PaymentRequest,
+  { scheme, transfer }: Way,
   { maxTimeoutSeconds, extra }: z.infer<typeof bodySchema>["paymentRequirements"],
   told: { address: string; description: string | undefined; mimeType: string | undefined },
 ): DiscoveredResource["accepts"][number] {
   const { address: resource, description = "", mimeType = "" } = told;
-  const amount = requirements.amount.toString();
+  // What was offered: of a payment of scheme “upto” less may have been taken.
+  const amount = payment.limit.toString();
+  const known = { ...extra, ...(transfer !== unsaidTransfer && { assetTransferMethod: transfer }) };
   return {
-    scheme: "exact",
+    scheme,
     network,
     // Version 1 has these members in its requirements, version 2 beside them.
     ...(x402Version === 1 ? { maxAmountRequired: amount, resource, description, mimeType } : { amount }),
     asset: requirements.asset,
     payTo: requirements.payTo ?? payment.payTo,
     ...(maxTimeoutSeconds !== undefined && { maxTimeoutSeconds }),
-    ...(extra && { extra }),
+    ...(Object.keys(known).length > 0 && { extra: known }),
   };
 }
 
@@ -170,9 +186,10 @@ const mostAccepts = 10;
 /** The newest description counts; earlier ways to pay of the same protocol version stay. */
 export function mergeResource(earlier: Resource | undefined, seen: Resource): Resource {
   if (earlier === undefined || earlier.x402Version !== seen.x402Version) return seen;
-  const isSeen = ({ network, asset }: Resource["accepts"][number]) =>
-    seen.accepts.some((one) => one.network === network && one.asset === asset);
-  const others = earlier.accepts.filter((one) => !isSeen(one));
+  const keyOf = ({ scheme, network, asset, extra }: Resource["accepts"][number]) =>
+    JSON.stringify([scheme, network, asset, extra?.assetTransferMethod]);
+  const isNew = new Set(seen.accepts.map(keyOf));
+  const others = earlier.accepts.filter((one) => !isNew.has(keyOf(one)));
   return { ...seen, accepts: [...seen.accepts, ...others].slice(0, mostAccepts) };
 }
 

@@ -2,6 +2,9 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../../test/support/databases.ts";
 import { exampleBody, parseBody } from "../../../test/support/example-payment.ts";
 import type { Database } from "../../ledger/database/database.ts";
+import { buildBody } from "../../methods/exact-eip3009/eip3009-method.ts";
+import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
+import { permitPayloadFor } from "../../methods/permit2/permit2-payload.ts";
 import { mostResources } from "../../protocol/discovery/discovery-schemas.ts";
 import { type NetworkName, networks } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
@@ -19,6 +22,7 @@ describe.each(backends)("on $name", (backend) => {
     warnings.length = 0;
     catalog = createCatalog({
       database: db,
+      ways: waysToPay,
       now: () => time,
       log: { warn: (said: unknown) => void warnings.push(said) },
     });
@@ -64,6 +68,26 @@ describe.each(backends)("on $name", (backend) => {
       { network: "eip155:137", amount: "5" },
     ]);
     expect(resource?.lastUpdated).toBe(new Date(time).toISOString());
+  });
+
+  test("what was paid for in several ways is listed with each, whichever came last", async () => {
+    const resource = "https://shop.example/a";
+    const { base } = networks;
+    const payTo = `0x${"f0".repeat(20)}` as const;
+    for (const scheme of ["upto", "exact", "upto"] as const) {
+      const offer = { x402Version: 2, network: base, asset: base.usdc, payTo, amount: 1n, resource } as const;
+      const body = buildBody({ ...offer, scheme }, permitPayloadFor({ scheme, asset: base.usdc.address }));
+      catalog.note("shop", body, parseBody(body));
+      await catalog.settled();
+      await note("shop", resource);
+      time += 120_000;
+    }
+    const [{ accepts } = { accepts: [] }] = await catalog.read("shop");
+    expect(accepts.map(({ scheme, extra }) => [scheme, extra?.assetTransferMethod])).toEqual([
+      ["exact", undefined],
+      ["upto", "permit2"],
+      ["exact", "permit2"],
+    ]);
   });
 
   test("the same payment again within a minute is not written again", async () => {

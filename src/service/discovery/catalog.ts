@@ -3,6 +3,7 @@ import type { Transaction } from "kysely";
 import type { Logger } from "pino";
 import type { Database } from "../../ledger/database/database.ts";
 import { inTransaction } from "../../ledger/database/transactions.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import {
   type DiscoveredResource,
   discoveredResourceSchema,
@@ -49,10 +50,12 @@ const documentSchema = discoveredResourceSchema.omit({ lastUpdated: true });
 
 export function createCatalog({
   database,
+  ways,
   now,
   log,
 }: {
   database: Database;
+  ways: Pick<WaysToPay, "methodOf">;
   /** Unix milliseconds. */
   now: () => number;
   log: Pick<Logger, "warn">;
@@ -85,7 +88,7 @@ export function createCatalog({
   return {
     note(organizationId, body, payment) {
       if (writing >= mostWritesAtOnce) return;
-      const seen = readResource(body, payment);
+      const seen = readResource(body, payment, ways.methodOf(payment.payment.method));
       if (seen === undefined) return;
       // Hashed, since a resource can take 10 KB, and thousands are remembered.
       const what = hash(JSON.stringify([organizationId, seen]));

@@ -2,7 +2,7 @@ import type { Chain } from "../../chain/chain.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { type CheckMade, channels } from "../../observe/channels/channels.ts";
-import { type Invalid, named } from "../../protocol/catalogue.ts";
+import { type Invalid, withReasonOfMethod } from "../../protocol/catalogue.ts";
 import { type CheckName, checkNames } from "../../protocol/checks.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { PaymentRequest, X402Version } from "../../protocol/requests.ts";
@@ -92,7 +92,8 @@ export function publishChecksOf(payment: PaymentRequest, serviceId: string): Che
     // Settle makes some of them again.
     if (place < from) from = place;
     to = refusal === undefined ? place + 1 : place;
-    if (refusal !== undefined) refused = { check, refusal: named<Invalid>(refusal, payment.words) };
+    if (refusal !== undefined)
+      refused = { check, refusal: withReasonOfMethod<Invalid>(refusal, payment.words) };
     return refusal;
   };
 }

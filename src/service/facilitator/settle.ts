@@ -1,5 +1,5 @@
 import type { Settlement } from "../../ledger/settlement.ts";
-import { type Invalid, named } from "../../protocol/catalogue.ts";
+import { type Invalid, withReasonOfMethod } from "../../protocol/catalogue.ts";
 import type { OpenMaxima } from "../../protocol/open-maxima.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
@@ -64,7 +64,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
   return async (request, caller, signal, options) => {
     const result = await settle(request, caller, signal, options);
     return result.kind === "invalid"
-      ? { kind: "invalid", invalid: named(result.invalid, request.words) }
+      ? { kind: "invalid", invalid: withReasonOfMethod(result.invalid, request.words) }
       : result;
   };
 

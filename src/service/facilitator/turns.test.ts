@@ -205,6 +205,15 @@ describe("a payer with code", () => {
     expect(await settleInTurn([wallet(301, { ending: "settled" })])).toEqual([0]);
   });
 
+  test("has its organization's own places, though payers of another with the same code wait before it", async () => {
+    const all = Promise.allSettled(
+      Array.from({ length: 300 }, (_, payer) =>
+        settle(wallet(payer, { ending: "settled", organizationId: payer < 150 ? "shop" : "bakery" })),
+      ),
+    );
+    expect((await finish(all)).filter(({ status }) => status === "rejected")).toEqual([]);
+  });
+
   test("leaves its place when its caller goes, and gets an error where the ledger is gone", async () => {
     await settleInTurn(times(8, wallet(1)));
     const leaving = new AbortController();

@@ -45,14 +45,13 @@ export function createTurns(outcomes: Pick<Outcomes, "recentSettles">, now: () =
   const suspects = new Map<string, number>();
   const waitingOf = new Map<string, number>();
 
-  function gateOf(key: string, of: SettlesOf, waitingRoom: WaitingRoom): Gate {
+  function gateOf(key: string, of: SettlesOf): Gate {
     const known = gates.get(key);
     if (known !== undefined) return known;
     const gate = createGate({
       read: () => outcomes.recentSettles(of, now() - windowMs),
       most: of.kind === "payer" ? () => Number.POSITIVE_INFINITY : mostOfCode,
       why: reasons[of.kind],
-      waitingRoom,
       now,
       empty: () => gates.delete(key),
     });
@@ -111,7 +110,7 @@ export function createTurns(outcomes: Pick<Outcomes, "recentSettles">, now: () =
       async function tryAll(keys: [string, SettlesOf][], waiting: Waiting): Promise<number> {
         for (const [index, [key, of]] of keys.entries()) {
           if (entered.has(key)) continue;
-          const gate = gateOf(key, of, roomOf(organizationId));
+          const gate = gateOf(key, of);
           if (!(await gate.tryToEnter(waiting))) {
             leaveAll();
             return index;
@@ -135,8 +134,8 @@ export function createTurns(outcomes: Pick<Outcomes, "recentSettles">, now: () =
             const full = keys[await tryAll(keys, waiting)];
             if (full === undefined) return now() - startedAt > oldMs;
             const [key, of] = full;
-            const gate = gateOf(key, of, roomOf(organizationId));
-            await gate.enter(waiting);
+            const gate = gateOf(key, of);
+            await gate.enter(waiting, roomOf(organizationId));
             entered.set(key, gate);
           }
         },
@@ -169,9 +168,10 @@ export type Gate = {
   /**
    * Waits until there is room, and takes it.
    *
+   * @param waitingRoom of the organization that is paid: payers of several may wait at one gate
    * @throws UndeterminedError when there is none in time, or too many of the organization wait.
    */
-  enter(waiting: Waiting): Promise<void>;
+  enter(waiting: Waiting, waitingRoom: WaitingRoom): Promise<void>;
   /** Takes room if there is any. */
   tryToEnter(waiting: Waiting): Promise<boolean>;
   /** Gives it back, once the outcome of the settle is known or nobody waits for it any more. */
@@ -185,14 +185,12 @@ export type GateOptions = {
   most: (recent: RecentSettles) => number;
   /** Why a settle has to wait, for its caller. */
   why: string;
-  /** Those of the organization that wait, at any gate. */
-  waitingRoom: WaitingRoom;
   now: () => number;
   /** Nobody is in it, and nobody waits. */
   empty: () => void;
 };
 
-/** Places for payments that have to wait; `take` is false where there is none. */
+/** Places for the payments of an organization that have to wait, at any gate; `take` is false where there is none. */
 export type WaitingRoom = { take(): boolean; giveBack(): void };
 
 /** Reverts count for so long. A success does not end that. */
@@ -210,12 +208,13 @@ const lookEveryMs = 250;
 
 type Waiter = {
   waiting: Waiting;
-  mayWait: boolean;
+  /** None where it does not wait. */
+  waitingRoom: WaitingRoom | undefined;
   hasPlace: boolean;
   end(result: boolean | Error): void;
 };
 
-export function createGate({ read, most, why, waitingRoom, now, empty }: GateOptions): Gate {
+export function createGate({ read, most, why, now, empty }: GateOptions): Gate {
   const queue = new Set<Waiter>();
   let inside = 0;
   let isLooking = false;
@@ -243,9 +242,9 @@ export function createGate({ read, most, why, waitingRoom, now, empty }: GateOpt
             room--;
             inside++;
             waiter.end(true);
-          } else if (!waiter.mayWait) waiter.end(false);
+          } else if (waiter.waitingRoom === undefined) waiter.end(false);
           else if (notBefore >= waiter.waiting.deadline) waiter.end(late());
-          else if (!waiter.hasPlace && !waitingRoom.take()) waiter.end(crowded());
+          else if (!waiter.hasPlace && !waiter.waitingRoom.take()) waiter.end(crowded());
           else waiter.hasPlace = true;
         }
         if (queue.size === 0) break;
@@ -264,15 +263,15 @@ export function createGate({ read, most, why, waitingRoom, now, empty }: GateOpt
     if (inside === 0 && queue.size === 0 && !isLooking) empty();
   }
 
-  async function join(waiting: Waiting, mayWait: boolean): Promise<boolean> {
+  async function join(waiting: Waiting, waitingRoom?: WaitingRoom): Promise<boolean> {
     const { promise, resolve, reject } = Promise.withResolvers<boolean>();
     const waiter: Waiter = {
       waiting,
-      mayWait,
+      waitingRoom,
       hasPlace: false,
       end(result) {
         queue.delete(waiter);
-        if (waiter.hasPlace) waitingRoom.giveBack();
+        if (waiter.hasPlace) waitingRoom?.giveBack();
         clearTimeout(timer);
         waiting.signal.removeEventListener("abort", leaveQueue);
         if (result instanceof Error) reject(result);
@@ -299,10 +298,10 @@ export function createGate({ read, most, why, waitingRoom, now, empty }: GateOpt
     );
 
   return {
-    async enter(waiting) {
-      await join(waiting, true);
+    async enter(waiting, waitingRoom) {
+      await join(waiting, waitingRoom);
     },
-    tryToEnter: (waiting) => join(waiting, false),
+    tryToEnter: (waiting) => join(waiting),
     leave() {
       inside--;
       pause?.abort();

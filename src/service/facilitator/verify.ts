@@ -1,6 +1,6 @@
 import type { Settlement } from "../../ledger/settlement.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
-import { type Invalid, named } from "../../protocol/catalogue.ts";
+import { type Invalid, withReasonOfMethod } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
 import type { MaximaAccount, OpenMaxima } from "../../protocol/open-maxima.ts";
 import { refusals } from "../../protocol/refusals.ts";
@@ -47,7 +47,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
   return async (request, caller, { repeats } = { repeats: false }) => {
     const refusal = await judge(request, caller, repeats);
     const answered = refusal && (await refuseWithUse(context, refusal, request, caller?.organization.id));
-    return named(answered, request.words);
+    return withReasonOfMethod(answered, request.words);
   };
 
   async function judge(

@@ -3,11 +3,6 @@ import { dataFeeCall, estimateFees, pricePerGas, readDataFee, readTip, tipCall }
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
-import {
-  exactEip3009Recovery as recovery,
-  exactEip3009Settling as settling,
-} from "../../methods/exact-eip3009/on-chain/eip3009-settling.ts";
-import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import { type Address, readQuantity } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { formatCoins, formatCount, formatGwei } from "../../protocol/token-units.ts";
@@ -36,26 +31,22 @@ export const gasMoneyCheck: NetworkCheck = {
   required: false,
   calls: (context) => [
     tipCall,
-    dataFeeCall(settling.usual.bytes),
+    dataFeeCall(context.ways.usual(context.network).settlement.bytes),
     ...gasPayersOf(context).map(({ account }) => ({ method: "eth_getBalance", params: [account, "latest"] })),
   ],
   read([tip, dataFeeAnswer, ...balances], context) {
-    const { network, head } = context;
+    const { network, head, ways } = context;
     const fees = estimateFees(head, network, readTip(tip, network));
     const dataFee = expectAnswer("the data fee", dataFeeAnswer, readDataFee);
-    const sample = samplePayment(network);
-    const usualGas = { settlement: settling.usual.gas, recovery: recovery.usualGas };
-    // The gas limits that the balance must cover before the service signs and a node accepts a transaction.
-    const gas = {
-      settlement: settling.transaction([sample], network).gas,
-      recovery: recovery.transaction(sample, network).gas,
-    };
+    const usual = ways.usual(network);
     return [
       checkFee(network, head.baseFeePerGas),
       ...gasPayersOf(context).map((payer, index) => {
         const balance = expectAnswer("the balance of the account", balances[index], readQuantity);
-        const cost = usualGas[payer.pays] * pricePerGas(head, fees) + dataFee;
-        const deposit = gas[payer.pays] * fees.maxFeePerGas + dataFee;
+        const { gas, gasLimit } = usual[payer.pays];
+        const cost = gas * pricePerGas(head, fees) + dataFee;
+        // What the balance must cover before the service signs a transaction, and a node accepts it.
+        const deposit = gasLimit * fees.maxFeePerGas + dataFee;
         return checkBalance(network, payer, { balance, cost, deposit });
       }),
     ];
@@ -99,27 +90,6 @@ function checkFee({ maxFeePerGas, name }: NetworkConfig, baseFeePerGas: bigint):
   if (baseFeePerGas <= maxFeePerGas) return ok("fee", detail);
   const advice = `Raise the cap if that is worth it: MAX_FEE_GWEI=${name}=…`;
   return warning("fee", `${detail}: nothing is mined until it has come down`, advice);
-}
-
-/** A payment of a plain account, for the size and the gas limit of its transactions. */
-function samplePayment({ usdc, facilitatorContract }: NetworkConfig): SettleCall {
-  // None is zero, as is usual in a payment: zeros would cost less gas.
-  const nonZeroBytes = `0x${"a5".repeat(32)}` as const;
-  return {
-    payment: {
-      method: settling.method,
-      payer: facilitatorContract,
-      payTo: facilitatorContract,
-      asset: usdc.address,
-      limit: 1_000_000n,
-      window: { first: 1n, last: 2_000_000_000n },
-      nonce: nonZeroBytes,
-      nonceSpace: usdc.address,
-      signature: `${nonZeroBytes}${nonZeroBytes.slice(2)}1b`,
-      payload: null,
-    },
-    recipient: facilitatorContract,
-  };
 }
 
 /** Looks for transactions of the operators that the ledger does not know. */

@@ -1,6 +1,7 @@
 import type { Head } from "../../chain/rpc/calls.ts";
 import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { Address } from "../../protocol/hex.ts";
 
 /**
@@ -52,6 +53,7 @@ export type Accounts = {
 /** What a check of a network knows besides the answers to its calls. */
 export type CheckContext = Accounts & {
   network: NetworkConfig;
+  ways: Pick<WaysToPay, "usual">;
   /** The newest block of the endpoint that answered. */
   head: Head;
   /**

@@ -190,7 +190,22 @@ test("an operator's gas money is counted with the tip that the node suggests, as
     return call.method === "eth_getBalance" ? "0xb5e620f48000" : answerWell(call);
   });
   expect((await inspect([node])).bad).toEqual([
-    `failed gas money: 0.0002 ETH of ${operator} does not cover one settlement, which needs 0.000571 ETH at hand`,
+    `failed gas money: 0.0002 ETH of ${operator} does not cover one settlement, which needs 0.000649 ETH at hand`,
+  ]);
+});
+
+test("an operator's gas money must cover the dearest way that the assets are paid in", async () => {
+  // Between what a payment by EIP-3009 needs at these fees, and one by Permit2.
+  const node = endpoint((call) => {
+    if (call.method === "eth_maxPriorityFeePerGas") return "0x3b9aca00";
+    return call.method === "eth_getBalance" ? "0x221b262dd8000" : answerWell(call);
+  });
+  expect((await inspect([node])).bad).toEqual([
+    expect.stringMatching(/^failed gas money: 0\.0006 ETH .* does not cover one settlement/),
+  ]);
+  const assets = [{ ...networks.base.usdc, transfers: ["eip3009"] }];
+  expect((await inspect([node], { network: { ...network, assets } })).bad).toEqual([
+    expect.stringMatching(/^warning gas money: 0\.0006 ETH .* buys 4 settlements/),
   ]);
 });
 

@@ -4,6 +4,7 @@ import { type Head, headCall, readHead } from "../../chain/rpc/calls.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
+import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { readQuantity } from "../../protocol/hex.ts";
 import { formatCount } from "../../protocol/token-units.ts";
 import {
@@ -25,6 +26,8 @@ const networkChecks: readonly NetworkCheck[] = [
 
 export type InspectionOptions = Accounts & {
   network: NetworkConfig;
+  /** Those of this version by default. */
+  ways?: CheckContext["ways"];
   /** One for each RPC URL of the network, in order, without failover. */
   endpoints: readonly Pick<Rpc, "ask">[];
   nextTxNonce: CheckContext["nextTxNonce"];
@@ -51,8 +54,8 @@ type EndpointResult = EndpointState & { rpc: Pick<Rpc, "ask">; rest: readonly Rp
  * reached later. Takes one request if the first endpoint is healthy. Never throws; changes nothing.
  */
 export async function inspectNetwork(options: InspectionOptions): Promise<Inspection> {
-  const { network, endpoints, operators, recoverer, sponsor } = options;
-  const calls = networkChecks.map((check) => check.calls({ network, operators, recoverer, sponsor }));
+  const { network, endpoints, operators, recoverer, sponsor, ways = waysToPay } = options;
+  const calls = networkChecks.map((check) => check.calls({ network, operators, recoverer, sponsor, ways }));
   const results = await Promise.all(
     // The first endpoint also gets the calls of all checks; the others get them only if its answers cannot be used.
     endpoints.map((rpc, index) => inspectEndpoint(rpc, index === 0 ? calls.flat() : [], options)),
@@ -78,7 +81,7 @@ export async function inspectNetwork(options: InspectionOptions): Promise<Inspec
       verdict: checks.some(({ fatal }) => fatal) ? "refuse" : "later",
     };
   }
-  const context: CheckContext = { ...options, head: chosen.head };
+  const context: CheckContext = { ...options, ways, head: chosen.head };
   const answers = chosen.rest ?? (await chosen.rpc.ask(calls.flat()).catch(() => []));
   let start = 0;
   const found = await Promise.all(

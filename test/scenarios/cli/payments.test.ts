@@ -1,3 +1,4 @@
+import { createServer } from "node:http";
 import { HTTPFacilitatorClient } from "@x402/core/server";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -11,6 +12,7 @@ import { captureSchema } from "../../../src/observe/capture/capture.ts";
 import { paymentListSchema } from "../../../src/observe/studio/payment-view.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson, sendHttp } from "../../../src/util/http-client.ts";
+import { closeAtOnce, listenOnLoopback } from "../../../src/util/node-http.ts";
 import { type CliProcess, startCli } from "../../support/cli.ts";
 import { parseBody } from "../../support/example-payment.ts";
 import { runHere } from "../../support/run-here.ts";
@@ -375,6 +377,20 @@ test("why explains the payment that was asked for last, or the one with an id or
   const unknown = await cli("why", "0x12");
   expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining("x402-facilitator-kit logs") });
   expect((await runHere(["why", "--help"])).stdout).toContain("Exit code: 0 whatever became of the payment");
+});
+
+test("why asks the service for a transaction, which knows those too that were replaced by another one", async () => {
+  const { settle } = await pay(description, { network: "base" });
+  const transaction = String(Reflect.get(Object(settle.body), "transaction"));
+  // One whose list has another transaction of the payment by now.
+  const server = createServer(async ({ url = "" }, response) => {
+    const { body } = await requestJson(`${origin}${url}`);
+    response.end(JSON.stringify(url.startsWith("/payments?") ? { ...Object(body), payments: [] } : body));
+  });
+  const port = await listenOnLoopback(server);
+  onTestFinished(() => closeAtOnce(server));
+  const { stdout } = await runHere(["why", transaction, "--url", `http://127.0.0.1:${port}`]);
+  expect(stdout).toContain(`transaction   ${transaction}`);
 });
 
 test("why says of a settled payment whose answer was lost what to do", async () => {

@@ -8,7 +8,9 @@ import { createFixtures } from "../../../src/fixtures/index.ts";
 import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
+import { runningChain } from "../../support/running-chain.ts";
 import { type Body, signedRequest, startTestHarness } from "../../support/service.ts";
+import { signInWay } from "../../support/ways.ts";
 
 /*
  * Discovery of the service, the mock server and the fixtures, where it is on: the same payments are shown alike.
@@ -42,10 +44,16 @@ beforeAll(async () => {
   await payEverywhere("not an address");
   const first = await signedRequest(harness);
   await settleEverywhere(first, testKeys.local.apiKey);
+  const upto = await signInWay(
+    { name: "upto", straight: false, method: "permit2", takes: "some" },
+    { chain: runningChain(harness, "base"), value: 10_000n },
+  );
+  upto.body.paymentPayload.resource = { url: "https://shop.example/metered" };
+  await settleEverywhere(upto.body, testKeys.local.apiKey);
   const refused = await signedRequest(harness, { x402Version: 2, payer: "empty" });
   await settleEverywhere(refused, testKeys.local.apiKey);
   await vi.waitFor(async () => {
-    expect((await everywhere("resources")).service.body.items).toHaveLength(3);
+    expect((await everywhere("resources")).service.body.items).toHaveLength(4);
   });
 });
 afterAll(async () => {
@@ -101,8 +109,20 @@ test("what was paid for is listed and found alike, and by the public client", as
   });
   const client = withBazaar(new HTTPFacilitatorClient({ url: mock.url, createAuthHeaders }));
   const { items, pagination } = await client.extensions.bazaar.listResources();
-  expect(pagination.total).toBe(3);
+  expect(pagination.total).toBe(4);
   expect(items.map(({ resource }) => resource)).toContain("https://shop.example/weather");
+});
+
+test("what was paid for by scheme upto is found by that, with the maximum that was offered", async () => {
+  await expectAlike("resources?scheme=upto");
+  const { items } = (await everywhere("resources?scheme=upto")).service.body;
+  const extra = {
+    ...{ name: "USD Coin", version: "2", assetTransferMethod: "permit2" },
+    facilitatorAddress: runningChain(harness, "base").facilitatorContract,
+  };
+  expect(items).toMatchObject([
+    { resource: "https://shop.example/metered", accepts: [{ scheme: "upto", amount: "20000", extra }] },
+  ]);
 });
 
 const value = fc.constantFrom(
@@ -122,7 +142,7 @@ const value = fc.constantFrom(
     "polygon",
     "bazaar",
   ],
-  ...["exact", "weather", "shop+report", "%20", "%zz", "x".repeat(201), "0x1"],
+  ...["exact", "upto", "weather", "shop+report", "%20", "%zz", "x".repeat(201), "0x1"],
   "0x4E782726E82e776099A7c95486A32519583f82E3",
 );
 const parameter = fc.constantFrom(

@@ -175,6 +175,47 @@ describe("payments", { timeout: 60_000 }, () => {
     await page.waitForSelector("text=2 of 2");
   });
 
+  test("a payment that the service cannot be asked about is not said to be unknown to it", async () => {
+    const { page, troubles } = shown;
+    await payAs("funded");
+    await rows().first().waitFor();
+    const details = "**/payments/0x*";
+    await page.route(details, (route) => route.fulfill({ status: 503 }));
+    await rows().first().click();
+    await page.locator(".toast", { hasText: "could not be asked about this payment" }).waitFor();
+    expect(await page.getByText("The service knows nothing of this payment").count()).toBe(0);
+    expect(new Set(troubles.splice(0))).toEqual(new Set([expect.stringContaining("503")]));
+    await page.unroute(details);
+    await page.reload();
+    await page.waitForSelector("article");
+  });
+
+  test("an answer that comes late does not replace a newer one", async () => {
+    const { page } = shown;
+    const body = await signedRequest(studio.harness);
+    await post(studio.harness, "verify", body);
+    const late = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    let isFirst = true;
+    await page.route("**/payments/0x*", async (route) => {
+      if (!isFirst) return route.continue();
+      isFirst = false;
+      const response = await route.fetch();
+      asked.resolve();
+      await late.promise;
+      await route.fulfill({ response });
+    });
+    await rows().first().click();
+    await asked.promise;
+    await post(studio.harness, "settle", body);
+    await expect.poll(article, soon).toContain("Answer to settle: 200");
+    const finished = page.waitForEvent("requestfinished");
+    late.resolve();
+    await finished;
+    await page.evaluate("new Promise((shown) => requestAnimationFrame(() => requestAnimationFrame(shown)))");
+    expect(await article()).toContain("Answer to settle: 200");
+  });
+
   test("where filters hide every payment, the list says so and clears them", async () => {
     const { page } = shown;
     await payAs("funded");

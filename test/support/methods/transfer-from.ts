@@ -92,7 +92,7 @@ const settling: Settling = {
   batchKey: ({ payment }) => payment.asset,
   count: (calls, _network, { maxPayments }) => Math.min(calls.length, maxPayments),
   settlesSeveral: (data) => data.length > 2 + 200,
-  usual: { gas: 80_000n, bytes: 100 },
+  usual: { gas: 80_000n, gasLimit: 300_000n, bytes: 100 },
   prove(receipt) {
     const transfers = decodeEvents(receipt).filter((event) => event.name === "Transfer");
     return {

@@ -17,9 +17,8 @@ import {
   readStraightPayments,
   settlesSeveral,
   settleTransaction,
-  usualForwardGas,
-  usualSettleBytes,
-  usualSettleGas,
+  usualForward,
+  usualSettle,
 } from "./eip3009-transaction.ts";
 import {
   type AuthorizationRef,
@@ -34,7 +33,7 @@ import { findDirectSubmission, type ReceivedPayment, receivedOf } from "./receiv
 /** `forwardReceived`, for what others submitted. */
 export const exactEip3009Recovery: Recovery = {
   transaction: (call, { facilitatorContract: to }) => ({ to, ...forwardTransaction(call) }),
-  usualGas: usualForwardGas,
+  usual: usualForward,
   proves: (receipt, { facilitatorContract }, call) =>
     provesForwarding(receipt, facilitatorContract, receivedOf(call)),
 
@@ -70,7 +69,7 @@ export const exactEip3009Settling: Settling = {
   },
   count: countBatch,
   settlesSeveral,
-  usual: { gas: usualSettleGas, bytes: usualSettleBytes },
+  usual: usualSettle,
 
   prove(receipt, network) {
     const proofs = readSettlements(receipt, network.facilitatorContract);

@@ -1,5 +1,5 @@
 import type { ChainQueries, Effect } from "../../../chain/chain.ts";
-import { calldataGas } from "../../../chain/fees.ts";
+import { calldataGas, gasPerByte } from "../../../chain/fees.ts";
 import { type Receipt, readReceiptsAt } from "../../../chain/logs-and-receipts.ts";
 import { balanceOf, selector } from "../../../chain/views.ts";
 import {
@@ -24,7 +24,7 @@ import {
   type Route,
   wordDigits,
 } from "../../on-chain/batch-transactions.ts";
-import type { Payout, Search, SettleCall } from "../../on-chain/settling.ts";
+import type { Payout, Search, SettleCall, Usage } from "../../on-chain/settling.ts";
 import { authorizationStateOf } from "./eip3009-state.ts";
 import { authorizationKey, authorizationUsedTopic, decodeEvents, type PaymentEvent } from "./events.ts";
 
@@ -117,15 +117,25 @@ export function forwardTransaction(call: SettleCall): { data: Hex; gas: bigint }
   return { data, gas: forwardGas + calldataGas(data) };
 }
 
+const usualBytes = 388;
+const usualCalldataGas = BigInt(usualBytes) * gasPerByte;
+
 /**
- * What a payment of USDC uses when it is settled alone, for a recipient that has nothing yet, in gas and in bytes of
- * calldata: see `contracts/test/snapshots/gas.json`. Settled together payments take half of that.
+ * What a payment of USDC takes when it is settled alone, for a recipient that has nothing yet: see
+ * `contracts/test/snapshots/gas.json`. Settled together payments take half of that.
  */
-export const usualSettleGas = 125_000n;
-export const usualSettleBytes = 388;
+export const usualSettle: Usage = {
+  gas: 125_000n,
+  gasLimit: settleGas + usualCalldataGas,
+  bytes: usualBytes,
+};
 
 /** The same of a payment that is forwarded. Its calldata is as long. */
-export const usualForwardGas = 162_000n;
+export const usualForward: Usage = {
+  gas: 162_000n,
+  gasLimit: forwardGas + usualCalldataGas,
+  bytes: usualBytes,
+};
 
 /*
  * Payments that go straight to where they were signed to, by the token's `transferWithAuthorization`. Anybody can submit

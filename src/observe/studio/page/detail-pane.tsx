@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { PaymentDetail, ReceivedView, TimelineEntry, TransactionView } from "../payment-view.ts";
 import { Again, fixOf } from "./again.tsx";
 import { Ago, Amount, Badge, Button, Facts, Folded, Hash, Icon } from "./controls.tsx";
+import { ofNewestTransaction } from "./diagram-rows.ts";
 import { Sequence, Waterfall } from "./diagrams.tsx";
 import { formatBoth, formatDate, formatGwei, indentJson, noteOf, statusOf, whoOf } from "./format.ts";
 import { coinOf, isLocal } from "./local-service.ts";
@@ -180,7 +181,7 @@ function Received({ received: { text, bytes, isWhole, contentType, problem } }: 
 function Transaction({ entries }: { entries: readonly TimelineEntry[] }) {
   const steps = entries.filter(({ kind }) => kind === "transaction");
   if (steps.length === 0) return null;
-  const known: TimelineEntry["details"] = Object.assign({}, ...steps.map(({ details }) => details));
+  const known = ofNewestTransaction(steps);
   const { succeeded } = known;
   return (
     <Folded title="Transaction">

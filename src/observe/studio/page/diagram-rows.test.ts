@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { TimelineEntry } from "../payment-view.ts";
-import { phasesOf, sequenceOf } from "./diagram-rows.ts";
+import { ofNewestTransaction, phasesOf, sequenceOf } from "./diagram-rows.ts";
 
 const at = 1_790_000_000_000;
 
@@ -143,5 +143,20 @@ describe("the steps of a sequence", () => {
       "01 request with the signed payment",
       "12 POST /verify",
     ]);
+  });
+});
+
+test("what is known of a transaction is its own, though another one with its txNonce has offered more", () => {
+  const other = `0x${"6f".repeat(32)}`;
+  const signed = [
+    entry(0, "transaction", "signed", { details: { transaction, maxFeePerGas: "100" } }),
+    entry(1, "transaction", "signed", { details: { transaction: other, maxFeePerGas: "200" } }),
+  ];
+  const mined = entry(2, "transaction", "receipt", { details: { transaction, blockNumber: "7" } });
+  expect(ofNewestTransaction(signed)).toEqual({ transaction: other, maxFeePerGas: "200" });
+  expect(ofNewestTransaction([...signed, mined])).toEqual({
+    transaction,
+    maxFeePerGas: "100",
+    blockNumber: "7",
   });
 });

@@ -250,3 +250,12 @@ function stepsOf({ name, rows, outcome, ok, reason, start, end }: Phase): Sequen
   }
   return steps;
 }
+
+/** Of one transaction alone: another one with its txNonce may have offered more, or stood in a block that vanished. */
+export function ofNewestTransaction(
+  steps: readonly Pick<TimelineEntry, "details">[],
+): TimelineEntry["details"] {
+  const newest = steps.at(-1)?.details.transaction;
+  const ofIt = steps.filter(({ details }) => details.transaction === newest);
+  return Object.assign({}, ...ofIt.map(({ details }) => details));
+}

@@ -118,8 +118,17 @@ export async function loadShop(): Promise<void> {
 
 /** Undefined where the service does not answer, or not with what was asked for. */
 export async function get<T>(path: string): Promise<T | undefined> {
+  const found = await find<T>(path);
+  return found === "unknown" ? undefined : found;
+}
+
+/** As {@link get}; "unknown" where the service answers that it has no such thing. */
+export async function find<T>(path: string): Promise<T | "unknown" | undefined> {
   const response = await fetch(path).catch(() => undefined);
-  return response?.ok === true ? ((await response.json()) as T) : undefined;
+  if (response?.status === 404) return "unknown";
+  return response?.ok === true
+    ? ((await response.json().catch(() => undefined)) as T | undefined)
+    : undefined;
 }
 
 export async function loadFaults(): Promise<void> {

@@ -2,8 +2,9 @@ import { computed, effect, signal } from "@preact/signals";
 import { formatAmount } from "../../../protocol/token-units.ts";
 import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
 import { type Status, statuses, statusOf, statusWords } from "./format.ts";
-import { get } from "./local-service.ts";
+import { find } from "./local-service.ts";
 import { select, selectedId, view, writeQuery } from "./page-route.ts";
+import { toast } from "./toasts.tsx";
 
 /** The payments by id, as the event stream has them. A new map for each batch of changes. */
 const payments = signal<ReadonlyMap<string, PaymentSummary>>(new Map());
@@ -218,13 +219,23 @@ export function move(by: number): void {
   if (next !== undefined) select(next.id, { replaces: selectedId.value !== null });
 }
 
+/** How often a payment was asked for: the answer to the last question counts, whichever comes last. */
+let questions = 0;
+
 async function loadDetail(): Promise<void> {
   const id = selectedId.value;
   if (id === null) return;
-  const answer = await get<{ payment: PaymentDetail }>(`/payments/${encodeURIComponent(id)}`);
-  if (selectedId.value !== id) return;
-  detail.value = answer?.payment ?? null;
-  isUnknown.value = answer === undefined;
+  const question = ++questions;
+  const answer = await find<{ payment: PaymentDetail }>(`/payments/${encodeURIComponent(id)}`);
+  if (selectedId.value !== id || question !== questions) return;
+  isUnknown.value = answer === "unknown";
+  if (answer === undefined) {
+    toast("The service could not be asked about this payment.", { isError: true });
+    // What was known of it before stays.
+    if (detail.value?.id !== id) detail.value = null;
+  } else {
+    detail.value = answer === "unknown" ? null : answer.payment;
+  }
 }
 
 /** Loads the details of each payment that is chosen. */
