@@ -4,7 +4,7 @@ import { resolveFacilitatorContracts } from "../../../src/harness/setup/addresse
 import { type Chains, startChains } from "../../../src/harness/setup/chains.ts";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { networkNames } from "../../../src/protocol/networks.ts";
-import { hashesOnChain, judge, type Told } from "../../support/faults/judge.ts";
+import { hashesOnChain, isPending, judge, type Told } from "../../support/faults/judge.ts";
 import { type Kind, kinds } from "../../support/faults/kinds.ts";
 import { largePayments } from "../../support/faults/large-payments.ts";
 import { createScene, createStage, type Stage } from "../../support/faults/stage.ts";
@@ -90,8 +90,8 @@ async function payInTrouble(
   // A payer of a first payment must have its tokens before the trouble begins, whatever that shows.
   if (usual.some(({ way }) => way.from !== undefined)) await chain.mine(deep);
   const signed = [...(await largePayments(composition, kind.largePayments ?? 0, () => value++)), ...usual];
-  let undecided = 0;
-  const scene = await createScene({ composition, faults }, random, () => undecided);
+  const answers = { undecided: 0, pending: 0 };
+  const scene = await createScene({ composition, faults }, random, answers);
   const held = kind.held === true ? await scene.chain.holdBlocks() : undefined;
   await kind.before?.(scene);
 
@@ -104,7 +104,8 @@ async function payInTrouble(
       settles.push(answer);
       if (answer.status === 200)
         return { payment, verify, settles, shown: await hashesOnChain(composition, payment) };
-      undecided++;
+      answers.undecided++;
+      if (isPending(answer)) answers.pending++;
       await wait(100);
     }
     return { payment, verify, settles, shown: [] };

@@ -95,7 +95,8 @@ function isUndecided({ status, body }: JsonResponse): boolean {
   return status === 503 && success === false && (isVague || isUnderWay);
 }
 
-function isPending(answer: JsonResponse): boolean {
+/** Whether a settle was answered that the payment is under way. */
+export function isPending(answer: JsonResponse): boolean {
   return isUndecided(answer) && answer.headers["x-settlement-state"] === "pending";
 }
 

@@ -76,9 +76,9 @@ const ofTheChain: readonly Kind[] = [
     name: "the gas money goes, and with it the transactions, while they wait",
     settleWaitMs: 500,
     held: true,
-    async during({ chain, undecided }) {
+    async during({ chain, pending }) {
       await Promise.all([chain.emptyOperator(), chain.drop()]);
-      await undecided();
+      await pending();
     },
     alsoAnswers: "pending",
   },
@@ -93,7 +93,7 @@ const ofTheChain: readonly Kind[] = [
     name: "nothing is mined past the waiting time",
     settleWaitMs: 2_500,
     held: true,
-    during: ({ undecided }) => undecided(),
+    during: ({ pending }) => pending(),
     alsoAnswers: "pending",
   },
   {
@@ -181,7 +181,7 @@ const ofTheOnlyEndpoint: readonly Kind[] = [
     settleWaitMs: 500,
     held: true,
     before: ({ on }) => on({ method: receipts }).receiptOfAnother(),
-    during: ({ undecided }) => undecided(),
+    during: ({ pending }) => pending(),
     alsoAnswers: "pending",
   },
   {
@@ -189,7 +189,7 @@ const ofTheOnlyEndpoint: readonly Kind[] = [
     settleWaitMs: 500,
     held: true,
     before: ({ on }) => on({ method: receipts }).receiptOfAnother({ disguised: true }),
-    during: ({ undecided }) => undecided(),
+    during: ({ pending }) => pending(),
     alsoAnswers: "pending",
   },
   {
@@ -200,7 +200,7 @@ const ofTheOnlyEndpoint: readonly Kind[] = [
       await revertAnother();
       await on({ method: receipts }).receiptOfAnother({ disguised: true });
     },
-    during: ({ undecided }) => undecided(),
+    during: ({ pending }) => pending(),
     alsoAnswers: "pending",
   },
   {

@@ -57,14 +57,16 @@ export type Scene = {
   mined(): Promise<void>;
   /** Resolves when a settle has been answered with status 503. */
   undecided(): Promise<void>;
+  /** Resolves when one of these answers has said that the payment is under way. */
+  pending(): Promise<void>;
   wait(ms: number): Promise<void>;
 };
 
-/** @param undecided how many settles have been answered with status 503 */
+/** @param answers how many settles have been answered with status 503, and how many of these as pending */
 export async function createScene(
   { composition, faults }: Pick<Stage, "composition" | "faults">,
   random: Random,
-  undecided: () => number,
+  answers: { readonly undecided: number; readonly pending: number },
 ): Promise<Scene> {
   const { chain } = composition;
   const { name } = chain.network;
@@ -92,7 +94,8 @@ export async function createScene(
         return Number(Reflect.get(Object(status), "pending")) > 0;
       }),
     mined: () => until(async () => (await composition.operatorTransactions()) > transactions),
-    undecided: () => until(() => undecided() > 0),
+    undecided: () => until(() => answers.undecided > 0),
+    pending: () => until(() => answers.pending > 0),
     wait: (ms) => wait(ms),
   };
 }
