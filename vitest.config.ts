@@ -36,8 +36,8 @@ const msw = "src/**/*.msw.test.ts";
 const database = "{src,test}/**/*.database.test.ts";
 
 /**
- * What a change rarely breaks and takes long: the package as it is installed, programs of other languages, how processes end, judges
- * of programs that are wrong on purpose, and short runs of the endurance.
+ * What a change rarely breaks and takes long: the package as it is installed, programs of other languages, how processes end, the
+ * judges, and short runs of the endurance.
  */
 const release = "test/scenarios/**/*.release.test.ts";
 
