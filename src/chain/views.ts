@@ -127,25 +127,28 @@ export function callViews(
   block: bigint | "latest" = "latest",
 ): RpcCall {
   const resultBytes = (wordsBefore + views.length * wordsPerView) * 32;
-  const program = (payloadStart: number) => {
-    let from = payloadStart;
-    const steps = views.map(({ target, data, gas = gasEach, changes = false }, index) => {
-      const size = data.length / 2 - 1;
-      const [code, ok, word] = [0, 1, 2].map((place) =>
-        push3((wordsBefore + index * wordsPerView + place) * 32),
-      );
-      const push20 = `73${addressWord(target).slice(24)}`;
-      const copy = `${push3(size)}${push3(from)}${push3(resultBytes)}39`;
-      // CALL, which takes the coins that go with it, or STATICCALL.
-      const [coins, opcode] = changes ? ["6000", "f1"] : ["", "fa"];
-      const call = `6020${word}${push3(size)}${push3(resultBytes)}${coins}${push20}${push3(gas)}${opcode}`;
-      from += size;
-      return `${copy}${call}601f3d1116${ok}52${push20}3f${code}52`;
-    });
-    return `43${push3(0)}52${steps.join("")}${push3(resultBytes)}6000f3`;
-  };
-  const payloadStart = program(0).length / 2;
-  const data = `0x${program(payloadStart)}${views.map((view) => view.data.slice(2)).join("")}`;
+  const scratch = push3(resultBytes);
+  const begin = `43${push3(0)}52`;
+  const end = `${scratch}6000f3`;
+  // Each without where its calldata stands, which is known when all have been written.
+  const steps = views.map(({ target, data, gas = gasEach, changes = false }, index) => {
+    const size = push3(data.length / 2 - 1);
+    const first = (wordsBefore + index * wordsPerView) * 32;
+    const push20 = `73${addressWord(target).slice(24)}`;
+    // CALL, which takes the coins that go with it, or STATICCALL.
+    const [coins, opcode] = changes ? ["6000", "f1"] : ["", "fa"];
+    const call = `6020${push3(first + 64)}${size}${scratch}${coins}${push20}${push3(gas)}${opcode}`;
+    const noted = `601f3d1116${push3(first + 32)}52${push20}3f${push3(first)}52`;
+    return { size, rest: `${scratch}39${call}${noted}`, data };
+  });
+  let from = steps.reduce((digits, { size, rest }) => digits + 2 * size.length + rest.length, 0) / 2;
+  from += (begin.length + end.length) / 2;
+  let program = `0x${begin}`;
+  for (const { size, rest, data } of steps) {
+    program += `${size}${push3(from)}${rest}`;
+    from += data.length / 2 - 1;
+  }
+  const data = `${program}${end}${steps.map((step) => step.data.slice(2)).join("")}` as Hex;
   // Enough for storing the results as if they were code, and for the calldata, which costs 40 per byte at most.
   const gasOfAll = views.reduce((sum, { gas = 0 }) => sum + Math.max(gas, gasEach) + 50_000, 0);
   const gas = 500_000 + gasOfAll + 40 * data.length;

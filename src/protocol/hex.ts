@@ -119,29 +119,14 @@ function readBytes(hex: Hex, bytes: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** The character code of each hexadecimal digit. */
-const digitCodes = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
+/** The two digits of each byte. */
+const digitsOf = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
-const prefixCodes = Uint8Array.from("0x", (character) => character.charCodeAt(0));
-
-/** So many bytes are written at once: their digits are arguments of one call. */
-const bytesAtOnce = 1_024;
-
-/**
- * Bytes as a lower-case hex string. A string that is put together of parts would have to be copied once more when it is
- * compared.
- */
+/** Bytes as a lower-case hex string. */
 export function toHex(bytes: Uint8Array): Hex {
-  let text = "";
-  let codes = [...prefixCodes];
-  for (let start = 0; start === 0 || start < bytes.length; start += bytesAtOnce) {
-    for (const byte of bytes.subarray(start, start + bytesAtOnce)) {
-      codes.push(digitCodes[byte >> 4] ?? 0, digitCodes[byte & 15] ?? 0);
-    }
-    text += String.fromCharCode(...codes);
-    codes = [];
-  }
-  return text as Hex;
+  let text: Hex = "0x";
+  for (const byte of bytes) text += digitsOf[byte];
+  return text;
 }
 
 /** An address that was read, or what is wrong with it, as the rest of a sentence that begins with its name. */

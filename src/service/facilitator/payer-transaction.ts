@@ -138,6 +138,7 @@ export async function prepareToSettle(
     signal,
   }: Waiting & { check(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiveGasMoney> },
 ): Promise<SettleCall | Invalid> {
+  if (settling.prepare === undefined && settling.before === undefined) return asked;
   const { blockTimeMs } = chain.network;
   let give: GiveGasMoney | undefined;
   let sentAt: number | undefined;
