@@ -16,7 +16,7 @@ type Part = { counts: Readonly<Record<string, string>> } & (
 );
 
 const parts: Readonly<Record<string, Part>> = {
-  // 8 steps on two databases: 1,008 deaths.
+  // 8 steps on two databases, 63 times: 1,008 deaths.
   kills: { files: ["crash/kill"], counts: { KILL_REPETITIONS: "63" } },
   redrives: { files: ["crash/redrive"], counts: { REDRIVE_REPETITIONS: "20" } },
   recovery: { files: ["recovery/kill"], counts: { RECOVERY_KILL_REPETITIONS: "20" } },

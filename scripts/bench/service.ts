@@ -17,7 +17,7 @@ const repeats = 1_500;
 
 const counts = process.argv.slice(2).map(Number);
 
-const up = await startUp(["--json", "--no-demo", "--networks", "base"]);
+const up = await startUp(["--json", "--no-demo", "--networks", "base", "--log-level", "error"]);
 const { facilitator, organization, networks } = up.description;
 const rpc = createLocalRpc(networks.base?.rpcUrl ?? "");
 

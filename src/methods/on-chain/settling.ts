@@ -1,4 +1,5 @@
 import type { Bound, Chain, ChainQueries, Effect, Transaction } from "../../chain/chain.ts";
+import { gasPerByte } from "../../chain/fees.ts";
 import type { Receipt } from "../../chain/logs-and-receipts.ts";
 import type { Revert } from "../../chain/revert.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
@@ -38,6 +39,11 @@ export type Usage = {
   /** Of calldata. */
   bytes: number;
 };
+
+/** What a transaction takes that uses `gas`, and may use as much as `most` besides its calldata. */
+export function usageOf(gas: bigint, { most, bytes }: { most: bigint; bytes: number }): Usage {
+  return { gas, gasLimit: most + BigInt(bytes) * gasPerByte, bytes };
+}
 
 /** What is settled of a payment, in the asset's smallest unit. */
 export function amountOf({ payment, amount }: Pick<SettleCall, "payment" | "amount">): bigint {

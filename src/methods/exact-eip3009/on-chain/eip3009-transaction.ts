@@ -1,5 +1,5 @@
 import type { ChainQueries, Effect } from "../../../chain/chain.ts";
-import { calldataGas, gasPerByte } from "../../../chain/fees.ts";
+import { calldataGas } from "../../../chain/fees.ts";
 import { type Receipt, readReceiptsAt } from "../../../chain/logs-and-receipts.ts";
 import { balanceOf, selector } from "../../../chain/views.ts";
 import {
@@ -24,7 +24,7 @@ import {
   type Route,
   wordDigits,
 } from "../../on-chain/batch-transactions.ts";
-import type { Payout, Search, SettleCall, Usage } from "../../on-chain/settling.ts";
+import { type Payout, type Search, type SettleCall, usageOf } from "../../on-chain/settling.ts";
 import { authorizationStateOf } from "./eip3009-state.ts";
 import { authorizationKey, authorizationUsedTopic, decodeEvents, type PaymentEvent } from "./events.ts";
 
@@ -117,25 +117,14 @@ export function forwardTransaction(call: SettleCall): { data: Hex; gas: bigint }
   return { data, gas: forwardGas + calldataGas(data) };
 }
 
-const usualBytes = 388;
-const usualCalldataGas = BigInt(usualBytes) * gasPerByte;
-
 /**
  * What a payment of USDC takes when it is settled alone, for a recipient that has nothing yet: see
  * `contracts/test/snapshots/gas.json`. Settled together payments take half of that.
  */
-export const usualSettle: Usage = {
-  gas: 125_000n,
-  gasLimit: settleGas + usualCalldataGas,
-  bytes: usualBytes,
-};
+export const usualSettle = usageOf(125_000n, { most: settleGas, bytes: 388 });
 
-/** The same of a payment that is forwarded. Its calldata is as long. */
-export const usualForward: Usage = {
-  gas: 162_000n,
-  gasLimit: forwardGas + usualCalldataGas,
-  bytes: usualBytes,
-};
+/** The same of a payment that is forwarded. */
+export const usualForward = usageOf(162_000n, { most: forwardGas, bytes: 388 });
 
 /*
  * Payments that go straight to where they were signed to, by the token's `transferWithAuthorization`. Anybody can submit

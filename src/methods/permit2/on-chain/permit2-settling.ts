@@ -1,5 +1,5 @@
 import type { ChainQueries, Transaction } from "../../../chain/chain.ts";
-import { calldataGas, gasPerByte } from "../../../chain/fees.ts";
+import { calldataGas } from "../../../chain/fees.ts";
 import { type Receipt, readReceiptsAt } from "../../../chain/logs-and-receipts.ts";
 import { addressWord, type Hex, sameAddress } from "../../../protocol/hex.ts";
 import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
@@ -21,7 +21,7 @@ import {
   type SettleCall,
   type SettlementProof,
   type Settling,
-  type Usage,
+  usageOf,
 } from "../../on-chain/settling.ts";
 import { createIsUsed } from "../../on-chain/use-reader.ts";
 import { approvalOf } from "../approval.ts";
@@ -77,12 +77,9 @@ function forwardTransaction(call: SettleCall, { facilitatorContract: to }: Contr
   return { to, data, gas: forwardGas + calldataGas(data) };
 }
 
-const usualBytes = 676;
-const usualCalldataGas = BigInt(usualBytes) * gasPerByte;
-
 /** What a plain payment takes that is settled alone, for a recipient that has nothing yet; and one that is forwarded. */
-const usualSettle: Usage = { gas: 155_000n, gasLimit: settleGas + usualCalldataGas, bytes: usualBytes };
-const usualForward: Usage = { gas: 170_000n, gasLimit: forwardGas + usualCalldataGas, bytes: usualBytes };
+const usualSettle = usageOf(155_000n, { most: settleGas, bytes: 676 });
+const usualForward = usageOf(170_000n, { most: forwardGas, bytes: 516 });
 
 /** `forwardReceivedWithPermit2`, for payments of scheme “exact” that others have submitted to the proxy. */
 const permit2Recovery: Recovery = {
