@@ -167,8 +167,15 @@ describe("payments that come one after the other", () => {
     const stopMining = mineSteadily();
     for (const { body } of await Promise.all([first, ...others]))
       expect(body).toMatchObject({ success: true });
-    await stopMining();
     expect(await composition.operatorTransactions()).toBe(transactions + 2);
+
+    // Where payments came together, the next may too, to other instances as well: nothing has to be under way.
+    const next = composition.post(running, "settle", await composition.payment());
+    await sleep(500);
+    const last = composition.post(running, "settle", await composition.payment());
+    for (const { body } of await Promise.all([next, last])) expect(body).toMatchObject({ success: true });
+    await stopMining();
+    expect(await composition.operatorTransactions()).toBe(transactions + 3);
   });
 });
 
@@ -549,6 +556,7 @@ describe("blocks that vanish after the success", () => {
     expect(next.body).toMatchObject({ success: true });
     await untilState(running, body, "settled");
     await mineAgain();
+    await stopMining();
     expect(await composition.operatorTransactions()).toBe(transactions + 3);
     expect(await composition.recipientBalance()).toBe(before + 20_000n);
   });

@@ -52,10 +52,15 @@ export type SubmissionQueue = {
   add(submission: Submission): Promise<SubmissionOutcome>;
   /** Puts some back at the head, for which there was no room. */
   putBack(batch: readonly Queued[]): void;
-  /** Waits for more payments to share a transaction with those that are queued, for a hundredth of a block time at most. */
+  /**
+   * Waits for more payments to share a transaction with those that are queued, for a hundredth of a block time at most; not
+   * for a lone payment.
+   */
   waitForMore(): Promise<void>;
   /** Ends that waiting. */
   wake(): void;
+  /** Ends it for a lone payment, when nothing is under way any more. */
+  wakeIfAlone(): void;
   /**
    * Takes the longest-waiting submissions that may share a transaction, as many as one transaction holds and the gas
    * money pays for together with what is in flight.
@@ -76,7 +81,7 @@ export type SubmissionQueueOptions = {
   maxBatch: number;
 };
 
-/** For how much of a block time a payment waits for others to share its transaction, while one is under way. */
+/** For how much of a block time a payment waits for others to share its transaction. */
 const fillShare = 0.01;
 
 export function createSubmissionQueue(options: SubmissionQueueOptions): SubmissionQueue {
@@ -85,6 +90,10 @@ export function createSubmissionQueue(options: SubmissionQueueOptions): Submissi
   const queue: Queued[] = [];
   const fillMs = network.blockTimeMs * fillShare;
   let wake: () => void = () => {};
+  /** Whether the last transaction was of several: then others come at the same time, also to other instances. */
+  let wasShared = false;
+
+  const isAlone = () => flight().unmined() === 0 && !wasShared;
 
   /** How many of some submissions the gas money pays for. */
   async function countPayable(waiting: readonly Queued[], newest: Queued, inFlight: bigint): Promise<number> {
@@ -149,7 +158,7 @@ export function createSubmissionQueue(options: SubmissionQueueOptions): Submissi
 
     async waitForMore() {
       const [first] = queue;
-      if (first === undefined || queue.length >= maxBatch || flight().unmined() === 0) return;
+      if (first === undefined || queue.length >= maxBatch || isAlone()) return;
       const leftMs = first.queuedAt + fillMs - now();
       if (leftMs <= 0) return;
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -160,6 +169,10 @@ export function createSubmissionQueue(options: SubmissionQueueOptions): Submissi
     },
 
     wake: () => wake(),
+
+    wakeIfAlone() {
+      if (isAlone()) wake();
+    },
 
     async takeBatch() {
       const [first] = queue;
@@ -172,6 +185,7 @@ export function createSubmissionQueue(options: SubmissionQueueOptions): Submissi
       // Some may have been withdrawn meanwhile.
       const batch = waiting.filter((item) => queue.includes(item)).slice(0, Math.max(1, fitting));
       for (const item of batch) queue.splice(queue.indexOf(item), 1);
+      wasShared = batch.length > 1;
       if (fitting > 0) return batch;
       for (const item of batch) item.reject(withoutGasMoney(operator, network.name));
       return [];
