@@ -1,4 +1,4 @@
-import { buildBody } from "../methods/exact-eip3009/eip3009-method.ts";
+import { buildBody } from "../methods/build-request.ts";
 import { methodOf } from "../methods/methods.ts";
 import { timesFrom } from "../methods/payment-times.ts";
 import { signTerms, transferMethodOf } from "../methods/sign-terms.ts";

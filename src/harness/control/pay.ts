@@ -1,7 +1,7 @@
 import { askNode, readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { buildBody, type WrittenRequest } from "../../methods/build-request.ts";
 import type { Authorization } from "../../methods/exact-eip3009/authorization.ts";
-import { buildBody, type WrittenRequest } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { methodOf } from "../../methods/methods.ts";
 import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
 import { forTimes, timesFrom } from "../../methods/payment-times.ts";
