@@ -10,12 +10,13 @@ import {
   startStubNode,
 } from "../../test/support/stub-node.ts";
 import type { NetworkConfig } from "../config/serve-config.ts";
-import { authorizationDigest, domainSeparator } from "../methods/exact-eip3009/authorization.ts";
+import { authorizationDigest } from "../methods/exact-eip3009/authorization.ts";
 import { authorizationOf } from "../methods/exact-eip3009/eip3009-method.ts";
 import { readSettlements } from "../methods/exact-eip3009/on-chain/eip3009-settling.ts";
 import { diagnose } from "../methods/exact-eip3009/on-chain/eip3009-state.ts";
 import { settleTransaction } from "../methods/exact-eip3009/on-chain/eip3009-transaction.ts";
 import { receivedOf } from "../methods/exact-eip3009/on-chain/received-transfers.ts";
+import { domainSeparator } from "../methods/method.ts";
 import type { SettleCall } from "../methods/on-chain/settling.ts";
 import { type Hex, keccak256 } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";

@@ -28,7 +28,7 @@ export function createList(
   db: Kysely<LedgerTables>,
   { spanLength = usualSpanLength }: { spanLength?: number } = {},
 ): Claims["list"] {
-  const inTurn = createTurns();
+  const inTurn = limitListings();
 
   /** The place up to which a span reaches that begins after another place; null when it reaches to the end. */
   async function findEndOfSpan(filter: SettlementFilter, after: Place | undefined): Promise<Place | null> {
@@ -177,7 +177,7 @@ function inOrder<Selection>(
 }
 
 /** Lets a few listings go at the same time, the others after them. */
-function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
+function limitListings(): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;
   return async (work) => {

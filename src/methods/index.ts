@@ -13,13 +13,10 @@ export type {
 export * from "../protocol/settlement-query.ts";
 export { type SignedPayment, settlementId } from "../protocol/signed-payment.ts";
 export { maxSignatureBytes, maxUint256, parseUint256 } from "../protocol/wire-values.ts";
+export { buildRequirements, type RequirementParts } from "./build-request.ts";
 export * from "./exact-eip3009/authorization.ts";
-export {
-  buildPaymentRequest,
-  buildRequirements,
-  type PaymentParts,
-  type RequirementParts,
-} from "./exact-eip3009/eip3009-method.ts";
+export { buildPaymentRequest, type PaymentParts } from "./exact-eip3009/eip3009-method.ts";
 export { exactPayloadSchema } from "./exact-eip3009/eip3009-schemas.ts";
+export { domainSeparator } from "./method.ts";
 export { parsePaymentRequest } from "./methods.ts";
 export { paymentRequestSchema } from "./payment-request-schema.ts";

@@ -1,6 +1,6 @@
 import type { Supported } from "../protocol/answers.ts";
 import type { MethodTerms, ServedNetwork } from "../protocol/checks.ts";
-import { type Address, type Hex, keccak256 } from "../protocol/hex.ts";
+import { type Address, addressWord, type Hex, keccak256, keccak256Text, uintWord } from "../protocol/hex.ts";
 import { type Asset, formatNetwork, type Network } from "../protocol/networks.ts";
 import type { PayloadReader, X402Version } from "../protocol/requests.ts";
 import { readEcdsaSignature, type SignedPayment } from "../protocol/signed-payment.ts";
@@ -65,6 +65,17 @@ export function kindsOf(
       const kind = { x402Version, scheme, network: formatNetwork(network, x402Version) };
       return Object.keys(extra).length === 0 ? kind : { ...kind, extra };
     });
+}
+
+const domainTypehash = keccak256Text(
+  "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)",
+).slice(2);
+
+/** The EIP-712 domain separator of an asset on a chain, as the token's `DOMAIN_SEPARATOR()` gives it. */
+export function domainSeparator(asset: Pick<Asset, "name" | "version" | "address">, chainId: number): Hex {
+  return keccak256(
+    `0x${domainTypehash}${keccak256Text(asset.name).slice(2)}${keccak256Text(asset.version).slice(2)}${uintWord(BigInt(chainId))}${addressWord(asset.address)}`,
+  );
 }
 
 /** The EIP-712 digest of a message, by its hash, under a domain. */

@@ -1,6 +1,6 @@
-import { buildBody } from "../methods/exact-eip3009/eip3009-method.ts";
-import { timesFrom } from "../methods/exact-eip3009/payment-times.ts";
+import { buildBody } from "../methods/build-request.ts";
 import { methodOf } from "../methods/methods.ts";
+import { timesFrom } from "../methods/payment-times.ts";
 import { signTerms, transferMethodOf } from "../methods/sign-terms.ts";
 import type { Address } from "../protocol/hex.ts";
 import { type Asset, type Network, type TransferMethod, usualMethod } from "../protocol/networks.ts";

@@ -1,6 +1,6 @@
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { createTurns, padded, type TogetherOptions, together } from "./concurrency.ts";
+import { createSerialQueue, padded, type TogetherOptions, together } from "./concurrency.ts";
 
 /** A function that notes the pieces of work it was given, and doubles each number. */
 function createDoubling(options: Partial<TogetherOptions<number>> = {}) {
@@ -80,7 +80,7 @@ test("a list is padded to a length of which there are few", () => {
 });
 
 test("work is done one piece after the other, in the order of the calls, whatever becomes of each", async () => {
-  const inTurn = createTurns();
+  const inTurn = createSerialQueue();
   const done: number[] = [];
   const work = (number: number, ms: number) => async () => {
     await sleep(ms);

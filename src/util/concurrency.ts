@@ -102,7 +102,7 @@ export function padded<Item>(items: readonly Item[]): Item[] {
 export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** Makes pieces of work wait for one another, in the order of the calls. */
-export function createTurns(): InTurn {
+export function createSerialQueue(): InTurn {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const turn = last.then(work);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
-import { buildBody, buildPaymentRequest } from "../../src/methods/exact-eip3009/eip3009-method.ts";
+import { buildBody } from "../../src/methods/build-request.ts";
+import { buildPaymentRequest } from "../../src/methods/exact-eip3009/eip3009-method.ts";
 import { exactProxyAddress, type Permit, uptoProxyAddress } from "../../src/methods/permit2/permit.ts";
 import { writePermitPayload } from "../../src/methods/permit2/permit2-payload.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";

@@ -12,12 +12,13 @@ import { createLedger } from "../../src/ledger/create-ledger.ts";
 import { openDatabase } from "../../src/ledger/database/open-database.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Recovery } from "../../src/ledger/recoveries.ts";
+import { buildBody } from "../../src/methods/build-request.ts";
 import {
   type Authorization,
   type AuthorizationSigner,
   signAuthorization,
 } from "../../src/methods/exact-eip3009/authorization.ts";
-import { buildBody, buildPaymentRequest } from "../../src/methods/exact-eip3009/eip3009-method.ts";
+import { buildPaymentRequest } from "../../src/methods/exact-eip3009/eip3009-method.ts";
 import {
   encodeCancellation,
   encodeSubmission,

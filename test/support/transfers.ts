@@ -1,5 +1,5 @@
 import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
-import { transferTopic } from "../../src/methods/exact-eip3009/on-chain/events.ts";
+import { transferTopic } from "../../src/methods/on-chain/events.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 
 /** A `Transfer` of the token on the chain as it is now. */

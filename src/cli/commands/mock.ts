@@ -5,7 +5,7 @@ import { signForScenario } from "../../fixtures/engine/sign-payment.ts";
 import { type MockServer, startObservedMock } from "../../fixtures/mock-server/start-mock-server.ts";
 import { curlOf, originOf } from "../../harness/control/description.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-method.ts";
-import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
+import { timesFrom } from "../../methods/payment-times.ts";
 import { usualPayTo } from "../../protocol/signed-payment.ts";
 import { renderRows, renderTable } from "../../util/text.ts";
 import { contractsOf, defineCommand, flag, localOptions, option } from "../kit/command.ts";

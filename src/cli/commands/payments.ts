@@ -8,7 +8,7 @@ import {
 } from "../../observe/studio/payment-view.ts";
 import { formatSpan } from "../../protocol/moments.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
-import { createTurns } from "../../util/concurrency.ts";
+import { createSerialQueue } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { escapeControls } from "../../util/text.ts";
@@ -79,7 +79,7 @@ export const logs = defineCommand({
     if (!follow) return 0;
     const known = new Set((await reader.list(mostListed)).map(({ id, version }) => `${id} ${version}`));
     const signal = takeSignals();
-    const inTurn = createTurns();
+    const inTurn = createSerialQueue();
     await reader.follow((payment) => {
       if (known.delete(`${payment.id} ${payment.version}`)) return;
       // One after the other: a line that asks for an explanation holds up those behind it.

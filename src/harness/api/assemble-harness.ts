@@ -9,7 +9,7 @@ import type { NetworkName } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
 import { tokenNamed } from "../../published/local-chains.ts";
-import { createTurns, type InTurn } from "../../util/concurrency.ts";
+import { createSerialQueue, type InTurn } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import {
   aText,
@@ -78,7 +78,7 @@ export function assembleHarness<N extends NetworkName>(
 
   // What runs at the same time on a chain would come in another order each time.
   const turns = new Map<NetworkName, InTurn>(
-    description.seed === undefined ? [] : names.map((name) => [name, createTurns()]),
+    description.seed === undefined ? [] : names.map((name) => [name, createSerialQueue()]),
   );
   const inTurn = <T>(network: NetworkName, work: () => Promise<T>) => turns.get(network)?.(work) ?? work();
   const assembled = names.map((name) => assembleNetwork(name, { description, control, requireOpen, inTurn }));

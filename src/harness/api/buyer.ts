@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../../methods/methods.ts";
+import { timesFrom } from "../../methods/payment-times.ts";
 import { signTerms, transferMethodOf } from "../../methods/sign-terms.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { transferMethods, usualMethod } from "../../protocol/networks.ts";

@@ -4,7 +4,7 @@ import type { OrganizationData } from "../../config/organization-file.ts";
 import type { LogLevel } from "../../config/values.ts";
 import type { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import type { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
-import type { WrittenRequest } from "../../methods/exact-eip3009/eip3009-method.ts";
+import type { WrittenRequest } from "../../methods/build-request.ts";
 import type { Capture } from "../../observe/capture/capture.ts";
 import type { PaymentSummary } from "../../observe/studio/payment-view.ts";
 import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/answers.ts";

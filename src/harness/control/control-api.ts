@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { forTimes } from "../../methods/exact-eip3009/payment-times.ts";
+import { forTimes } from "../../methods/payment-times.ts";
 import { transferMethods } from "../../protocol/networks.ts";
 import { address, bytes32, strictMembers, uint256String } from "../../protocol/primitives.ts";
 import { localTokenNames } from "../../published/local-chains.ts";

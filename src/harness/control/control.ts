@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { balanceOf } from "../../chain/views.ts";
-import { type PaymentTimes, timeFields } from "../../methods/exact-eip3009/payment-times.ts";
+import { type PaymentTimes, timeFields } from "../../methods/payment-times.ts";
 import { permit2Address } from "../../methods/permit2/permit.ts";
 import { permitTimes } from "../../methods/permit2/permit2-payload.ts";
 import type { ChainView } from "../../observe/studio/harness-views.ts";

@@ -1,10 +1,10 @@
 import { askNode, readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { buildBody, type WrittenRequest } from "../../methods/build-request.ts";
 import type { Authorization } from "../../methods/exact-eip3009/authorization.ts";
-import { buildBody, type WrittenRequest } from "../../methods/exact-eip3009/eip3009-method.ts";
-import { forTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../../methods/methods.ts";
 import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
+import { forTimes, timesFrom } from "../../methods/payment-times.ts";
 import { approvalExtension } from "../../methods/permit2/approval.ts";
 import { signApprovalTransaction, transactionExtension } from "../../methods/permit2/approval-transaction.ts";
 import type { Permit } from "../../methods/permit2/permit.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import { type Address, type Hex, isBytes32, readQuantity } from "../../protocol/hex.ts";
-import { createTurns } from "../../util/concurrency.ts";
+import { createSerialQueue } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
@@ -203,7 +203,7 @@ async function assertDepth({ node, network, newestMark }: HarnessChain, depth: n
  */
 function createBaseFees(chain: HarnessChain): (wei: bigint) => Promise<Undo> {
   const fixed: { wei: bigint }[] = [];
-  const inTurn = createTurns();
+  const inTurn = createSerialQueue();
   let before = 0n;
 
   async function end(fee: { wei: bigint }): Promise<void> {

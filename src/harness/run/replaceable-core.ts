@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Rows } from "../../ledger/database/sqlite/memory-databases.ts";
 import { type Hex, keccak256Text } from "../../protocol/hex.ts";
 import type { ServiceCore } from "../../service/service.ts";
-import { createTurns } from "../../util/concurrency.ts";
+import { createSerialQueue } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 import type { MinedCounts } from "../setup/starting-point.ts";
@@ -156,7 +156,7 @@ export function createRewind(options: {
   seed: number | undefined;
 }): Rewind {
   const { chains, core, parts, seed } = options;
-  const inTurn = createTurns();
+  const inTurn = createSerialQueue();
   const snapshots = new Map<number, () => Promise<void>>();
   let lastSnapshot = 0;
   let authorizations = 0;

@@ -1,9 +1,9 @@
 import { type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
-import { authorizationSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
+import { accountSlot, nestedSlot } from "../../methods/on-chain/mapping-slots.ts";
 import { bitOf } from "../../methods/permit2/on-chain/permit2-state.ts";
 import { permit2Address } from "../../methods/permit2/permit.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import { addressWord, keccak256, sameAddress, uintWord } from "../../protocol/hex.ts";
+import { addressWord, sameAddress, uintWord } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
@@ -71,7 +71,7 @@ export async function placeSlice(node: LocalNode, { address }: Asset, slice: Cap
   ]);
   const write = (slot: Hex, value: bigint) => storageWrite(address, slot, value);
   const balance = slice.payerBalance | (slice.payerBlacklisted ? blacklistedBit : 0n);
-  const balanceSlot = keccak256(`0x${addressWord(payer)}${uintWord(slots.balances)}`);
+  const balanceSlot = accountSlot(payer, slots.balances);
   await node.batch([
     write(balanceSlot, balance),
     write(pausedSlot, BigInt(String(pauser)) | (slice.assetPaused ? pausedBit : 0n)),
@@ -100,7 +100,7 @@ function nonceOf(
   { payer, nonce, payerAllowance, authorizationUsed: isUsed }: CapturedSlice,
   { address }: Pick<Asset, "address">,
 ): LocalCall[] {
-  const slot = (key: Hex, mapping: bigint): Hex => `0x${uintWord(authorizationSlot(payer, key, mapping))}`;
+  const slot = (key: Hex, mapping: bigint): Hex => `0x${uintWord(nestedSlot(payer, key, mapping))}`;
   if (payerAllowance === undefined)
     return [storageWrite(address, slot(nonce, slots.authorizations), isUsed ? 1n : 0n)];
   const { word, bit } = bitOf({ nonce });

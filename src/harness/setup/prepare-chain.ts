@@ -7,7 +7,7 @@ import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { type LocalTokenName, type LocalTokens, tokenNamed } from "../../published/local-chains.ts";
 import { testPayers } from "../../published/test-payers.ts";
-import { createTurns } from "../../util/concurrency.ts";
+import { createSerialQueue } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import { type LocalNode, startHeartbeat } from "../nodes/nodes.ts";
@@ -170,7 +170,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
   const mining = createMining(node, { ownClock });
 
   // One at a time: anvil can strand transactions of one sender that race.
-  const inTurn = createTurns();
+  const inTurn = createSerialQueue();
 
   /** Works while neither the heartbeat nor this sends anything. */
   async function whileStill<T>(work: () => Promise<T>): Promise<T> {

@@ -4,8 +4,8 @@ import { RpcUnreachable } from "../../chain/rpc/local-rpc.ts";
 import { balanceOf, isBlacklisted, type ViewCall } from "../../chain/views.ts";
 import type { Difference, FixtureAnswer, FixtureRequest } from "../../fixtures/engine/answer.ts";
 import type { FixtureNetwork } from "../../fixtures/engine/scenario-environment.ts";
-import { decodeEvent, transferTopic } from "../../methods/exact-eip3009/on-chain/events.ts";
 import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
+import { decodeEvent, transferTopic } from "../../methods/on-chain/events.ts";
 import { noncesOf } from "../../methods/on-chain/nonces.ts";
 import { allowanceOf } from "../../methods/permit2/on-chain/permit2-state.ts";
 import {

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
-import { buildRequirements, exactEip3009Method } from "../../methods/exact-eip3009/eip3009-method.ts";
+import { buildRequirements } from "../../methods/build-request.ts";
+import { exactEip3009Method } from "../../methods/exact-eip3009/eip3009-method.ts";
 import type { Method } from "../../methods/method.ts";
 import { exactPermit2Method, uptoPermit2Method } from "../../methods/permit2/permit2-methods.ts";
 import { type Address, type Hex, keccak256Text, sameAddress } from "../../protocol/hex.ts";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
+import { timesFrom } from "../../methods/payment-times.ts";
 import { decodeHeader, encodeHeader } from "../../protocol/payment-headers.ts";
 import { membersOf } from "../../util/json.ts";
 import { stranger } from "../scene/offers.ts";

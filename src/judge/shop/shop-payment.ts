@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { AuthorizationTerms } from "../../methods/exact-eip3009/authorization.ts";
-import { type PaymentTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
 import { methodOf } from "../../methods/methods.ts";
+import { type PaymentTimes, timesFrom } from "../../methods/payment-times.ts";
 import { signTerms } from "../../methods/sign-terms.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { type Network, type NetworkRegistry, transferMethods } from "../../protocol/networks.ts";

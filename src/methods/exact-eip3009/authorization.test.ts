@@ -4,12 +4,8 @@ import { expect, test } from "vitest";
 import { keccak256Text } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
-import {
-  authorizationDigest,
-  domainSeparator,
-  signAuthorization,
-  transferWithAuthorizationTypes,
-} from "./authorization.ts";
+import { domainSeparator } from "../method.ts";
+import { authorizationDigest, signAuthorization, transferWithAuthorizationTypes } from "./authorization.ts";
 
 const domainSeparatorsOnChain = {
   base: "0x02fa7265e7c5d81118673727957699e4d68f74cd74b7db77da710fe8a2c7834f",

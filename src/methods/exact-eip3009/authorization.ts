@@ -18,7 +18,7 @@ import {
   type Wanted,
   wholeNumber,
 } from "../../util/given.ts";
-import { digestUnder } from "../method.ts";
+import { digestUnder, domainSeparator } from "../method.ts";
 
 /**
  * The message a payer signs: EIP-3009 `TransferWithAuthorization`.
@@ -45,10 +45,6 @@ export const transferWithAuthorizationTypes = {
   ],
 } as const;
 
-const domainTypehash = keccak256Text(
-  "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)",
-).slice(2);
-
 const members = "address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce";
 
 /** The type hashes of EIP-3009. x402 payments are `TransferWithAuthorization`: 0x7c7c6cdb… */
@@ -56,13 +52,6 @@ export const authorizationTypehashes = {
   TransferWithAuthorization: keccak256Text(`TransferWithAuthorization(${members})`),
   ReceiveWithAuthorization: keccak256Text(`ReceiveWithAuthorization(${members})`),
 } as const;
-
-/** The EIP-712 domain separator of an asset on a chain, as the token's `DOMAIN_SEPARATOR()` gives it. */
-export function domainSeparator(asset: Pick<Asset, "name" | "version" | "address">, chainId: number): Hex {
-  return keccak256(
-    `0x${domainTypehash}${keccak256Text(asset.name).slice(2)}${keccak256Text(asset.version).slice(2)}${uintWord(BigInt(chainId))}${addressWord(asset.address)}`,
-  );
-}
 
 /** The EIP-712 digest that the payer's signature is over. */
 export function authorizationDigest(separator: Hex, authorization: Authorization, typehash?: Hex): Hex {

@@ -1,6 +1,5 @@
 import type { Address, Hex } from "../../protocol/hex.ts";
-import { type Asset, formatNetwork, isPaidBy, type Network } from "../../protocol/networks.ts";
-import type { X402Version } from "../../protocol/requests.ts";
+import { isPaidBy } from "../../protocol/networks.ts";
 import type { PaymentWords, SignedPayment } from "../../protocol/signed-payment.ts";
 import {
   inObject,
@@ -11,13 +10,10 @@ import {
   readUint256,
   readWireAddress,
 } from "../../protocol/wire-values.ts";
+import { buildBody, type RequirementParts, type WrittenRequest } from "../build-request.ts";
 import type { Method } from "../method.ts";
-import {
-  type Authorization,
-  authorizationDigest,
-  authorizationJson,
-  domainSeparator,
-} from "./authorization.ts";
+import { domainSeparator } from "../method.ts";
+import { type Authorization, authorizationDigest, authorizationJson } from "./authorization.ts";
 
 /** What payments by EIP-3009 are called. */
 export const exactEip3009 = "exact-eip3009";
@@ -87,100 +83,17 @@ function writePayload(
 }
 
 /** A signed payment and what it is for; `amount` in the asset's smallest unit. */
-export type PaymentParts = {
-  x402Version: X402Version;
-  network: Pick<Network, "name" | "caip2">;
-  asset: Pick<Asset, "address" | "name" | "version">;
-  /** The facilitator contract of the network. */
-  payTo: Address;
-  amount: bigint;
-  /** The URL that is paid for. */
-  resource: string;
+export type PaymentParts = Omit<
+  RequirementParts,
+  "description" | "maxTimeoutSeconds" | "scheme" | "extra"
+> & {
   authorization: Authorization;
   signature: Hex;
 };
 
-/** What a seller asks for; `amount` in the asset's smallest unit. */
-export type RequirementParts = Omit<PaymentParts, "authorization" | "signature"> & {
-  description?: string;
-  maxTimeoutSeconds?: number;
-  /** “exact” by default. */
-  scheme?: "exact" | "upto";
-  /** What the way to pay has in `extra`, beside the token's name and version. */
-  extra?: Readonly<Record<string, string>>;
-};
-
-/** Requirements as public servers write them: the amount is `maxAmountRequired` in version 1, `amount` in version 2. */
-type WrittenRequirements = {
-  scheme: "exact" | "upto";
-  network: string;
-  amount?: string;
-  maxAmountRequired?: string;
-  asset: Address;
-  payTo: Address;
-  maxTimeoutSeconds: number;
-  extra: Readonly<Record<string, string>>;
-  /** The rest of version 1. */
-  resource?: string;
-  description?: string;
-  mimeType?: string;
-};
-
-/** The body of a verify or settle call, as public clients and servers write it. */
-export type WrittenRequest = {
-  x402Version: X402Version;
-  paymentPayload: {
-    x402Version: X402Version;
-    /** What the payer has signed, and the signature. */
-    payload: Readonly<Record<string, unknown>>;
-    /** Of version 1. */
-    scheme?: "exact";
-    network?: string;
-    /** Of version 2. */
-    resource?: { url: string };
-    accepted?: WrittenRequirements;
-    extensions?: object;
-  };
-  paymentRequirements: WrittenRequirements;
-};
-
-/** The requirements of a payment, as public servers of the given version write them. */
-export function buildRequirements(parts: RequirementParts): WrittenRequirements {
-  const { x402Version, network, asset, payTo, amount, resource } = parts;
-  const { description = "", maxTimeoutSeconds = 60, scheme = "exact" } = parts;
-  const kind = { scheme, network: formatNetwork(network, x402Version) };
-  const domain = asset.version === "" ? {} : { name: asset.name, version: asset.version };
-  const extra = { ...domain, ...parts.extra };
-  if (x402Version === 2) {
-    return { ...kind, amount: amount.toString(), asset: asset.address, payTo, maxTimeoutSeconds, extra };
-  }
-  const sold = { resource, description, mimeType: "application/json" };
-  const paid = { payTo, maxTimeoutSeconds, asset: asset.address, extra };
-  return { ...kind, maxAmountRequired: amount.toString(), ...sold, ...paid };
-}
-
 /** The body of a verify or settle call, as public clients and servers of the given version write it. */
 export function buildPaymentRequest(parts: PaymentParts): WrittenRequest {
   return buildBody(parts, writePayload(parts.authorization, parts.signature));
-}
-
-/** The same of a payment that was written already, in whatever way it is paid. */
-export function buildBody(parts: RequirementParts, payload: object, extensions?: object): WrittenRequest {
-  const { x402Version, network, resource } = parts;
-  const paymentRequirements = buildRequirements(parts);
-  const paymentPayload: WrittenRequest["paymentPayload"] =
-    x402Version === 1
-      ? { x402Version, scheme: "exact", network: network.name, payload: { ...payload } }
-      : {
-          ...{
-            x402Version,
-            resource: { url: resource },
-            accepted: { ...paymentRequirements },
-            payload: { ...payload },
-          },
-          ...(extensions !== undefined && { extensions }),
-        };
-  return { x402Version, paymentPayload, paymentRequirements };
 }
 
 /** The members of EIP-3009, as messages name them. Both bounds are outside of the window. */

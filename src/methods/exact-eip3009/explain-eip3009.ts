@@ -1,16 +1,16 @@
-import {
-  type Address,
-  addressWord,
-  checksumAddress,
-  type Hex,
-  keccak256,
-  keccak256Text,
-  sameAddress,
-  uintWord,
-} from "../../protocol/hex.ts";
+import { checksumAddress, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { signatureAdvice } from "../../protocol/mistakes.ts";
-import { builtInNetworks, networkNames, networks } from "../../protocol/networks.ts";
+import { networkNames, networks } from "../../protocol/networks.ts";
 import { advice } from "../../protocol/refusals.ts";
+import {
+  domainOf,
+  formatDifference,
+  memberNames,
+  separatorOf,
+  siblingTokens,
+  type TriedDomain,
+  wellKnownChains,
+} from "../domains.ts";
 import {
   describeMalformed,
   digestUnder,
@@ -18,34 +18,12 @@ import {
   type SignedDomain,
   type SignedMember,
 } from "../method.ts";
-import { siblingTokens, wellKnownChains } from "../well-known-domains.ts";
 import {
   type Authorization,
   authorizationHash,
   authorizationJson,
   authorizationTypehashes,
 } from "./authorization.ts";
-
-/** A domain that a payer may have signed for (EIP-712). A member that is undefined was left out. */
-export type TriedDomain = {
-  name?: string | undefined;
-  version?: string | undefined;
-  chainId?: number | undefined;
-  verifyingContract?: Address | undefined;
-};
-
-/** The members of a domain in the order in which EIP-712 hashes them, each as one word. */
-const members = {
-  name: { type: "string", word: (text: string) => keccak256Text(text).slice(2) },
-  version: { type: "string", word: (text: string) => keccak256Text(text).slice(2) },
-  chainId: { type: "uint256", word: (id: number) => uintWord(BigInt(id)) },
-  verifyingContract: { type: "address", word: addressWord },
-} as const;
-
-/** The domain of a token on a chain. */
-export function domainOf({ asset: { name, version, address }, chainId }: SignedDomain): TriedDomain {
-  return { name, version, chainId, verifyingContract: address };
-}
 
 /**
  * What a signature of an account without code, which is not the payer's, was probably made for, and what to change. The
@@ -76,73 +54,6 @@ export async function describeWrongSignature(
   return signer === undefined
     ? signatureAdvice["malformed-signature"]
     : `For these values it is the signature of ${checksumAddress(signer)}; ${likely.length} other domains were tried. ${advice["signed-by-another-key"]}`;
-}
-
-/** Separators of domains that were tried: the same few for every payment, or a flood of made-up ones. */
-const separators = new Map<string, Hex>();
-
-/** The domain separator of a domain; computed once for each, because its hashes take a fifth of a recovery. */
-export function separatorOf({ name, version, chainId, verifyingContract }: TriedDomain): Hex {
-  const key = JSON.stringify([name ?? null, version ?? null, chainId ?? null, verifyingContract ?? null]);
-  const known = separators.get(key);
-  if (known !== undefined) return known;
-  const word = <T>(member: { word: (value: T) => string }, value: T | undefined) =>
-    value === undefined ? "" : member.word(value);
-  const given = { name, version, chainId, verifyingContract };
-  const names = memberNames.filter((member) => given[member] !== undefined);
-  const type = names.map((member) => `${members[member].type} ${member}`).join(",");
-  const words = [
-    word(members.name, name),
-    word(members.version, version),
-    word(members.chainId, chainId),
-    word(members.verifyingContract, verifyingContract),
-  ];
-  const separator = keccak256(`${keccak256Text(`EIP712Domain(${type})`)}${words.join("")}`);
-  if (separators.size > 999) separators.clear();
-  separators.set(key, separator);
-  return separator;
-}
-
-const memberNames = ["name", "version", "chainId", "verifyingContract"] as const;
-
-/** A domain as messages show it. */
-export function formatDomain({ asset: { name, version, address }, chainId }: SignedDomain): string {
-  return `name "${name}", version "${version}", chainId ${chainId}, verifyingContract ${address}`;
-}
-
-/** What a domain has otherwise than the right one: `chainId 1 (Ethereum) instead of 8453`. */
-export function formatDifference(domain: TriedDomain, right: SignedDomain): string {
-  const wanted = domainOf(right);
-  return memberNames
-    .filter((member) => String(domain[member]).toLowerCase() !== String(wanted[member]).toLowerCase())
-    .map((member) =>
-      domain[member] === undefined
-        ? `no ${member} instead of ${member} ${formatMember(wanted, member)}`
-        : `${member} ${formatMember(domain, member)}${nameOf(domain, member)} instead of ${formatMember(wanted, member)}`,
-    )
-    .join(", ");
-}
-
-function formatMember(domain: TriedDomain, member: (typeof memberNames)[number]): string {
-  const value = domain[member];
-  return members[member].type === "string" ? JSON.stringify(value) : String(value);
-}
-
-/** What a chain or a token is called, in brackets; nothing of one that is not known. */
-function nameOf({ chainId, verifyingContract }: TriedDomain, member: (typeof memberNames)[number]): string {
-  if (member === "chainId" && chainId !== undefined) {
-    const name = chainName(chainId);
-    return name === undefined ? "" : ` (${name})`;
-  }
-  if (member !== "verifyingContract" || verifyingContract === undefined) return "";
-  const sibling = siblingTokens.find(({ address }) => sameAddress(address, verifyingContract));
-  if (sibling !== undefined) return ` (${sibling.symbol} on ${chainName(sibling.chainId)})`;
-  const home = builtInNetworks.all.find(({ usdc }) => sameAddress(usdc.address, verifyingContract));
-  return home === undefined ? "" : ` (USDC on ${home.name})`;
-}
-
-function chainName(chainId: number): string | undefined {
-  return builtInNetworks.ofChain(chainId)?.name ?? wellKnownChains.get(chainId);
 }
 
 /** So many of the well-known chains are tried in a service. */

@@ -1,7 +1,7 @@
 import { decodeFunctionData, parseAbi } from "viem/utils";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import { type Hex, uintWord } from "../../protocol/hex.ts";
-import type { CallView } from "../exact-eip3009/eip3009-schemas.ts";
+import type { CallView } from "../call-view.ts";
 import { nonceMember } from "../method.ts";
 
 type Authorization = { from: Hex; value: bigint; validAfter: bigint; validBefore: bigint; nonce: Hex };

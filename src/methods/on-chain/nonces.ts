@@ -13,6 +13,9 @@ import { type Address, addressWord, type Hex, isBytes32, quantity, sameAddress }
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { membersOf } from "../../util/json.ts";
 import { authorizationStateOf } from "../exact-eip3009/on-chain/eip3009-state.ts";
+import { isBitSet, nonceBitmapOf } from "../permit2/on-chain/permit2-state.ts";
+import { cancellationsOf } from "../permit2/on-chain/submissions.ts";
+import { permit2Address } from "../permit2/permit.ts";
 import {
   authorizationCanceledTopic,
   authorizationUsedTopic,
@@ -20,10 +23,7 @@ import {
   decodeEvents,
   type PaymentEvent,
   permit2SettledTopic,
-} from "../exact-eip3009/on-chain/events.ts";
-import { isBitSet, nonceBitmapOf } from "../permit2/on-chain/permit2-state.ts";
-import { cancellationsOf } from "../permit2/on-chain/submissions.ts";
-import { permit2Address } from "../permit2/permit.ts";
+} from "./events.ts";
 import type { PaymentUse } from "./settling.ts";
 
 /** A payment as its token, and the contract that keeps its nonce, know it. */

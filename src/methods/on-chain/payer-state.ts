@@ -14,10 +14,10 @@ import type { Asset } from "../../protocol/networks.ts";
 import { maxUint256 } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import type { TokenState } from "../exact-eip3009/on-chain/eip3009-state.ts";
-import { transferTopic } from "../exact-eip3009/on-chain/events.ts";
 import type { NextTransaction } from "../permit2/approval-transaction.ts";
 import { allowanceOf, nextApprovalOf } from "../permit2/on-chain/permit2-state.ts";
 import { permit2Address } from "../permit2/permit.ts";
+import { transferTopic } from "./events.ts";
 import { isOfPermit2, type KnownPayment, noncesOf } from "./nonces.ts";
 
 /** A payment as the token of a chain would know it, whatever token it names. */

@@ -3,15 +3,6 @@ import { type LogPlace, type MinedLog, type Receipt, readReceiptsAt } from "../.
 import { type Address, addressWord, type Hex } from "../../protocol/hex.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import {
-  authorizationKey,
-  decodeEvent,
-  forwardedTopic,
-  permit2ForwardedTopic,
-  permit2SettledTopic,
-  settledTopic,
-  transferTopic,
-} from "../exact-eip3009/on-chain/events.ts";
-import {
   isTransferTo,
   type ReceivedTransfer,
   readReceivedTransfers,
@@ -19,6 +10,15 @@ import {
 import { submittedNonce } from "../permit2/on-chain/permit2-calls.ts";
 import { readCall } from "../permit2/on-chain/submissions.ts";
 import { permit2Address } from "../permit2/permit.ts";
+import {
+  authorizationKey,
+  decodeEvent,
+  forwardedTopic,
+  permit2ForwardedTopic,
+  permit2SettledTopic,
+  settledTopic,
+  transferTopic,
+} from "./events.ts";
 import type { TransferPlace } from "./settling.ts";
 
 /** Value that reached the facilitator contract outside of a settlement and was not paid out by a recovery. */

@@ -9,7 +9,7 @@ import {
 } from "../../protocol/hex.ts";
 import { signatureAdvice } from "../../protocol/mistakes.ts";
 import { networkNames, networks } from "../../protocol/networks.ts";
-import { domainOf, separatorOf } from "../exact-eip3009/explain-eip3009.ts";
+import { domainOf, separatorOf, wellKnownChains } from "../domains.ts";
 import {
   describeMalformed,
   digestUnder,
@@ -17,7 +17,6 @@ import {
   type SignedDomain,
   type SignedMember,
 } from "../method.ts";
-import { wellKnownChains } from "../well-known-domains.ts";
 import {
   exactProxyAddress,
   type Permit,

@@ -9,7 +9,7 @@ import {
   readUint256,
   readWireAddress,
 } from "../../protocol/wire-values.ts";
-import type { PaymentTimes } from "../exact-eip3009/payment-times.ts";
+import type { PaymentTimes } from "../payment-times.ts";
 import { keptApproval } from "./approval.ts";
 import { keptTransaction } from "./approval-transaction.ts";
 import { exactProxyAddress, type Permit, permit2Address, uptoProxyAddress } from "./permit.ts";

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
 import { publish } from "../../../test/support/publish.ts";
-import { authorizationUsedTopic, transferTopic } from "../../methods/exact-eip3009/on-chain/events.ts";
+import { authorizationUsedTopic, transferTopic } from "../../methods/on-chain/events.ts";
 import { addressWord, type Hex, uintWord } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
 import { testPayers } from "../../published/test-payers.ts";

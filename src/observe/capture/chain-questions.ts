@@ -1,7 +1,7 @@
 import { createChainReader } from "../../chain/chain-reader.ts";
 import { createLogReader, readReceipt } from "../../chain/logs-and-receipts.ts";
 import type { Rpc, RpcAnswer } from "../../chain/rpc/rpc.ts";
-import { decodeEvents, type PaymentEvent } from "../../methods/exact-eip3009/on-chain/events.ts";
+import { decodeEvents, type PaymentEvent } from "../../methods/on-chain/events.ts";
 import { findUse, type KnownPayment } from "../../methods/on-chain/nonces.ts";
 import { paymentIn } from "../../methods/on-chain/payer-state.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";

@@ -1,11 +1,12 @@
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
+import { buildBody } from "../../methods/build-request.ts";
 import {
   type AuthorizationTerms,
   signAuthorization,
   transferWithAuthorizationTypes,
 } from "../../methods/exact-eip3009/authorization.ts";
-import { buildBody, buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-method.ts";
+import { buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { uptoProxyAddress } from "../../methods/permit2/permit.ts";
 import { writePermitPayload } from "../../methods/permit2/permit2-payload.ts";
 import { type PermitTerms, signPermit } from "../../methods/permit2/sign-permit.ts";

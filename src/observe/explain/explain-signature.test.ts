@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { domainOf, likelyDomains, separatorOf } from "../../methods/exact-eip3009/explain-eip3009.ts";
+import { domainOf, separatorOf } from "../../methods/domains.ts";
+import { likelyDomains } from "../../methods/exact-eip3009/explain-eip3009.ts";
 import { builtInNetworks, networks } from "../../protocol/networks.ts";
 import { otherDomains } from "./explain-signature.ts";
 

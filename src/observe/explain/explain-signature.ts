@@ -1,18 +1,20 @@
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import {
+  domainOf,
+  formatDifference,
+  formatDomain,
+  separatorOf,
+  siblingTokens,
+  type TriedDomain,
+  wellKnownChains,
+} from "../../methods/domains.ts";
+import {
   type Authorization,
   authorizationHash,
   authorizationTypehashes,
 } from "../../methods/exact-eip3009/authorization.ts";
 import { exactPayloadSchema } from "../../methods/exact-eip3009/eip3009-schemas.ts";
-import {
-  domainOf,
-  formatDifference,
-  formatDomain,
-  likelyDomains,
-  separatorOf,
-  type TriedDomain,
-} from "../../methods/exact-eip3009/explain-eip3009.ts";
+import { likelyDomains } from "../../methods/exact-eip3009/explain-eip3009.ts";
 import { describeMalformed, digestUnder, type SignedDomain } from "../../methods/method.ts";
 import { likelyMistakes } from "../../methods/permit2/explain-permit2.ts";
 import {
@@ -23,7 +25,6 @@ import {
   uptoProxyAddress,
 } from "../../methods/permit2/permit.ts";
 import { permitMember, permitOf, readPermitPayload } from "../../methods/permit2/permit2-payload.ts";
-import { siblingTokens, wellKnownChains } from "../../methods/well-known-domains.ts";
 import { create2Deployer } from "../../protocol/create2.ts";
 import { type Address, checksumAddress, type Hex, isAddress, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";

@@ -1,4 +1,4 @@
-import { buildBody } from "../../methods/exact-eip3009/eip3009-method.ts";
+import { buildBody } from "../../methods/build-request.ts";
 import { methodOf } from "../../methods/methods.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { adviceOnAnswer, adviceOnReason, errorsSection } from "../../protocol/catalogue-texts.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { callViewSchema } from "../../methods/exact-eip3009/eip3009-schemas.ts";
+import { callViewSchema } from "../../methods/call-view.ts";
 
 /**
  * What `GET /payments`, `GET /payments/{id}` and `GET /events` say of payments: version 1 of that API. Amounts are

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { exampleBody, parseBody } from "../../../test/support/example-payment.ts";
-import { buildBody } from "../../methods/exact-eip3009/eip3009-method.ts";
+import { buildBody } from "../../methods/build-request.ts";
 import { methodOf } from "../../methods/methods.ts";
 import { permitPayloadFor } from "../../methods/permit2/permit2-payload.ts";
 import { networks } from "../networks.ts";

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../../test/support/databases.ts";
 import { exampleBody, parseBody } from "../../../test/support/example-payment.ts";
 import type { Database } from "../../ledger/database/database.ts";
-import { buildBody } from "../../methods/exact-eip3009/eip3009-method.ts";
+import { buildBody } from "../../methods/build-request.ts";
 import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { permitPayloadFor } from "../../methods/permit2/permit2-payload.ts";
 import { mostResources } from "../../protocol/discovery/discovery-schemas.ts";

@@ -20,8 +20,8 @@ import type { Checked, Lane, Waiting } from "./context.ts";
 import type { Expense, GasBudget } from "./gas-budget.ts";
 import type { ProvenSignature, ReadPayment } from "./intake.ts";
 import { explainFailure, type GiveGasMoney, prepareToSettle } from "./payer-transaction.ts";
+import type { Turn } from "./revert-delays.ts";
 import type { GiftAccount } from "./sponsor.ts";
-import type { Turn } from "./turns.ts";
 
 /** What it takes besides the payment. */
 export type ClaimOptions = Waiting & { gasBudget: GasBudget; turn: Turn; ways: WaysToPay };

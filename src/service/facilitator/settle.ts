@@ -29,8 +29,8 @@ import {
   type RequestLeases,
   whileUnderWay,
 } from "./request-leases.ts";
+import { createRevertDelays } from "./revert-delays.ts";
 import { alreadyDelivered, refuse, type SettleResult, successOf } from "./settle-result.ts";
-import { createTurns } from "./turns.ts";
 import { accountOf, isOpenTo, isOwn, isOwnFailure } from "./verify.ts";
 
 /**
@@ -56,7 +56,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
   const intake = createPaymentIntake(networks, ways);
   const gasBudget = createGasBudget(ledger.outcomes, now);
   const inFlight = createRepeats(now);
-  const turns = createTurns(ledger.outcomes, now);
+  const delays = createRevertDelays(ledger.outcomes, now);
   const leases = createRequestLeases(ledger, now);
   const acquireSoon = createAcquireSoon(context, leases);
   const awaitOutcome = createAwaitOutcome(context, leases);
@@ -117,7 +117,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
     async function settleLeased(claimant: Omit<Claimant, keyof Lane>, lease: Lease): Promise<SettleResult> {
       const { chainId } = payment.network;
       const payer = { chainId, asset: payment.asset.address, payer: payment.signed.payer };
-      const turn = turns.of(payer, { organizationId: caller.organization.id, network: payment.network });
+      const turn = delays.of(payer, { organizationId: caller.organization.id, network: payment.network });
       let isClaimed = false;
       let isSuccess = false;
       try {

@@ -1,6 +1,6 @@
 import { createLocalRpc, type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import { domainSeparatorOf, selector } from "../../chain/views.ts";
-import { domainSeparator } from "../../methods/exact-eip3009/authorization.ts";
+import { domainSeparator } from "../../methods/method.ts";
 import {
   type Address,
   type Hex,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Payer } from "../../../src/harness/control/pay.ts";
 import { resolveFacilitatorContracts } from "../../../src/harness/setup/addresses.ts";
 import { type Chains, startChains } from "../../../src/harness/setup/chains.ts";
-import { createTurns } from "../../../src/util/concurrency.ts";
+import { createSerialQueue } from "../../../src/util/concurrency.ts";
 import { startFleet } from "../../support/crash/fleet.ts";
 import { sharedPostgres } from "../../support/databases.ts";
 import { createStage, type Stage } from "../../support/faults/stage.ts";
@@ -64,7 +64,7 @@ test(`${seconds} s of deaths, faults and reorganizations: nothing is lost, paid 
    * Anvil cannot mine and replace blocks at once, and what it mines by itself it may mine late. So all blocks are asked for,
    * one at a time.
    */
-  const alone = createTurns();
+  const alone = createSerialQueue();
   await node.request("evm_setIntervalMining", 0);
   let isHeld = false;
   /** Sets a fault for a moment. */

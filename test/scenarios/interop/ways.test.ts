@@ -6,7 +6,7 @@ import {
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { transferTopic } from "../../../src/methods/exact-eip3009/on-chain/events.ts";
+import { transferTopic } from "../../../src/methods/on-chain/events.ts";
 import { type Address, addressWord, type Hex, sameAddress, toHex } from "../../../src/protocol/hex.ts";
 import { type BuiltInNetworkName, networkNames, networks } from "../../../src/protocol/networks.ts";
 import { localOrganization } from "../../../src/published/test-keys.ts";

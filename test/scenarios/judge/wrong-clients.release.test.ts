@@ -5,7 +5,7 @@ import { clientVerdicts, runCases, runClientCase } from "../../../src/judge/clie
 import { type WayName, wayNames } from "../../../src/judge/scene/offers.ts";
 import { openScene, type Scene } from "../../../src/judge/scene/scene.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
-import { createTurns, inParallel } from "../../../src/util/concurrency.ts";
+import { createSerialQueue, inParallel } from "../../../src/util/concurrency.ts";
 import { findDiffering } from "../../support/judge/decisions.ts";
 import { judgeTable } from "../../support/judge/judge-tables.ts";
 import { type Buyer, carefulBuyer, startBuyer, wrongBuyers } from "../../support/judge/wrong-buyers.ts";
@@ -32,7 +32,7 @@ async function openScenes(way: WayName, cases: readonly ClientCase[]) {
       .map(async ({ name, own }) => [name, await openScene({ ...where, way, ...own })] as const),
   );
   const scenes = new Map<string, Scene>(own);
-  const inTurn = createTurns();
+  const inTurn = createSerialQueue();
   return {
     inTurn,
     of: ({ name }: ClientCase) => scenes.get(name) ?? shared,

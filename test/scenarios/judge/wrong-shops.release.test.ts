@@ -6,7 +6,7 @@ import { shopVerdicts } from "../../../src/judge/shop/run-shop-case.ts";
 import { shopCases } from "../../../src/judge/shop/shop-cases.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
-import { createTurns, inParallel } from "../../../src/util/concurrency.ts";
+import { createSerialQueue, inParallel } from "../../../src/util/concurrency.ts";
 import { findDiffering, type OnDecision } from "../../support/judge/decisions.ts";
 import { judgeTable } from "../../support/judge/judge-tables.ts";
 import {
@@ -29,7 +29,7 @@ const where = { network: "base-sepolia", knownNetworks: builtInNetworks } as con
 /** Moves the chain's time, which all shops of this file share, so that it has a scene of its own. */
 const afterExpiry = "after-expiry";
 
-const inTurn = createTurns();
+const inTurn = createSerialQueue();
 let shared: Scene;
 let moved: Scene;
 beforeAll(async () => {

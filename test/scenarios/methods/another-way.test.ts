@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { selector } from "../../../src/chain/views.ts";
-import { buildRequirements } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
+import { buildRequirements } from "../../../src/methods/build-request.ts";
 import { summariesOf } from "../../../src/observe/timeline/summary.ts";
 import { createTimeline } from "../../../src/observe/timeline/timeline.ts";
 import { addressWord, type Hex, toHex, uintWord } from "../../../src/protocol/hex.ts";

@@ -4,7 +4,7 @@ import {
   authorizationCanceledTopic,
   authorizationUsedTopic,
   transferTopic,
-} from "../../../src/methods/exact-eip3009/on-chain/events.ts";
+} from "../../../src/methods/on-chain/events.ts";
 import { addressWord, type Hex, quantity, uintWord } from "../../../src/protocol/hex.ts";
 import { altering } from "../../support/misbehaviour.ts";
 import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RunningCommand } from "../../../src/judge/scene/run-command.ts";
 import { payFor, readTerms, type Terms } from "../../../src/judge/shop/shop-payment.ts";
-import { timesFrom } from "../../../src/methods/exact-eip3009/payment-times.ts";
+import { timesFrom } from "../../../src/methods/payment-times.ts";
 import { type Hex, sameAddress } from "../../../src/protocol/hex.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
 import { decodeHeader } from "../../../src/protocol/payment-headers.ts";

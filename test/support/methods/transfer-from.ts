@@ -1,7 +1,7 @@
 import { calldataGas } from "../../../src/chain/fees.ts";
 import { selector } from "../../../src/chain/views.ts";
-import { decodeEvents } from "../../../src/methods/exact-eip3009/on-chain/events.ts";
 import type { Method } from "../../../src/methods/method.ts";
+import { decodeEvents } from "../../../src/methods/on-chain/events.ts";
 import type { Settling } from "../../../src/methods/on-chain/settling.ts";
 import { createWaysToPay } from "../../../src/methods/on-chain/ways-to-pay.ts";
 import { invalid } from "../../../src/protocol/catalogue.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
-import { createTurns } from "../../../src/util/concurrency.ts";
+import { createSerialQueue } from "../../../src/util/concurrency.ts";
 
 /** The base fee of quiet times, in wei per gas: what Base asks for on a busy day. */
 export const quietFee = 50_000_000n;
@@ -20,7 +20,7 @@ export type Blocks = {
 
 /** From now on a chain mines every `everyMs` milliseconds, and at no other time. */
 export async function startBlocks({ node }: HarnessChain, everyMs: number): Promise<Blocks> {
-  const between = createTurns();
+  const between = createSerialQueue();
   let isHeld = false;
   let fee = quietFee;
   let mined = 0;

@@ -5,6 +5,14 @@ import { decodeRevert, describeRevert } from "../../../chain/revert.ts";
 import { viewGas } from "../../../chain/views.ts";
 import { type Address, addressWord, type Hex, sameAddress } from "../../../protocol/hex.ts";
 import { goesStraight, isErc6492 } from "../../../protocol/signed-payment.ts";
+import {
+  type AuthorizationRef,
+  authorizationKey,
+  decodeEvents,
+  forwardedTopic,
+  type PaymentEvent,
+  settledTopic,
+} from "../../on-chain/events.ts";
 import type { Payout, Recovery, Search, SettlementProof, Settling } from "../../on-chain/settling.ts";
 import { createIsUsed } from "../../on-chain/use-reader.ts";
 import { exactEip3009 } from "../eip3009-method.ts";
@@ -20,14 +28,6 @@ import {
   usualForward,
   usualSettle,
 } from "./eip3009-transaction.ts";
-import {
-  type AuthorizationRef,
-  authorizationKey,
-  decodeEvents,
-  forwardedTopic,
-  type PaymentEvent,
-  settledTopic,
-} from "./events.ts";
 import { findDirectSubmission, type ReceivedPayment, receivedOf } from "./received-transfers.ts";
 
 /** `forwardReceived`, for what others submitted. */

@@ -24,9 +24,14 @@ import {
   type Route,
   wordDigits,
 } from "../../on-chain/batch-transactions.ts";
+import {
+  authorizationKey,
+  authorizationUsedTopic,
+  decodeEvents,
+  type PaymentEvent,
+} from "../../on-chain/events.ts";
 import { type Payout, type Search, type SettleCall, usageOf } from "../../on-chain/settling.ts";
 import { authorizationStateOf } from "./eip3009-state.ts";
-import { authorizationKey, authorizationUsedTopic, decodeEvents, type PaymentEvent } from "./events.ts";
 
 /**
  * The most gas that the token may use for one payment, and with it the code at the payer's address: as much as the

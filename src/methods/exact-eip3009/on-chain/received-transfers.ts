@@ -6,9 +6,6 @@ import {
   readReceiptsAt,
 } from "../../../chain/logs-and-receipts.ts";
 import { type Address, addressWord, type Hex, sameAddress } from "../../../protocol/hex.ts";
-import type { Search, SettleCall, TransferPlace } from "../../on-chain/settling.ts";
-import { wasUsedBy } from "../../on-chain/use-reader.ts";
-import { authorizationUse } from "./eip3009-state.ts";
 import {
   authorizationCanceledTopic,
   authorizationKey,
@@ -16,7 +13,10 @@ import {
   decodeEvent,
   decodeEvents,
   type PaymentEvent,
-} from "./events.ts";
+} from "../../on-chain/events.ts";
+import type { Search, SettleCall, TransferPlace } from "../../on-chain/settling.ts";
+import { wasUsedBy } from "../../on-chain/use-reader.ts";
+import { authorizationUse } from "./eip3009-state.ts";
 
 /** A transfer of an asset to the facilitator contract. */
 export type ReceivedTransfer = {

@@ -1,13 +1,7 @@
 import type { LocalRpc } from "../../../chain/rpc/local-rpc.ts";
-import {
-  type Address,
-  addressWord,
-  type Hex,
-  keccak256,
-  readQuantity,
-  uintWord,
-} from "../../../protocol/hex.ts";
+import { type Address, type Hex, readQuantity } from "../../../protocol/hex.ts";
 import { membersOf } from "../../../util/json.ts";
+import { accountSlot, nestedSlot, slotWithin } from "../../on-chain/mapping-slots.ts";
 import { authorizationStateOf } from "./eip3009-state.ts";
 
 /**
@@ -43,11 +37,6 @@ export function createAuthorizationSlots(mappingSlot: bigint): AuthorizationSlot
   };
 }
 
-/** Where a token keeps the state of an authorization, in Solidity's layout of mappings. */
-export function authorizationSlot(authorizer: Address, nonce: Hex, mappingSlot: bigint): bigint {
-  return slotWithin(accountSlot(authorizer, mappingSlot), nonce.slice(2));
-}
-
 function addSlotsOf(calldata: Hex, mappingSlot: bigint, slots: Set<bigint>): void {
   const words = wordsOf(calldata);
   for (const word of words) {
@@ -56,11 +45,6 @@ function addSlotsOf(calldata: Hex, mappingSlot: bigint, slots: Set<bigint>): voi
     for (const nonce of words) slots.add(slotWithin(outer, nonce));
   }
 }
-
-export const accountSlot = (account: Address, mappingSlot: bigint) =>
-  keccak256(`0x${addressWord(account)}${uintWord(mappingSlot)}`);
-
-const slotWithin = (outer: Hex, word: string) => BigInt(keccak256(`0x${word}${outer.slice(2)}`));
 
 /** Amounts, times and offsets are smaller, and no key has an address with so many zeros. */
 function isAddressWord(word: string): boolean {
@@ -95,7 +79,7 @@ export async function findMappingSlot(
   const { data } = authorizationStateOf(token, account, exampleNonce);
   const read = new Set(readSlots(await rpc.request("eth_createAccessList", { to: token, data }, "latest")));
   for (let slot = 0n; slot <= lastSlot; slot++) {
-    if (read.has(authorizationSlot(account, exampleNonce, slot))) return slot;
+    if (read.has(nestedSlot(account, exampleNonce, slot))) return slot;
   }
   return undefined;
 }

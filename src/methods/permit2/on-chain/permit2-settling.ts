@@ -4,6 +4,7 @@ import { type Receipt, readReceiptsAt } from "../../../chain/logs-and-receipts.t
 import { addressWord, type Hex, sameAddress } from "../../../protocol/hex.ts";
 import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
 import { exactEip3009Recovery } from "../../exact-eip3009/on-chain/eip3009-settling.ts";
+import { type Contract, createTransactions } from "../../on-chain/batch-transactions.ts";
 import {
   type AuthorizationRef,
   authorizationKey,
@@ -11,8 +12,7 @@ import {
   type PaymentEvent,
   permit2ForwardedTopic,
   permit2SettledTopic,
-} from "../../exact-eip3009/on-chain/events.ts";
-import { type Contract, createTransactions } from "../../on-chain/batch-transactions.ts";
+} from "../../on-chain/events.ts";
 import {
   amountOf,
   type Payout,

@@ -9,7 +9,7 @@ import {
 import { addressWord, type Hex, keccak256Text, sameAddress, wordAt } from "../../../protocol/hex.ts";
 import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
 import { membersOf } from "../../../util/json.ts";
-import { decodeEvent, transferTopic } from "../../exact-eip3009/on-chain/events.ts";
+import { decodeEvent, transferTopic } from "../../on-chain/events.ts";
 import type { Search, TransferPlace } from "../../on-chain/settling.ts";
 import { wasUsedBy } from "../../on-chain/use-reader.ts";
 import { permit2Address } from "../permit.ts";

@@ -1,4 +1,4 @@
-import type { TimeField } from "../../../methods/exact-eip3009/payment-times.ts";
+import type { TimeField } from "../../../methods/payment-times.ts";
 import { formatAmount, type TokenUnits } from "../../../protocol/token-units.ts";
 import type { PaymentSummary } from "../payment-view.ts";
 import type { ClockTime } from "./snippets.ts";

@@ -1,11 +1,6 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import {
-  forTimes,
-  type PaymentTimes,
-  type TimeField,
-  timeFields,
-} from "../../../methods/exact-eip3009/payment-times.ts";
+import { forTimes, type PaymentTimes, type TimeField, timeFields } from "../../../methods/payment-times.ts";
 import { formatUnits, parseAmount, unitsOf } from "../../../protocol/token-units.ts";
 import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
 import { Button, Dialog, now, Select } from "./controls.tsx";

@@ -1,4 +1,4 @@
-import { type TimeField, timeFields } from "../../../methods/exact-eip3009/payment-times.ts";
+import { type TimeField, timeFields } from "../../../methods/payment-times.ts";
 import { invalidReasons, isSituation, settleErrorReason } from "../../../protocol/catalogue.ts";
 import { type LocalTokenName, nameOfLocalToken } from "../../../published/local-chains.ts";
 import type { PaymentDetail } from "../payment-view.ts";

@@ -1,4 +1,4 @@
-import type { Authorization } from "./authorization.ts";
+import type { Authorization } from "./exact-eip3009/authorization.ts";
 
 /** What says when a payment is valid: unix seconds, both of them exclusive. */
 export type PaymentTimes<Time = Authorization["validAfter"]> = Record<"validAfter" | "validBefore", Time>;

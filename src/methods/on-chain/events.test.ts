@@ -10,10 +10,10 @@ import {
   settlementFailed,
   transfer,
   type UnplacedLog,
-} from "../../../../test/support/logs.ts";
-import { mockUsdcAbi } from "../../../contracts/mockUsdc.ts";
-import { x402FacilitatorAbi } from "../../../contracts/x402Facilitator.ts";
-import { type Address, type Hex, toHex } from "../../../protocol/hex.ts";
+} from "../../../test/support/logs.ts";
+import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
+import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
+import { type Address, type Hex, toHex } from "../../protocol/hex.ts";
 import { authorizationKey, decodeEvent } from "./events.ts";
 
 const abi = [...x402FacilitatorAbi, ...mockUsdcAbi];

@@ -10,7 +10,7 @@ import type { Waiting } from "./context.ts";
  * delayed. A plain account is delayed by its own reverts alone; one with code also by those of payers with the same code,
  * and by those of an organization's payers with code.
  */
-export type Turns = {
+export type RevertDelays = {
   /** The turn of one payment of a payer to an organization. */
   of(payer: PayerAccount, to: { organizationId: string; network: Pick<NetworkConfig, "name"> }): Turn;
 };
@@ -39,7 +39,10 @@ const mostWaiting = 200;
 const fewUnderWay = 8;
 const mostUnderWay = 256;
 
-export function createTurns(outcomes: Pick<Outcomes, "recentSettles">, now: () => number): Turns {
+export function createRevertDelays(
+  outcomes: Pick<Outcomes, "recentSettles">,
+  now: () => number,
+): RevertDelays {
   const gates = new Map<string, Gate>();
   /** Plain accounts are looked up only if they were seen to revert, so that others cost no query. In unix milliseconds. */
   const suspects = new Map<string, number>();

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import { addressOf, asset, hashOf } from "../../../test/support/ledger/test-ledger.ts";
 import type { PayerAccount, SettlesOf } from "../../ledger/ledger.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { createTurns, type Turns } from "./turns.ts";
+import { createRevertDelays, type RevertDelays } from "./revert-delays.ts";
 
 const code = hashOf("a wallet's code");
 const blockMs = 2_000;
@@ -16,13 +16,13 @@ type Settle = { payer: PayerAccount; organizationId: string; payerCode: Hex | nu
 let ledger: Settle[];
 let looks: number;
 let isGone: boolean;
-let turns: Turns;
+let delays: RevertDelays;
 beforeEach(() => {
   vi.useFakeTimers({ now: 1_800_000_000_000 });
   ledger = [];
   looks = 0;
   isGone = false;
-  turns = openInstance();
+  delays = openInstance();
   return () => vi.useRealTimers();
 });
 
@@ -33,7 +33,7 @@ const payerOf = (number: number, chainId = 8453): PayerAccount => ({
   payer: addressOf(number),
 });
 
-function openInstance(): Turns {
+function openInstance(): RevertDelays {
   const isOf = (of: SettlesOf) => (settle: Settle) => {
     if (of.kind === "payer") return settle.payer.payer === of.payer && settle.payer.chainId === of.chainId;
     if (of.kind === "code") return settle.payerCode === of.payerCode;
@@ -54,7 +54,7 @@ function openInstance(): Turns {
       lastRevertedAt: failed.at(-1)?.decidedAt ?? null,
     };
   };
-  return createTurns({ recentSettles }, Date.now);
+  return createRevertDelays({ recentSettles }, Date.now);
 }
 
 type Payment = {
@@ -63,7 +63,7 @@ type Payment = {
   organizationId?: string;
   ending?: "settled" | "failed";
   withinMs?: number;
-  at?: Turns;
+  at?: RevertDelays;
 };
 
 /** Settles a payment: waits for its turn, and for the next block. Gives how long it has waited for its turn. */
@@ -73,7 +73,7 @@ async function settle({
   organizationId = "shop",
   ending = "failed",
   withinMs = 80_000,
-  at = turns,
+  at = delays,
 }: Payment = {}): Promise<number> {
   const startedAt = Date.now();
   const payer = payerOf(number);
@@ -130,7 +130,7 @@ describe("a plain account", () => {
     await settleInTurn(times(9, {}));
     await settleInTurn(Array.from({ length: 6 }, (_, index) => ({ payer: 100 + index, payerCode: code })));
     expect(await settleInTurn([{ payer: 2 }])).toEqual([0]);
-    const elsewhere = turns.of(payerOf(1, 137), { organizationId: "shop", network: { name: "polygon" } });
+    const elsewhere = delays.of(payerOf(1, 137), { organizationId: "shop", network: { name: "polygon" } });
     expect(await elsewhere.take(null, { now: Date.now, signal: never, deadline: Date.now() })).toBe(false);
   });
 
@@ -217,7 +217,7 @@ describe("a payer with code", () => {
   test("leaves its place when its caller goes, and gets an error where the ledger is gone", async () => {
     await settleInTurn(times(8, wallet(1)));
     const leaving = new AbortController();
-    const turn = turns.of(payerOf(2), { organizationId: "shop", network: { name: "base" } });
+    const turn = delays.of(payerOf(2), { organizationId: "shop", network: { name: "base" } });
     const waiting = turn.take(code, { now: Date.now, signal: leaving.signal, deadline: Date.now() + 80_000 });
     const left = expect(waiting).rejects.toThrow("The caller left");
     await vi.advanceTimersByTimeAsync(1_000);
@@ -242,12 +242,12 @@ describe("a hundred fresh wallets that pass every simulation and revert", () => 
     goodIn?: number;
     codes?: number;
   }) {
-    const all = [turns, ...Array.from({ length: instances - 1 }, openInstance)];
+    const all = [delays, ...Array.from({ length: instances - 1 }, openInstance)];
     const startedAt = Date.now();
     const isOver = () => Date.now() - startedAt >= 3_600_000;
     let sent = 0;
     const wallets = Array.from({ length: 100 }, async (_, index) => {
-      const at = all[index % instances] ?? turns;
+      const at = all[index % instances] ?? delays;
       while (!isOver()) {
         const isGood = goodIn > 0 && sent++ % goodIn === 0;
         const payerCode = hashOf(`code ${index % codes}`);

@@ -1,6 +1,6 @@
-import type { EventLog, Receipt } from "../../../chain/logs-and-receipts.ts";
-import { decodeParameters } from "../../../chain/revert.ts";
-import { type Address, addressWord, type Hex, keccak256Text, wordAt } from "../../../protocol/hex.ts";
+import type { EventLog, Receipt } from "../../chain/logs-and-receipts.ts";
+import { decodeParameters } from "../../chain/revert.ts";
+import { type Address, addressWord, type Hex, keccak256Text, wordAt } from "../../protocol/hex.ts";
 
 /*
  * The events that prove what became of a payment: of the facilitator contract, which has some for EIP-3009 and some for Permit2,

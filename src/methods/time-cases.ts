@@ -1,7 +1,7 @@
-import { refusals, usualMaxValiditySeconds } from "../../protocol/refusals.ts";
-import type { PaymentRequest } from "../../protocol/requests.ts";
-import { boundsOf, type PaymentWords, type SignedPayment } from "../../protocol/signed-payment.ts";
-import { eip3009Words } from "./eip3009-method.ts";
+import { refusals, usualMaxValiditySeconds } from "../protocol/refusals.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+import { boundsOf, type PaymentWords, type SignedPayment } from "../protocol/signed-payment.ts";
+import { eip3009Words } from "./exact-eip3009/eip3009-method.ts";
 
 /** What the refusals name. The chain's time, in unix seconds, may be a placeholder. */
 type Facts = { payment: PaymentRequest | undefined; now: bigint | string };

@@ -1,0 +1,20 @@
+import { z } from "zod";
+import { nonceMember } from "./method.ts";
+import { forTimes } from "./payment-times.ts";
+
+/** A call of the facilitator contract, or of a token, for a person, without signatures. Amounts are in the asset's smallest unit. */
+export const callViewSchema = z.object({
+  name: z.enum([
+    ...(["settle", "settleBatch", "forwardReceived", "transferWithAuthorization", "transferBatch"] as const),
+    ...(["settlePermit2", "settlePermit2Batch", "forwardReceivedWithPermit2"] as const),
+  ]),
+  asset: z.string(),
+  payments: z.array(
+    z.object({
+      ...{ payer: z.string(), recipient: z.string(), value: z.string(), [nonceMember]: z.string() },
+      ...forTimes(() => z.string()),
+    }),
+  ),
+});
+
+export type CallView = z.infer<typeof callViewSchema>;
