@@ -63,7 +63,13 @@ export async function signOrder(
   const { facilitatorContract } = network;
   const body = buildBody(
     {
-      ...{ x402Version, network, asset, payTo, amount: max, resource, scheme },
+      x402Version,
+      network,
+      asset,
+      payTo,
+      amount: max,
+      resource,
+      scheme,
       extra: extra({ name: network.name, facilitatorContract, assets: [asset] }) ?? {},
     },
     write(payment),

@@ -86,7 +86,18 @@ export function lineOf(
   const { outcome, status, reason, message, tookMs } = view;
   return {
     time: new Date(at).toISOString(),
-    ...{ operation, id, network, payer, payerName, amount, token, outcome, status, reason, message, tookMs },
+    operation,
+    id,
+    network,
+    payer,
+    payerName,
+    amount,
+    token,
+    outcome,
+    status,
+    reason,
+    message,
+    tookMs,
     ...adviceOn(
       explanations.map((one) => explanationAt(one, payment, origin)),
       message,

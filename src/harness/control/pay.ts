@@ -179,11 +179,16 @@ export async function signPayment(
   const payTo = spec.payTo === undefined ? running.payTo : requireAccount(spec.payTo);
   const now = await readHeadTime(createLocalRpc(rpcUrl), network);
   const payment = await signTerms(readPayer(payer), {
-    ...{ method, asset, chainId, to: payTo, value: max },
+    method,
+    asset,
+    chainId,
+    to: payTo,
+    value: max,
     ...timesFrom(now, { until: validForSeconds }),
     ...(nonce !== undefined && { nonce }),
     ...(scheme === "upto" && { facilitator: running.facilitatorContract }),
-    ...{ authorization: spec.authorization, permit: spec.permit },
+    authorization: spec.authorization,
+    permit: spec.permit,
   });
   const ask = askNode(rpcUrl);
   const extensions =
@@ -191,7 +196,8 @@ export async function signPayment(
       ? {
           [transactionExtension]: {
             info: await signApprovalTransaction(keySignerOf(payer), {
-              ...{ asset: asset.address, chainId },
+              asset: asset.address,
+              chainId,
               ...(await askNextTransaction(ask, payment.payer)),
             }),
           },
@@ -200,7 +206,10 @@ export async function signPayment(
         ? {
             [approvalExtension]: {
               info: await signApproval(typeof payer === "string" ? keySignerOf(payer) : payer, {
-                ...{ asset, chainId, from: payment.payer, amount: payment.limit },
+                asset,
+                chainId,
+                from: payment.payer,
+                amount: payment.limit,
                 deadline: payment.window.last,
                 nonce: await askNextApproval(ask, payment),
               }),

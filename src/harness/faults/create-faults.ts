@@ -148,7 +148,12 @@ export function createFaults(options: {
     hit: Pick<FaultHit, "methods" | "calls">,
   ): void {
     channels.fault.publish(() => ({
-      ...{ kind: "fault", at: Date.now(), serviceId, network, faultId, fault },
+      kind: "fault",
+      at: Date.now(),
+      serviceId,
+      network,
+      faultId,
+      fault,
       ...hit,
     }));
   }

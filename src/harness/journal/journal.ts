@@ -142,8 +142,12 @@ export function createJournalStore(timeline: Timeline, tokens?: KnownTokens): Jo
       for (const { method, params, answer, faults } of ofExchange) {
         const { result, error } = answer;
         calls.push({
-          ...{ at, tookMs, method, params: [...params] },
-          ...{ answer: { result, error }, faults: [...faults] },
+          at,
+          tookMs,
+          method,
+          params: [...params],
+          answer: { result, error },
+          faults: [...faults],
         });
       }
       if (calls.length > 2 * mostCalls) calls = calls.slice(-mostCalls);
@@ -254,7 +258,10 @@ function otherRequestsOf({ entries }: PaymentRecord): OtherRequest[] {
     const { reason, message } = result;
     return [
       {
-        ...{ at: at - tookMs, requestId, asked: `POST /v1/${operation}`, status },
+        at: at - tookMs,
+        requestId,
+        asked: `POST /v1/${operation}`,
+        status,
         ...(reason !== undefined && { reason }),
         ...(message !== undefined && { message }),
         ...(received !== undefined && { received: received.text }),

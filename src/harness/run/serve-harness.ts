@@ -204,8 +204,15 @@ function createHarnessApp(
   const { serviceId, describe, studio, options } = about;
   const { knownNetworks, corsOrigins, claims, open, logger } = options;
   return createApp({
-    ...{ facilitator, organizations, catalog, checkHealth, serviceId },
-    ...{ knownNetworks, corsOrigins, claims, logger },
+    facilitator,
+    organizations,
+    catalog,
+    checkHealth,
+    serviceId,
+    knownNetworks,
+    corsOrigins,
+    claims,
+    logger,
     now: () => Date.now(),
     connections: localConnectionCapacity(readOpenFileLimit()),
     noProxies: true,
@@ -258,7 +265,9 @@ async function serveLocalRoutes(
       (await import("../control/pay.ts")).postPayment(describe(), operation, body),
     capture: async (record, keepSignature) =>
       (await import("../control/ask-chain.ts")).captureOf(record, harness.chains, {
-        ...{ contracts, payTo, keepSignature },
+        contracts,
+        payTo,
+        keepSignature,
       }),
     describeCurl: (operation, body) => curlOf(describe(), operation, body),
   };

@@ -197,7 +197,9 @@ function describeSent(
   const { chainId } = (offer ?? usual).network;
   return {
     number: nonces.indexOf(signed.nonce) + 1,
-    ...{ amount: signed.limit, to: signed.payTo, network },
+    amount: signed.limit,
+    to: signed.payTo,
+    network,
     settlementId: settlementId(chainId, signed.nonceSpace, signed.payer, signed.nonce),
   };
 }

@@ -154,7 +154,10 @@ export async function transactionOf(
     events: decodeEvents(receipt).map(viewOf),
   };
   return {
-    ...{ hash, from: textOr(from), to: textOr(to), gasLimit: decimal(gas) },
+    hash,
+    from: textOr(from),
+    to: textOr(to),
+    gasLimit: decimal(gas),
     call: isAddress(to) ? decodeCall(to, input) : null,
     mined: mined ?? null,
   };

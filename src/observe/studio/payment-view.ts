@@ -200,12 +200,19 @@ export const paymentAnswerSchema = z.object({
 
 /** The answer of `GET /payments/{id}/transaction`. Gas, its price and the fee are decimal, in wei where they are money. */
 export const transactionViewSchema = z.object({
-  ...{ hash: z.string(), from: text, to: text, gasLimit: text },
+  hash: z.string(),
+  from: text,
+  to: text,
+  gasLimit: text,
   call: callViewSchema.nullable().meta({ description: "Null where it moves no payment" }),
   mined: z
     .object({
-      ...{ succeeded: z.boolean(), blockNumber: z.string(), blockHash: z.string() },
-      ...{ gasUsed: text, gasPrice: text, fee: text },
+      succeeded: z.boolean(),
+      blockNumber: z.string(),
+      blockHash: z.string(),
+      gasUsed: text,
+      gasPrice: text,
+      fee: text,
       events: z.array(
         z.object({
           name: z.string(),

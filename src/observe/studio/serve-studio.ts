@@ -127,7 +127,10 @@ export function describeStudioApi(): { paths: object; schemas: object } {
     "200": { description, content: { "application/json": { schema: reference(name) } } },
   });
   const id = {
-    ...{ name: "id", in: "path", required: true, schema: { type: "string" } },
+    name: "id",
+    in: "path",
+    required: true,
+    schema: { type: "string" },
     description: "The settlement id, or the hash of a transaction that carries the payment",
   };
   return {

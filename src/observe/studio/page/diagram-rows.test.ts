@@ -92,7 +92,9 @@ describe("the rows of a waterfall", () => {
 
 describe("the steps of a sequence", () => {
   const payment = (timeline: TimelineEntry[], settledAt: number | null = null) => ({
-    ...{ timeline, settledAt, signed: {} },
+    timeline,
+    settledAt,
+    signed: {},
   });
   const labelsOf = (one: ReturnType<typeof payment>) =>
     sequenceOf(one).map(({ from, to, label }) => `${from}${to} ${label}`);
@@ -122,7 +124,9 @@ describe("the steps of a sequence", () => {
 
   test("a refusal ends in 402, and what is open ends where it is", () => {
     const refused = entry(5, "answer", "verify: invalid", {
-      ...{ requestId: "a", tookMs: 5, ok: false },
+      requestId: "a",
+      tookMs: 5,
+      ok: false,
       details: { status: 200, reason: "insufficient_funds" },
     });
     expect(labelsOf(payment([...verify.slice(0, 1), refused]))).toEqual([
@@ -132,7 +136,9 @@ describe("the steps of a sequence", () => {
       "10 402 Payment Required",
     ]);
     const undetermined = entry(5, "answer", "verify: undetermined", {
-      ...{ requestId: "a", tookMs: 5, ok: false },
+      requestId: "a",
+      tookMs: 5,
+      ok: false,
       details: { status: 503, reason: "undetermined" },
     });
     expect(labelsOf(payment([...verify.slice(0, 1), undetermined])).slice(2)).toEqual([

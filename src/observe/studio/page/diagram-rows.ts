@@ -37,8 +37,10 @@ export function phasesOf(timeline: readonly TimelineEntry[]): Phase[] {
   for (const entry of timeline) {
     if (entry.requestId === null) continue;
     const draft = byRequest.get(entry.requestId) ?? {
-      ...{ name: nameOf(entry), entries: [] },
-      ...{ start: startOf(entry), end: Number.POSITIVE_INFINITY },
+      name: nameOf(entry),
+      entries: [],
+      start: startOf(entry),
+      end: Number.POSITIVE_INFINITY,
     };
     byRequest.set(entry.requestId, draft);
     draft.entries.push(entry);

@@ -205,10 +205,16 @@ function Control({ field, choices, value, isDisabled: disabled, onChange, id }: 
     return <input id={id} type="checkbox" disabled={disabled} checked={value !== ""} onChange={toggle} />;
   }
   if (choices.length > 0) {
-    return <Select {...{ id, disabled, value, onChange }} options={choices} none="–" />;
+    return (
+      <Select id={id} disabled={disabled} value={value} onChange={onChange} options={choices} none="–" />
+    );
   }
   const usual = {
-    ...{ id, disabled, required: needed, value, placeholder: needed ? "" : example },
+    id,
+    disabled,
+    required: needed,
+    value,
+    placeholder: needed ? "" : example,
     onInput: (event: Event & { currentTarget: HTMLInputElement }) => onChange(event.currentTarget.value),
   };
   return type === "integer" ? (

@@ -62,7 +62,9 @@ function PayForm() {
     });
     if (parsed.length < timeFields.length) return toast(`A time is ${timeForms}.`, { isError: true });
     const terms = {
-      ...{ network: chosen, payer, ...(other !== undefined && { asset }) },
+      network: chosen,
+      payer,
+      ...(other !== undefined && { asset }),
       ...payTermsOf(kind, units, Number(x402Version)),
     };
     isPaying.value = true;

@@ -21,7 +21,8 @@ export function ProblemCards({ payment, fix }: { payment: PaymentDetail; fix: Fi
       {payment.explanations.map((explanation, index) => (
         <ProblemCard
           key={`${explanation.mistake}${explanation.at}`}
-          {...{ payment, explanation }}
+          payment={payment}
+          explanation={explanation}
           fix={index === 0 ? fix : undefined}
         />
       ))}
@@ -197,7 +198,9 @@ function pairsOf(payment: PaymentDetail, required: Record<string, string>): Pair
     switch (kind) {
       case "recipient":
         return {
-          ...{ name: `${label} / payTo`, signed, required: required.payTo ?? null },
+          name: `${label} / payTo`,
+          signed,
+          required: required.payTo ?? null,
           show: asText("the recipient"),
         };
       case "amount":
