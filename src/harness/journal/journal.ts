@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { nonceMember } from "../../methods/method.ts";
-import { explanationSchema, tokenSchema } from "../../observe/studio/payment-view.ts";
+import { explanationSchema, tokenSchema } from "../../observe/timeline/payment-view.ts";
 import { isAbout, type PaymentRecord } from "../../observe/timeline/record.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { Hex } from "../../protocol/hex.ts";

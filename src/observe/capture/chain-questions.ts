@@ -12,7 +12,7 @@ import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import { withTimeout } from "../../util/waiting.ts";
 import type { PaymentChain } from "../studio/payment-detail.ts";
-import type { TransactionView } from "../studio/payment-view.ts";
+import type { TransactionView } from "../timeline/payment-view.ts";
 import type { PaymentRecord } from "../timeline/record.ts";
 import { summaryOf } from "../timeline/summary.ts";
 

@@ -20,8 +20,6 @@ import {
   requestBodyOf,
 } from "../explain/explanations.ts";
 import { isRecord } from "../explain/read-input.ts";
-import { chainTimeOf, type PaymentRecord, receivedIn } from "../timeline/record.ts";
-import { linesOf, summaryOf } from "../timeline/summary.ts";
 import type {
   OperationView,
   PaymentDetail,
@@ -29,7 +27,9 @@ import type {
   ReceivedView,
   TimelineEntry,
   TransactionView,
-} from "./payment-view.ts";
+} from "../timeline/payment-view.ts";
+import { chainTimeOf, type PaymentRecord, receivedIn } from "../timeline/record.ts";
+import { linesOf, summaryOf } from "../timeline/summary.ts";
 
 /** The reason that payments are refused for whose authorization was used. */
 const usedReason = "invalid_transaction_state";

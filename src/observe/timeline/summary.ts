@@ -5,7 +5,7 @@ import { type KnownTokens, knownToken, type TokenUnits, unitsOf } from "../../pr
 import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { type ReceivedBody, warnOfObserver } from "../channels/channels.ts";
 import { namesIn, readInput } from "../explain/read-input.ts";
-import type { OperationView, PaymentSummary, TimelineEntry } from "../studio/payment-view.ts";
+import type { OperationView, PaymentSummary, TimelineEntry } from "./payment-view.ts";
 import { type AnswerEntry, type Entry, type PaymentRecord, receivedIn, requestIdOf } from "./record.ts";
 import type { Timeline } from "./timeline.ts";
 

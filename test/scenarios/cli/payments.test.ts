@@ -9,7 +9,7 @@ import { type PaymentBodies, pay, signPayment } from "../../../src/harness/contr
 import { authorizationOf } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
 import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { captureSchema } from "../../../src/observe/capture/capture.ts";
-import { paymentListSchema } from "../../../src/observe/studio/payment-view.ts";
+import { paymentListSchema } from "../../../src/observe/timeline/payment-view.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson, sendHttp } from "../../../src/util/http-client.ts";
 import { closeAtOnce, listenOnLoopback } from "../../../src/util/node-http.ts";

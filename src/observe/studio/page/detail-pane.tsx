@@ -1,5 +1,10 @@
 import { useSignal } from "@preact/signals";
-import type { PaymentDetail, ReceivedView, TimelineEntry, TransactionView } from "../payment-view.ts";
+import type {
+  PaymentDetail,
+  ReceivedView,
+  TimelineEntry,
+  TransactionView,
+} from "../../timeline/payment-view.ts";
 import { Again, fixOf } from "./again.tsx";
 import { Ago, Amount, Badge, Button, Facts, Folded, Hash, Icon } from "./controls.tsx";
 import { ofNewestTransaction } from "./diagram-rows.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { TimelineEntry } from "../payment-view.ts";
+import type { TimelineEntry } from "../../timeline/payment-view.ts";
 import { ofNewestTransaction, phasesOf, sequenceOf } from "./diagram-rows.ts";
 
 const at = 1_790_000_000_000;

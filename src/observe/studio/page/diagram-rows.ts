@@ -1,4 +1,4 @@
-import type { PaymentDetail, TimelineEntry } from "../payment-view.ts";
+import type { PaymentDetail, TimelineEntry } from "../../timeline/payment-view.ts";
 import { formatGwei, formatMs, inWords, shorten, shortReason } from "./format.ts";
 
 /** One row of a waterfall: something that happened between two times, which may be the same; unix milliseconds. */

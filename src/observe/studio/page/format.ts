@@ -1,6 +1,6 @@
 import type { TimeField } from "../../../methods/exact-eip3009/payment-times.ts";
 import { formatAmount, type TokenUnits } from "../../../protocol/token-units.ts";
-import type { PaymentSummary } from "../payment-view.ts";
+import type { PaymentSummary } from "../../timeline/payment-view.ts";
 import type { ClockTime } from "./snippets.ts";
 
 /** A time of day with milliseconds. */

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import type { PaymentSummary } from "../payment-view.ts";
+import type { PaymentSummary } from "../../timeline/payment-view.ts";
 import { Ago, Amount, Badge, Button, Icon, Select } from "./controls.tsx";
 import {
   formatBoth,

@@ -7,7 +7,7 @@ import {
   timeFields,
 } from "../../../methods/exact-eip3009/payment-times.ts";
 import { formatUnits, parseAmount, unitsOf } from "../../../protocol/token-units.ts";
-import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
+import type { PaymentDetail, PaymentSummary } from "../../timeline/payment-view.ts";
 import { Button, Dialog, now, Select } from "./controls.tsx";
 import { describeTime, parseTime, timeForms, usualTime, writeFromNow, writeTime } from "./format.ts";
 import {

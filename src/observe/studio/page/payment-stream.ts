@@ -1,6 +1,6 @@
 import { computed, effect, signal } from "@preact/signals";
 import { formatAmount } from "../../../protocol/token-units.ts";
-import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
+import type { PaymentDetail, PaymentSummary } from "../../timeline/payment-view.ts";
 import { type Status, statuses, statusOf, statusWords } from "./format.ts";
 import { find } from "./local-service.ts";
 import { select, selectedId, view, writeQuery } from "./page-route.ts";

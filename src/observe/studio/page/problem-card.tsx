@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { withoutLocal } from "../../../protocol/local-advice.ts";
 import { formatAmount } from "../../../protocol/token-units.ts";
 import { optionsOf } from "../../explain/command-options.ts";
-import type { PaymentDetail } from "../payment-view.ts";
+import type { PaymentDetail } from "../../timeline/payment-view.ts";
 import { type Fix, isOfBalance } from "./again.tsx";
 import { Button, CodeLine, Hash, withCode, withHashes } from "./controls.tsx";
 import { describeSigned, statusOf } from "./format.ts";
