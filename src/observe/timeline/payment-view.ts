@@ -103,6 +103,10 @@ export const timelineEntrySchema = z.object({
   at: z.number(),
   kind: z.enum(["request", "check", "answer", "ledger", "transaction", "rpc", "fault", "delivery"]),
   title: z.string().meta({ description: "What happened, in a few words" }),
+  operation: text.default(null).meta({ description: "Of a verify or settle, and of its answer" }),
+  outcome: text
+    .default(null)
+    .meta({ description: "Of an answer: as in `verify` and `settle` of the payment" }),
   ok: z.boolean().meta({ description: "False for what went wrong" }),
   requestId: text.meta({ description: "Which request it belongs to, where that is known" }),
   tookMs: z.number().nullable(),

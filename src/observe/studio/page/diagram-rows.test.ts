@@ -10,23 +10,32 @@ function entry(
   title: string,
   more: Partial<TimelineEntry> = {},
 ): TimelineEntry {
-  return { at: at + ms, kind, title, ok: true, requestId: null, tookMs: null, details: {}, ...more };
+  const none = { requestId: null, tookMs: null, operation: null, outcome: null };
+  return { at: at + ms, kind, title, ok: true, ...none, details: {}, ...more };
 }
 
 const verify = [
-  entry(0, "request", "POST /v1/verify", { requestId: "a" }),
+  entry(0, "request", "POST /v1/verify", { operation: "verify", requestId: "a" }),
   entry(1, "check", "networkIsEnabled", { requestId: "a" }),
   entry(21, "rpc", "eth_call, eth_call, eth_getBalance", { requestId: "a", tookMs: 20 }),
   entry(22, "check", "windowIsOpen", { requestId: "a" }),
-  entry(25, "answer", "verify: valid", { requestId: "a", tookMs: 26, details: { status: 200 } }),
+  entry(25, "answer", "verify: valid", {
+    operation: "verify",
+    outcome: "valid",
+    requestId: "a",
+    tookMs: 26,
+    details: { status: 200 },
+  }),
 ];
 const transaction = `0x${"5f".repeat(32)}`;
 const settle = [
-  entry(30, "request", "POST /v1/settle", { requestId: "b" }),
+  entry(30, "request", "POST /v1/settle", { operation: "settle", requestId: "b" }),
   entry(40, "ledger", "claimed"),
   entry(41, "transaction", "broadcast", { details: { transaction } }),
   entry(60, "transaction", "receipt", { details: { transaction, blockNumber: "7", succeeded: true } }),
   entry(70, "answer", "settle: settled", {
+    operation: "settle",
+    outcome: "settled",
     requestId: "b",
     tookMs: 40,
     details: { status: 200, transaction },
@@ -77,11 +86,22 @@ describe("the rows of a waterfall", () => {
 
   test("two settles at once keep what belongs to each apart", () => {
     const both = phasesOf([
-      entry(0, "request", "POST /v1/settle", { requestId: "a" }),
-      entry(1, "request", "POST /v1/settle", { requestId: "b" }),
+      entry(0, "request", "POST /v1/settle", { operation: "settle", requestId: "a" }),
+      entry(1, "request", "POST /v1/settle", { operation: "settle", requestId: "b" }),
       entry(2, "check", "signatureHolds", { requestId: "b" }),
-      entry(9, "answer", "settle: settled", { requestId: "a", tookMs: 9 }),
-      entry(10, "answer", "settle: invalid", { requestId: "b", tookMs: 9, ok: false }),
+      entry(9, "answer", "settle: settled", {
+        operation: "settle",
+        outcome: "settled",
+        requestId: "a",
+        tookMs: 9,
+      }),
+      entry(10, "answer", "settle: invalid", {
+        operation: "settle",
+        outcome: "invalid",
+        requestId: "b",
+        tookMs: 9,
+        ok: false,
+      }),
     ]);
     expect(both.map(({ outcome, rows }) => [outcome, rows.length])).toEqual([
       ["settled", 1],
@@ -124,6 +144,8 @@ describe("the steps of a sequence", () => {
 
   test("a refusal ends in 402, and what is open ends where it is", () => {
     const refused = entry(5, "answer", "verify: invalid", {
+      operation: "verify",
+      outcome: "invalid",
       requestId: "a",
       tookMs: 5,
       ok: false,
@@ -136,6 +158,8 @@ describe("the steps of a sequence", () => {
       "10 402 Payment Required",
     ]);
     const undetermined = entry(5, "answer", "verify: undetermined", {
+      operation: "verify",
+      outcome: "undetermined",
       requestId: "a",
       tookMs: 5,
       ok: false,
