@@ -1,9 +1,7 @@
 import { askNode, readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import type { Authorization } from "../../methods/exact-eip3009/authorization.ts";
-import { buildBody, type WrittenRequest } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { forTimes, timesFrom } from "../../methods/exact-eip3009/payment-times.ts";
-import { methodOf } from "../../methods/methods.ts";
 import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
 import { approvalExtension } from "../../methods/permit2/approval.ts";
 import { signApprovalTransaction, transactionExtension } from "../../methods/permit2/approval-transaction.ts";
@@ -29,6 +27,7 @@ import {
   noPayer,
   signerNamed,
 } from "../../published/sign-as.ts";
+import { bodiesOf, type PaymentBodies } from "../../published/sign-order.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import {
@@ -121,12 +120,8 @@ const signedMembers: Readonly<Record<keyof Omit<Authorization, "from">, Wanted>>
   nonce: aText,
 };
 
-/** The bodies of a verify and of a settle call, which differ where less than the maximum is settled, and what is signed. */
-export type PaymentBodies = {
-  request: WrittenRequest;
-  settleRequest: WrittenRequest;
-  payment: SignedPayment;
-};
+/** Those, and what is signed. */
+export type SignedBodies = PaymentBodies & { payment: SignedPayment };
 
 /** What the service answered to one payment, and how long both answers took together. */
 export type PaymentReport = { verify: JsonResponse; settle: JsonResponse; tookMs: number };
@@ -141,7 +136,7 @@ export async function signPayment(
   harness: Pick<HarnessDescription, "networks">,
   spec: PaymentSpec,
   nonce?: Hex,
-): Promise<PaymentBodies> {
+): Promise<SignedBodies> {
   requireGiven(spec, paymentSpec);
   if (spec.authorization !== undefined) requireGiven(spec.authorization, signedMembers, "authorization");
   if (spec.permit !== undefined) requireGiven(spec.permit, permitMembers, "permit");
@@ -216,23 +211,18 @@ export async function signPayment(
             },
           }
         : undefined;
-  const { write, extra } = methodOf(payment);
-  const parts = {
+  const { resource = "https://merchant.example/resource" } = spec;
+  const terms = {
     x402Version,
-    network: { name: network, caip2: running.caip2 },
+    network: { ...running, name: network },
     asset,
     payTo,
-    resource: spec.resource ?? "https://merchant.example/resource",
+    max,
+    amount,
+    resource,
     scheme,
-    extra: extra({ name: network, facilitatorContract: running.facilitatorContract, assets: [asset] }) ?? {},
   };
-  const request = buildBody({ ...parts, amount: max }, write(payment), extensions);
-  const { paymentRequirements, ...rest } = request;
-  const settleRequest =
-    amount === max
-      ? request
-      : { ...rest, paymentRequirements: { ...paymentRequirements, amount: `${amount}` } };
-  return { request, settleRequest, payment };
+  return { ...bodiesOf(payment, terms, extensions), payment };
 }
 
 /** 0.01 USDC. */
