@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import { type Address, type Hex, isBytes32, readQuantity } from "../../protocol/hex.ts";
+import { plural } from "../../protocol/token-units.ts";
 import { createTurns } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
@@ -176,7 +177,7 @@ async function drop({ node, network }: HarnessChain, hash: Hex | undefined): Pro
 }
 
 function stateGone({ network }: HarnessChain, depth: number, cause: RpcRefusal): KitError {
-  const what = `${network.name} cannot go back ${depth} ${depth === 1 ? "block" : "blocks"}: its node has no state of then`;
+  const what = `${network.name} cannot go back ${plural(depth, "block")}: its node has no state of then`;
   return new KitError(what, {
     cause,
     hints: [
@@ -190,7 +191,7 @@ async function assertDepth({ node, network, newestMark }: HarnessChain, depth: n
   const head = Number(readQuantity(await node.request("eth_blockNumber")) ?? 0n);
   const mined = Math.max(0, head - newestMark());
   if (depth > mined) {
-    const what = `${network.name} has ${mined} ${mined === 1 ? "block" : "blocks"} since its start, or the last reset or snapshot`;
+    const what = `${network.name} has ${plural(mined, "block")} since its start, or the last reset or snapshot`;
     throw new KitError(`${what}: too few for a reorganization of depth ${depth}`, {
       hints: ["Mine some first: with `mine` of the network in a harness, or among the chains of the studio."],
     });

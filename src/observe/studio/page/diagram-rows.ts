@@ -1,3 +1,4 @@
+import { plural } from "../../../protocol/token-units.ts";
 import type { PaymentDetail, TimelineEntry } from "../../timeline/payment-view.ts";
 import { formatGwei, formatMs, inWords, shorten, shortReason } from "./format.ts";
 
@@ -126,7 +127,7 @@ function rowsOf(entries: readonly TimelineEntry[]): WaterfallRow[] {
 
 function rowOfPassed(checks: readonly TimelineEntry[]): WaterfallRow {
   const [first, last] = [checks[0]?.at ?? 0, checks.at(-1)?.at ?? 0];
-  const title = `${checks.length} ${checks.length === 1 ? "check" : "checks"} passed`;
+  const title = `${plural(checks.length, "check")} passed`;
   const passed = checks.map((check) => ({ name: inWords(check.title), at: check.at }));
   return { kind: "check", title, ok: true, start: first, end: last, facts: [], passed };
 }
@@ -221,7 +222,7 @@ function stepsOf({ name, rows, outcome, ok, reason, start, end }: Phase): Sequen
   const spent = calls.reduce((sum, call) => sum + call.end - call.start, 0);
   const steps: SequenceStep[] = [{ from: shop, to: facilitator, label: path, ...seen }];
   if (calls.length > 0) {
-    const what = `${calls.length} RPC ${calls.length === 1 ? "request" : "requests"} · ${formatMs(spent)}`;
+    const what = `${plural(calls.length, "RPC request")} · ${formatMs(spent)}`;
     const label = failed === 0 ? what : `${what} · ${failed} failed`;
     steps.push({ from: facilitator, to: chain, label, ...seen, tone: failed === 0 ? "plain" : "bad" });
   }

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { withoutLocal } from "../../../protocol/local-advice.ts";
-import { formatAmount } from "../../../protocol/token-units.ts";
+import { formatAmount, plural } from "../../../protocol/token-units.ts";
 import { optionsOf } from "../../explain/command-options.ts";
 import type { PaymentDetail } from "../../timeline/payment-view.ts";
 import { type Fix, isOfBalance } from "./again.tsx";
@@ -137,10 +137,7 @@ export function Comparison({ payment }: { payment: PaymentDetail }) {
   const count = pairs.filter(differs).length;
   return (
     <section>
-      <h3>
-        Signed and required{" "}
-        {count > 0 && <span class="mark">{count === 1 ? "1 difference" : `${count} differences`}</span>}
-      </h3>
+      <h3>Signed and required {count > 0 && <span class="mark">{plural(count, "difference")}</span>}</h3>
       <table class="comparison" aria-label="Signed and required">
         <thead>
           <tr>
