@@ -25,21 +25,16 @@ export const hitMethods: Partial<Record<ChainFaultSpec["kind"], string>> = {
   "empty-operator": "eth_getBalance",
 };
 
-/** Makes a chain do what chains do when they are in trouble. */
-export type ChainFaults = {
-  /**
-   * Makes it so, and resolves when it is.
-   *
-   * @throws KitError when the chain is not in a state for it: not as deep as the reorganization, for instance.
-   */
-  apply(spec: ChainFaultSpec): Promise<ChainFault>;
-};
-
+/**
+ * Gives what makes a chain do what chains do when they are in trouble; that resolves when it is so.
+ *
+ * @throws KitError (what this gives) when the chain is not in a state for it: not as deep as the reorganization, for instance.
+ */
 export function createChainFaults(options: {
   chain: HarnessChain;
   /** Whose gas money is taken by `empty-operator`. */
   operators: readonly Address[];
-}): ChainFaults {
+}): (spec: ChainFaultSpec) => Promise<ChainFault> {
   const { chain, operators } = options;
   const { node } = chain;
   const [holding, emptying] = [createOverlap(), createOverlap()];
@@ -128,24 +123,22 @@ export function createChainFaults(options: {
     return async () => void (await setAll((balance) => balance));
   }
 
-  return {
-    async apply(spec) {
-      switch (spec.kind) {
-        case "hold-blocks":
-          return { undo: await hold(), transactions: await waiting() };
-        case "drop": {
-          const transactions = spec.hash === undefined ? await waiting() : [spec.hash];
-          await drop(chain, spec.hash);
-          return { undo: undefined, transactions };
-        }
-        case "reorg":
-          return { undo: undefined, transactions: await reorganize(spec.depth) };
-        case "base-fee":
-          return { undo: await raiseBaseFee(BigInt(spec.wei)), transactions: await waiting() };
-        case "empty-operator":
-          return { undo: await emptying(emptyOperators), transactions: [] };
+  return async (spec) => {
+    switch (spec.kind) {
+      case "hold-blocks":
+        return { undo: await hold(), transactions: await waiting() };
+      case "drop": {
+        const transactions = spec.hash === undefined ? await waiting() : [spec.hash];
+        await drop(chain, spec.hash);
+        return { undo: undefined, transactions };
       }
-    },
+      case "reorg":
+        return { undo: undefined, transactions: await reorganize(spec.depth) };
+      case "base-fee":
+        return { undo: await raiseBaseFee(BigInt(spec.wei)), transactions: await waiting() };
+      case "empty-operator":
+        return { undo: await emptying(emptyOperators), transactions: [] };
+    }
   };
 }
 
