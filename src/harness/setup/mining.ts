@@ -2,7 +2,11 @@
 import { clearInterval, setInterval } from "node:timers";
 import type { LocalCall } from "../../chain/rpc/local-rpc.ts";
 import { quantity } from "../../protocol/hex.ts";
+import { KitError } from "../../util/errors.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
+
+/** The most blocks that are mined at once: more take the node seconds. */
+const mostBlocks = 10_000;
 
 /** How the blocks of one chain come: as transactions come, with each heartbeat, at a fixed fee, or not at all. */
 export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean }) {
@@ -54,39 +58,49 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
       isHeld = false;
       fixedFee = undefined;
     },
-    /** Whether transactions that wait are mined. */
-    isMining: async () =>
-      !isHeld && (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true),
-    /** Mines nothing more by itself, until {@link release}: transactions wait in the pool. */
-    async hold() {
-      isHeld = true;
-      await heartbeat?.pause();
-      await node.request("evm_setIntervalMining", 0);
-    },
-    /** Mines what waits, and from now on each transaction as it comes. */
-    async release() {
-      isHeld = false;
-      await goOnMining();
-    },
-    /**
-     * Has every block cost so many wei per gas, from the next one on, which is mined at once unless mining is held. Blocks
-     * come with the clock meanwhile, one a second: with each transaction they could not be given their fee. A chain with
-     * a clock of its own mines as before, and there the fee falls again with every transaction.
-     */
-    async fixBaseFee(wei: bigint) {
-      fixedFee = wei;
-      if (isHeld) return void (await node.batch([feeCall(wei)]));
-      if (heartbeat !== undefined) {
-        await heartbeat.pause();
+    /** What a chain lets its users do. */
+    control: {
+      /** Mines blocks at once; one by default. */
+      async mine(blocks = 1) {
+        if (!Number.isSafeInteger(blocks) || blocks < 1 || blocks > mostBlocks) {
+          throw new KitError(`From 1 to ${mostBlocks} blocks are mined at a time, not ${blocks}`);
+        }
+        await mineBlocks(blocks);
+      },
+      /** Whether transactions that wait are mined. */
+      isMining: async () =>
+        !isHeld && (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true),
+      /** Mines nothing more by itself, until {@link release}: transactions wait in the pool. */
+      async hold() {
+        isHeld = true;
+        await heartbeat?.pause();
         await node.request("evm_setIntervalMining", 0);
-      }
-      await goOnMining();
-    },
-    /** Lets the chain decide again what blocks cost, from so many wei per gas on. */
-    async freeBaseFee(wei: bigint) {
-      fixedFee = undefined;
-      await node.batch([feeCall(wei)]);
-      if (!isHeld) await goOnMining();
+      },
+      /** Mines what waits, and from now on each transaction as it comes. */
+      async release() {
+        isHeld = false;
+        await goOnMining();
+      },
+      /**
+       * Has every block cost so many wei per gas, from the next one on, which is mined at once unless mining is held. Blocks
+       * come with the clock meanwhile, one a second: with each transaction they could not be given their fee. A chain with
+       * a clock of its own mines as before, and there the fee falls again with every transaction.
+       */
+      async fixBaseFee(wei: bigint) {
+        fixedFee = wei;
+        if (isHeld) return void (await node.batch([feeCall(wei)]));
+        if (heartbeat !== undefined) {
+          await heartbeat.pause();
+          await node.request("evm_setIntervalMining", 0);
+        }
+        await goOnMining();
+      },
+      /** Lets the chain decide again what blocks cost, from so many wei per gas on. */
+      async freeBaseFee(wei: bigint) {
+        fixedFee = undefined;
+        await node.batch([feeCall(wei)]);
+        if (!isHeld) await goOnMining();
+      },
     },
   };
 }

@@ -7,7 +7,7 @@ import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { type LocalTokenName, type LocalTokens, tokenNamed } from "../../published/local-chains.ts";
 import { testPayers } from "../../published/test-payers.ts";
-import { createTurns } from "../../util/concurrency.ts";
+import { createTurns, type InTurn } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
@@ -79,9 +79,6 @@ const minedWithinMs = 500;
 /** Gas for one call of the token, of which none takes more than 100,000. */
 const tokenCallGas = "0x249f0";
 
-/** The most blocks that are mined at once: more take the node seconds. */
-const mostBlocks = 10_000;
-
 /** What the node says of a state that it cannot load repeats the state, which may be megabytes. */
 async function load(node: LocalNode, { state }: SavedChain): Promise<void> {
   try {
@@ -134,51 +131,12 @@ export async function prepareChain(options: LocalChainOptions) {
     node,
     /** As it began. */
     mined: start.mined,
-    /** Gives an account more of the asset, or of another token. Resolves when that is mined. */
-    fund: (account: Address, amount: bigint, token?: LocalTokenName) =>
-      inTurn(async () => {
-        const data = realToken ? transferCall(account, amount) : mintCall(account, amount);
-        const { address: to } = tokenNamed({ asset, tokens }, token);
-        try {
-          // Whether it can be, before it is mined.
-          await node.request("eth_call", { from: treasury.address, to, data }, "latest");
-        } catch (cause) {
-          if (!(cause instanceof RpcRefusal)) throw cause;
-          throw new KitError(
-            `${account} cannot be given ${amount} more of ${token ?? "the asset"} on ${node.name}`,
-            { cause },
-          );
-        }
-        await sendFromTreasury(node, to, data);
-      }),
-    /**
-     * Has an account let Permit2 take so much of its tokens; 0 withdraws that. As its own `approve` would, without gas, and for a
-     * contract wallet too. Resolves when it is mined.
-     */
-    approvePermit2: (account: Address, amount: bigint, token?: LocalTokenName) =>
-      inTurn(async () => {
-        const { address } = tokenNamed({ asset, tokens }, token);
-        await (token === undefined
-          ? writeApprovals(node, address, [[account, amount]])
-          : node.batch(localApprovalWrite(address, account, amount)));
-        await mining.mineUnlessHeld();
-      }),
+    ...tokenActions({ asset, tokens }, { node, realToken, inTurn, mining }),
     /** Sets an account's native balance, in wei. */
     async setBalance(account: Address, wei: bigint) {
       await node.request("anvil_setBalance", account, `0x${wei.toString(16)}`);
     },
-    /** Mines blocks at once; one by default. */
-    async mine(blocks = 1) {
-      if (!Number.isSafeInteger(blocks) || blocks < 1 || blocks > mostBlocks) {
-        throw new KitError(`From 1 to ${mostBlocks} blocks are mined at a time, not ${blocks}`);
-      }
-      await mining.mineBlocks(blocks);
-    },
-    isMining: mining.isMining,
-    hold: mining.hold,
-    release: mining.release,
-    fixBaseFee: mining.fixBaseFee,
-    freeBaseFee: mining.freeBaseFee,
+    ...mining.control,
     /**
      * Moves the chain's time forward and mines, so that `latest` is at the new time at once; time goes on from there.
      * Gives the new time.
@@ -241,6 +199,52 @@ export async function prepareChain(options: LocalChainOptions) {
       }),
   };
 }
+
+/** What gives accounts tokens, and has them approve Permit2. */
+function tokenActions(
+  all: { asset: Asset; tokens: LocalTokens },
+  { node, realToken, inTurn, mining }: TokenMeans,
+) {
+  return {
+    /** Gives an account more of the asset, or of another token. Resolves when that is mined. */
+    fund: (account: Address, amount: bigint, token?: LocalTokenName) =>
+      inTurn(async () => {
+        const data = realToken ? transferCall(account, amount) : mintCall(account, amount);
+        const { address: to } = tokenNamed(all, token);
+        try {
+          // Whether it can be, before it is mined.
+          await node.request("eth_call", { from: treasury.address, to, data }, "latest");
+        } catch (cause) {
+          if (!(cause instanceof RpcRefusal)) throw cause;
+          throw new KitError(
+            `${account} cannot be given ${amount} more of ${token ?? "the asset"} on ${node.name}`,
+            { cause },
+          );
+        }
+        await sendFromTreasury(node, to, data);
+      }),
+    /**
+     * Has an account let Permit2 take so much of its tokens; 0 withdraws that. As its own `approve` would, without gas, and for a
+     * contract wallet too. Resolves when it is mined.
+     */
+    approvePermit2: (account: Address, amount: bigint, token?: LocalTokenName) =>
+      inTurn(async () => {
+        const { address } = tokenNamed(all, token);
+        await (token === undefined
+          ? writeApprovals(node, address, [[account, amount]])
+          : node.batch(localApprovalWrite(address, account, amount)));
+        await mining.mineUnlessHeld();
+      }),
+  };
+}
+
+type TokenMeans = {
+  node: LocalNode;
+  /** Whether the asset is the network's own, which nobody can mint. */
+  realToken: boolean;
+  inTurn: InTurn;
+  mining: ReturnType<typeof createMining>;
+};
 
 /** How many seconds a node's time is ahead of this machine's: read within one second of it, unless the node is too slow. */
 async function readAhead(node: LocalNode): Promise<number> {
