@@ -28,18 +28,6 @@ export type OrderNetwork = Pick<Network, "name" | "caip2" | "chainId"> & {
   tokens?: Readonly<Record<string, Asset>> | undefined;
 };
 
-/** A signed payment, in the forms in which it travels. */
-export type SignedOrder = {
-  /** The body of a verify. */
-  body: object;
-  /** That of a settle, which takes less where scheme “upto” is asked for less than the maximum. */
-  settleBody: object;
-  /** The header that buys at a shop. */
-  header: { name: string; value: string };
-  payer: Address;
-  network: string;
-};
-
 /**
  * Signs what a test in a language without own cryptography has ordered.
  *
@@ -51,7 +39,7 @@ export async function signOrder(
   order: PaymentOrder,
   networks: readonly OrderNetwork[],
   readNow: (network: string) => Promise<bigint> | bigint,
-): Promise<SignedOrder> {
+) {
   const { scheme, x402Version, resource } = order;
   const named = networkOf(order, networks);
   const asset = tokenNamed(named, order.asset);
@@ -66,8 +54,11 @@ export async function signOrder(
   const terms = { x402Version, network, asset, payTo, max, amount, resource, scheme };
   const { request: body, settleRequest: settleBody } = bodiesOf(payment, terms);
   return {
+    /** The body of a verify. */
     body,
+    /** That of a settle, which takes less where scheme “upto” is asked for less than the maximum. */
     settleBody,
+    /** The header that buys at a shop. */
     header: {
       name: x402Version === 1 ? "X-PAYMENT" : "PAYMENT-SIGNATURE",
       value: encodeHeader(body.paymentPayload),
