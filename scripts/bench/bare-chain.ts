@@ -10,8 +10,12 @@ export async function startBareChain() {
     nodePid: node.pid,
     networks: {
       base: {
-        ...{ chainId, caip2, rpcUrl, asset },
-        ...{ facilitatorContract: deployed.contract, payTo: deployed.contract },
+        chainId,
+        caip2,
+        rpcUrl,
+        asset,
+        facilitatorContract: deployed.contract,
+        payTo: deployed.contract,
       },
     },
     // Anvil mines for a transaction, and once a second: a second confirmation would measure waiting.

@@ -2,16 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 
 /** The result of a run of requests. Times in milliseconds. */
-export type Load = {
-  count: number;
-  /** Answers that contain what was expected. */
-  good: number;
-  perSecond: number;
-  p50: number;
-  p99: number;
-  /** CPU of the server's process per request; undefined on systems without /proc. */
-  cpu: number | undefined;
-};
+export type Load = Awaited<ReturnType<typeof load>>;
 
 /**
  * Posts the bodies one after the other over `connections` kept-alive connections, and measures the answers. The most
@@ -26,7 +17,7 @@ export async function load(options: {
   expect: string;
   /** The server's process. */
   pid: number;
-}): Promise<Load> {
+}) {
   const { url, headers = {}, bodies, connections, expect, pid } = options;
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   const latencies: number[] = [];
@@ -56,10 +47,12 @@ export async function load(options: {
   const total = latencies.length;
   return {
     count: total,
+    /** Answers that contain what was expected. */
     good,
     perSecond: good / seconds,
     p50: latencies[Math.floor(total * 0.5)] ?? 0,
     p99: latencies[Math.floor(total * 0.99)] ?? 0,
+    /** CPU of the server's process per request; undefined on systems without /proc. */
     cpu: cpuBefore === undefined || cpuAfter === undefined ? undefined : (cpuAfter - cpuBefore) / total,
   };
 }

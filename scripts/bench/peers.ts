@@ -51,7 +51,10 @@ const ways: readonly { way: string; routes: readonly Route[]; paid: PaidBy }[] =
 const ownWays: Readonly<Record<string, PaidBy>> = {
   "wallet that its payment deploys (ERC-6492)": { payer: "undeployedWallet" },
   "Permit2, approved by a sponsored transaction": {
-    ...{ payer: "sponsored", asset: "plain", method: "permit2", approval: "transaction" },
+    payer: "sponsored",
+    asset: "plain",
+    method: "permit2",
+    approval: "transaction",
   },
 };
 

@@ -7,17 +7,13 @@ import { type PaymentSpec, signPayment } from "../../src/harness/control/pay.ts"
 import type { X402Version } from "../../src/protocol/requests.ts";
 
 /** A running `x402-kit up` in a process of its own. */
-export type Up = {
-  description: HarnessDescription;
-  pid: number;
-  stop(): Promise<void>;
-};
+export type Up = Awaited<ReturnType<typeof startUp>>;
 
 /** The command as it is installed: `npm run build` makes it. */
 const bin = fileURLToPath(new URL("../../dist/cli/bin.js", import.meta.url));
 
 /** Starts `up` on any free port, and resolves when it has printed what it is made of. */
-export async function startUp(options: readonly string[]): Promise<Up> {
+export async function startUp(options: readonly string[]) {
   const args = [bin, "up", "--port", "0", ...options];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   const [line] = await once(createInterface(child.stdout), "line");

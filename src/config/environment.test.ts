@@ -484,8 +484,10 @@ describe("warns, and goes on, of", () => {
     [
       "gifts for approvals that are not sent",
       {
-        ...{ SPONSOR_PRIVATE_KEY: sponsorKey, GAS_SPONSORING: "eip2612GasSponsoring" },
-        ...{ MAX_GIFT: "base=0.1", DAILY_GIFTS: "base=1" },
+        SPONSOR_PRIVATE_KEY: sponsorKey,
+        GAS_SPONSORING: "eip2612GasSponsoring",
+        MAX_GIFT: "base=0.1",
+        DAILY_GIFTS: "base=1",
       },
       "GAS_SPONSORING",
       "does not name erc20ApprovalGasSponsoring, for which MAX_GIFT and DAILY_GIFTS are: nothing is given",

@@ -1,5 +1,5 @@
-import type { Address, Hex } from "../protocol/hex.ts";
-import type { NetworkName, NetworkTier } from "../protocol/networks.ts";
+import type { Hex } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
 import { isPublishedKey } from "../published/accounts.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../util/errors.ts";
 import type { KnownNetwork } from "./known-networks.ts";
@@ -213,26 +213,14 @@ function warnOfGifts(
 }
 
 /** What `deploy` reads from the environment. Holds secrets: never print or log it. */
-export type DeployEnvironment = {
-  readonly rpcUrls: readonly [string, ...string[]];
-  /** In wei per gas. */
-  readonly maxFeePerGas: bigint;
-  readonly deployerKey: Hex | undefined;
-  /** The addresses that `serve` would use. */
-  readonly contracts: Readonly<Partial<Record<NetworkTier, Address>>>;
-  /** The operators that `serve` would use: their keys, or else their addresses. */
-  readonly operatorKeys: readonly Hex[];
-  readonly operatorAddresses: readonly Address[];
-  readonly recovererKey: Hex | undefined;
-  readonly warnings: readonly ConfigurationProblem[];
-};
+export type DeployEnvironment = ReturnType<typeof readDeployEnvironment>;
 
 /**
  * Reads what `deploy` needs to know about one network.
  *
  * @throws ConfigurationError with everything that is wrong with it
  */
-export function readDeployEnvironment(env: Environment, network: KnownNetwork): DeployEnvironment {
+export function readDeployEnvironment(env: Environment, network: KnownNetwork) {
   const { name } = network;
   const reader = createConfigurationReader(env);
   const warnings: ConfigurationProblem[] = [];
@@ -240,8 +228,10 @@ export function readDeployEnvironment(env: Environment, network: KnownNetwork): 
   if (!reader.isSet(rpcVariableOf(name)))
     reader.refuse(rpcVariableOf(name), `is needed to deploy on ${name}`);
   const environment = {
+    /** In wei per gas. */
     maxFeePerGas: readFeeCaps(reader)[name] ?? network.maxFeePerGas,
     deployerKey: reader.read("DEPLOYER_PRIVATE_KEY"),
+    /** The addresses that `serve` would use, and the operators: their keys, or else their addresses. */
     contracts: readContracts(reader),
     operatorKeys: reader.read("OPERATOR_PRIVATE_KEY") ?? [],
     operatorAddresses: reader.read("OPERATOR_ADDRESS") ?? [],
@@ -252,19 +242,12 @@ export function readDeployEnvironment(env: Environment, network: KnownNetwork): 
   return freezeDeep({ rpcUrls, ...environment });
 }
 
-/** What `recover` and `stranded` read of the environment of `serve`. Holds a secret: never print or log it. */
-export type RecoverEnvironment = {
-  networks: readonly NetworkConfig[];
-  recovererKey: Hex | undefined;
-  databaseUrl: string;
-};
-
 /** What commands read that ask the chains of `serve`, without its keys. */
 export const chainVariables = variablesOf("recover").filter((name) => name !== "RECOVERER_PRIVATE_KEY");
 
 /**
  * Reads the networks that `serve` serves, or the given one of them, without what only `serve` needs: the machine
- * with the recoverer's key need not have the operators'.
+ * with the recoverer's key need not have the operators'. What this gives holds a secret: never print or log it.
  *
  * @throws ConfigurationError with everything that is wrong
  */
@@ -272,7 +255,7 @@ export function readRecoverEnvironment(
   env: Environment,
   only: NetworkName | undefined,
   needs: { key: boolean },
-): RecoverEnvironment {
+) {
   const reader = createConfigurationReader(env);
   const warnings: ConfigurationProblem[] = [];
   const served = readServedNetworks(reader, warnings);

@@ -5,7 +5,11 @@ import type { Asset } from "../protocol/networks.ts";
 import { KitError } from "../util/errors.ts";
 
 const token = (address: Asset["address"], name: string, symbol: string, version = ""): Asset => ({
-  ...{ address, name, symbol, version, decimals: 6 },
+  address,
+  name,
+  symbol,
+  version,
+  decimals: 6,
   transfers: ["permit2"],
 });
 

@@ -28,7 +28,11 @@ function localNetwork(name: BuiltInNetworkName): LocalNetwork {
   const { caip2, chainId, tier, usdc } = builtIn[name];
   const extra = { name: usdc.name, version: usdc.version };
   return {
-    ...{ name, caip2, chainId, tier, extra },
+    name,
+    caip2,
+    chainId,
+    tier,
+    extra,
     payTo: localContracts[tier],
     asset: usdc.address,
     decimals: usdc.decimals,

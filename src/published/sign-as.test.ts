@@ -78,7 +78,9 @@ describe("signAs", () => {
     expect(inner).toBe(plain.signature);
     expect(size(inner)).toBe(65);
     expect(unwrapErc6492(signature)).toEqual({
-      ...{ factory: create2Deployer.toLowerCase(), factoryCalldata: data, signature: inner },
+      factory: create2Deployer.toLowerCase(),
+      factoryCalldata: data,
+      signature: inner,
     });
     // The fixtures know the call by it, without the wallet's code.
     expect(keccak256(data)).toBe(undeployedWalletCall);

@@ -1,4 +1,4 @@
-import { buildBody } from "../methods/build-request.ts";
+import { buildBody, type RequirementParts, type WrittenRequest } from "../methods/build-request.ts";
 import { methodOf } from "../methods/methods.ts";
 import { timesFrom } from "../methods/payment-times.ts";
 import { signTerms, transferMethodOf } from "../methods/sign-terms.ts";
@@ -24,18 +24,6 @@ export type OrderNetwork = Pick<Network, "name" | "caip2" | "chainId"> & {
   tokens?: Readonly<Record<string, Asset>> | undefined;
 };
 
-/** A signed payment, in the forms in which it travels. */
-export type SignedOrder = {
-  /** The body of a verify. */
-  body: object;
-  /** That of a settle, which takes less where scheme “upto” is asked for less than the maximum. */
-  settleBody: object;
-  /** The header that buys at a shop. */
-  header: { name: string; value: string };
-  payer: Address;
-  network: string;
-};
-
 /**
  * Signs what a test in a language without own cryptography has ordered.
  *
@@ -47,7 +35,7 @@ export async function signOrder(
   order: PaymentOrder,
   networks: readonly OrderNetwork[],
   readNow: (network: string) => Promise<bigint> | bigint,
-): Promise<SignedOrder> {
+) {
   const { scheme, x402Version, resource } = order;
   const named = networkOf(order, networks);
   const asset = tokenNamed(named, order.asset);
@@ -59,23 +47,17 @@ export async function signOrder(
   const amount = order.amount ?? max;
   const payTo = order.payTo ?? network.payTo;
   const payment = await sign(order, { network, max, payTo, method, now: await readNow(network.name) });
-  const { write, extra } = methodOf(payment);
-  const { facilitatorContract } = network;
-  const body = buildBody(
-    {
-      ...{ x402Version, network, asset, payTo, amount: max, resource, scheme },
-      extra: extra({ name: network.name, facilitatorContract, assets: [asset] }) ?? {},
-    },
-    write(payment),
-  );
-  const { paymentPayload, paymentRequirements } = body;
-  const settled = { ...Object(paymentRequirements), amount: `${amount}` };
+  const terms = { x402Version, network, asset, payTo, max, amount, resource, scheme };
+  const { request: body, settleRequest: settleBody } = bodiesOf(payment, terms);
   return {
+    /** The body of a verify. */
     body,
-    settleBody: amount === max ? body : { ...body, paymentRequirements: settled },
+    /** That of a settle, which takes less where scheme “upto” is asked for less than the maximum. */
+    settleBody,
+    /** The header that buys at a shop. */
     header: {
       name: x402Version === 1 ? "X-PAYMENT" : "PAYMENT-SIGNATURE",
-      value: encodeHeader(paymentPayload),
+      value: encodeHeader(body.paymentPayload),
     },
     payer: payment.payer,
     network: network.name,
@@ -124,4 +106,29 @@ const somebodyElse: Address = "0x00000000000000000000000000000000DeaDBeef";
 function signerOf(payer: string, broken: Breakage | undefined): KeySigner {
   const signer = signerNamed(payer);
   return broken === "wrong_signer" ? createPayerSigner(testPayers.empty.privateKey, signer.address) : signer;
+}
+
+/** The bodies of a verify and of a settle call, which differ where less than the maximum is settled. */
+export type PaymentBodies = { request: WrittenRequest; settleRequest: WrittenRequest };
+
+type BodyTerms = Omit<RequirementParts, "network" | "asset" | "amount" | "extra"> & {
+  network: RequirementParts["network"] & { facilitatorContract: Address };
+  asset: Asset;
+  /** The most that may be taken, and what settle takes of it. */
+  max: bigint;
+  amount: bigint;
+};
+
+/** Writes a signed payment as a shop asks a facilitator about it. */
+export function bodiesOf(
+  payment: SignedPayment,
+  { max, amount, ...terms }: BodyTerms,
+  extensions?: object,
+): PaymentBodies {
+  const { write, extra } = methodOf(payment);
+  const { network, asset } = terms;
+  const parts = { ...terms, amount: max, extra: extra({ ...network, assets: [asset] }) ?? {} };
+  const request = buildBody(parts, write(payment), extensions);
+  const settled = { ...request.paymentRequirements, amount: `${amount}` };
+  return { request, settleRequest: amount === max ? request : { ...request, paymentRequirements: settled } };
 }

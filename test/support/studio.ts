@@ -2,7 +2,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { type PaymentSpec, pay } from "../../src/harness/control/pay.ts";
 import type { RunningHarness } from "../../src/harness/run/running-harness.ts";
-import type { PaymentDetail, PaymentSummary } from "../../src/observe/studio/payment-view.ts";
+import type { PaymentDetail, PaymentSummary } from "../../src/observe/timeline/payment-view.ts";
 import { startBrowser } from "./browser.ts";
 import { startTestHarness } from "./service.ts";
 

@@ -81,7 +81,8 @@ export const conformance = defineCommand({
     }),
     cases: casesOption(scenarios, {
       describe: "only scenarios whose names contain one of these, such as settle.v2 or insufficient_funds",
-      ...{ example: "settle.v2", kind: "scenario" },
+      example: "settle.v2",
+      kind: "scenario",
     }),
     junit: textOption("FILE", "write the report as JUnit XML to a file too", { example: "conformance.xml" }),
     json: flag("print the report as JSON"),
@@ -105,7 +106,13 @@ export const conformance = defineCommand({
     let facilitator: FoundFacilitator;
     try {
       facilitator = await findFacilitator({
-        ...{ baseUrl: url, apiKey, network, knownNetworks, payerKey, auth, rpcUrl: values["rpc-url"] },
+        baseUrl: url,
+        apiKey,
+        network,
+        knownNetworks,
+        payerKey,
+        auth,
+        rpcUrl: values["rpc-url"],
         authHeader: values["auth-header"],
         payTo: values["pay-to"],
       });

@@ -105,7 +105,8 @@ export const explainCommand = defineCommand({
     const about = { kind, ...(says !== undefined && { says }) };
     return {
       json: {
-        ...{ ...about, findings: sortByRank([...findings, ...more]) },
+        ...about,
+        findings: sortByRank([...findings, ...more]),
         ...(there !== undefined && { seen: there.seen ?? null }),
       },
       text: [

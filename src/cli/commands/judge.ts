@@ -64,7 +64,8 @@ function commonOptions(own: { cases: readonly { name: string }[]; ways: string; 
     }),
     cases: casesOption(own.cases, {
       describe: "only cases whose names contain one of these, and the first",
-      ...{ example: "plain", kind: "case" },
+      example: "plain",
+      kind: "case",
     }),
     header: option("HEADER", "a header that every request has to carry", {
       example: '"Authorization: Bearer secret"',
@@ -133,17 +134,22 @@ export const judgeClientCommand = defineCommand({
     ];
   },
   run(values, terminal, { networkFile }) {
-    const { command = [], network, ways = ["eip3009"], v1, v2 } = values;
-    const { slow, timeout, cases, header, seed, studio } = values;
-    const { networks: knownNetworks } = terminal;
+    const { command = [], network, ways = ["eip3009"], v1, v2, slow, timeout, cases } = values;
     const versions = v1 === v2 ? ([1, 2] as const) : v1 ? ([1] as const) : ([2] as const);
     return runAndReport<ClientResult>(values, terminal, {
-      ...{ subject: command.join(" "), where: network.join(", "), findingsOf: reportClient },
+      subject: command.join(" "),
+      where: network.join(", "),
+      findingsOf: reportClient,
       judge: (signal, beforeEnd) =>
         judgeClient(
           {
-            ...{ knownNetworks, networkFile, versions, header, seed, studio, signal },
-            ...{ networks: network, ways },
+            ...values,
+            knownNetworks: terminal.networks,
+            networkFile,
+            versions,
+            signal,
+            networks: network,
+            ways,
             start: (env) => startCommand(command, env),
             cases: withFirst(clientCases, cases),
             timeoutMs: timeout * 1_000,
@@ -215,20 +221,26 @@ export const judgeShopCommand = defineCommand({
     ];
   },
   run(values, terminal, { networkFile }) {
-    const { command = [], url, ways, redelivers, timeout, cases, header, seed, studio } = values;
-    const { networks: knownNetworks } = terminal;
+    const { command = [], url, timeout, cases } = values;
     const shop =
       url === undefined
         ? { command, path: values.path, otherPath: values["other-path"] }
         : { url, otherUrl: values["other-url"], facilitatorPort: values["facilitator-port"] };
     return runAndReport<ShopResult>(values, terminal, {
-      ...{ subject: url ?? command.join(" "), where: values.network.join(", "), findingsOf: reportShop },
+      subject: url ?? command.join(" "),
+      where: values.network.join(", "),
+      findingsOf: reportShop,
       async judge(signal, beforeEnd) {
         const results: ShopResult[] = [];
         for (const network of values.network) {
           const options = {
-            ...{ shop, network, ways, redelivers, lateMs, knownNetworks, networkFile },
-            ...{ header, seed, studio, signal },
+            ...values,
+            shop,
+            network,
+            lateMs,
+            knownNetworks: terminal.networks,
+            networkFile,
+            signal,
             cases: withFirst(shopCases, cases),
             timeoutMs: timeout * 1_000,
             onFacilitator(facilitatorUrl: string, apiKey: string) {

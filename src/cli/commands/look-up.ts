@@ -12,7 +12,7 @@ import {
 } from "../../observe/explain/explanations.ts";
 import type { NamedPayment } from "../../observe/explain/read-input.ts";
 import { explainUse, type SettledHere, settledHere } from "../../observe/studio/payment-detail.ts";
-import { mostListed, type PaymentDetail, type PaymentSummary } from "../../observe/studio/payment-view.ts";
+import { mostListed, type PaymentDetail, type PaymentSummary } from "../../observe/timeline/payment-view.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { adviceOnReason } from "../../protocol/catalogue-texts.ts";
 import { type Address, type Hex, isAddress, sameAddress } from "../../protocol/hex.ts";

@@ -88,7 +88,11 @@ export const forkRecord = defineCommand({
     const facilitatorContracts = resolveFacilitatorContracts(contractsOf(values));
     const { createLogger } = await import("../../observe/log/logger.ts");
     const { blockNumber, bytes } = await recordFork({
-      ...{ network, knownNetworks: networks, url, facilitatorContracts, path: out },
+      network,
+      knownNetworks: networks,
+      url,
+      facilitatorContracts,
+      path: out,
       blockNumber: block === undefined ? undefined : BigInt(block),
       logger: createLogger("warn", { write: (line) => printError(renderLogLine(line)) }),
       signal: takeSignals(),

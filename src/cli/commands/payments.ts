@@ -5,7 +5,7 @@ import {
   type PaymentDetail,
   type PaymentSummary,
   type TimelineEntry,
-} from "../../observe/studio/payment-view.ts";
+} from "../../observe/timeline/payment-view.ts";
 import { formatSpan } from "../../protocol/moments.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
 import { createSerialQueue } from "../../util/concurrency.ts";

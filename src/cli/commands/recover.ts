@@ -86,7 +86,13 @@ async function recoverOn(
     await recoverer?.start();
     const results: RecoverResult[] = [];
     const work = recoverNetwork({
-      ...{ chain, ledger, ways: waysToPay, confirmed, now: Date.now, recovery, interrupted },
+      chain,
+      ledger,
+      ways: waysToPay,
+      confirmed,
+      now: Date.now,
+      recovery,
+      interrupted,
       recoverer: signer?.address,
     });
     for await (const result of work) results.push(result);

@@ -101,7 +101,11 @@ export const pay = defineCommand({
     const max = upto?.(units);
     const paid = amount?.(units) ?? max ?? usualPrice(units);
     const payment: PaymentSpec = {
-      ...{ network, payer, amount: paid, x402Version: version, validForSeconds: 600 },
+      network,
+      payer,
+      amount: paid,
+      x402Version: version,
+      validForSeconds: 600,
       ...(payTo !== undefined && { payTo }),
       ...(asset !== undefined && { asset }),
       ...(method !== undefined && { method }),

@@ -69,15 +69,12 @@ export const settlementsList = defineCommand({
       // The line break of RFC 4180 is CR and LF, the second of which is the terminal's.
       const printCsv = (fields: readonly (string | null)[]) => print(`${csvLine(fields)}\r`);
 
-      if (csv) printCsv(settlementColumns);
+      if (csv) printCsv(Object.keys(columns));
       let next: Cursor | null = null;
       for (let count = 0, after = cursor; ; ) {
         const page = await ledger.claims.list(filter, { limit: Math.min(pageSize, most - count), after });
         if (csv) {
-          for (const settlement of page.settlements) {
-            const record = settlementAsRecord(settlement);
-            printCsv(settlementColumns.map((column) => record[column]));
-          }
+          for (const settlement of page.settlements) printCsv(Object.values(settlementAsRecord(settlement)));
         } else {
           listed.push(...page.settlements);
         }
@@ -101,9 +98,17 @@ function describeSettlements(settlements: readonly Settlement[]): string {
   return renderTable(
     ["claimed", "organization", "network", "state", { right: "value" }, "payer", "transaction"],
     settlements.map((settlement) => {
-      const { claimedAt, organizationId, network, state, value, payer, transaction } =
-        settlementAsRecord(settlement);
-      return [claimedAt, organizationId, network, state, value, payer, transaction];
+      const record = settlementAsRecord(settlement);
+      const { organizationId, network, state, payer } = settlement;
+      return [
+        record.claimedAt ?? "",
+        organizationId,
+        network,
+        state,
+        record.value ?? "",
+        payer,
+        record.transaction ?? "",
+      ];
     }),
   );
 }
@@ -130,48 +135,40 @@ export const settlementsShow = defineCommand({
         });
       }
       const record = settlementAsRecord(settlement);
-      const width = Math.max(...settlementColumns.map((name) => name.length));
-      const lines = settlementColumns.map((name) => `${name.padEnd(width)}  ${record[name] ?? "-"}`);
+      const width = Math.max(...Object.keys(record).map((name) => name.length));
+      const lines = Object.entries(record).map(([name, text]) => `${name.padEnd(width)}  ${text ?? "-"}`);
       return { json: record, text: lines.join("\n") };
     }),
 });
 
-/** A settlement's fields by their names, as text; null where there is nothing. The columns of the CSV, in order. */
-function settlementAsRecord(settlement: Settlement) {
-  return {
-    id: settlement.id,
-    organizationId: settlement.organizationId,
-    state: settlement.state,
-    network: settlement.network,
-    asset: settlement.asset,
-    payer: settlement.payer,
-    [nonceMember]: settlement.nonce,
-    value: settlement.amount.toString(),
-    maximum: (settlement.maximum ?? settlement.amount).toString(),
-    recipient: settlement.recipient,
-    operator: settlement.operator,
-    txNonce: settlement.txNonce.toString(),
-    transaction: settlement.transactionHash === noTransaction ? "" : settlement.transactionHash,
-    blockNumber: settlement.blockNumber?.toString() ?? null,
-    blockHash: settlement.blockHash,
-    failure: settlement.failure,
-    claimedAt: isoTime(settlement.claimedAt),
-    concludedAt: isoTime(settlement.concludedAt),
-    deliveredAt: isoTime(settlement.deliveredAt),
-  };
-}
+/** The columns of the CSV, in order, and what they say of a settlement: text, or null where there is nothing. */
+const columns = {
+  id: ({ id }) => id,
+  organizationId: ({ organizationId }) => organizationId,
+  state: ({ state }) => state,
+  network: ({ network }) => network,
+  asset: ({ asset }) => asset,
+  payer: ({ payer }) => payer,
+  [nonceMember]: ({ nonce }) => nonce,
+  value: ({ amount }) => `${amount}`,
+  maximum: ({ maximum, amount }) => `${maximum ?? amount}`,
+  recipient: ({ recipient }) => recipient,
+  operator: ({ operator }) => operator,
+  txNonce: ({ txNonce }) => `${txNonce}`,
+  transaction: ({ transactionHash }) => (transactionHash === noTransaction ? "" : transactionHash),
+  blockNumber: ({ blockNumber }) => blockNumber?.toString() ?? null,
+  blockHash: ({ blockHash }) => blockHash,
+  failure: ({ failure }) => failure,
+  claimedAt: ({ claimedAt }) => isoTime(claimedAt),
+  concludedAt: ({ concludedAt }) => isoTime(concludedAt),
+  deliveredAt: ({ deliveredAt }) => isoTime(deliveredAt),
+} as const satisfies Readonly<Record<string, (settlement: Settlement) => string | null>>;
 
-/** The columns of the CSV. */
-const settlementColumns = [
-  ...(["id", "organizationId", "state", "network", "asset", "payer", nonceMember, "value"] as const),
-  ...(["maximum", "recipient", "operator", "txNonce", "transaction", "blockNumber", "blockHash"] as const),
-  ...(["failure", "claimedAt", "concludedAt", "deliveredAt"] as const),
-] satisfies readonly (keyof ReturnType<typeof settlementAsRecord>)[];
+const isoTime = (time: number | null) => (time === null ? null : new Date(time).toISOString());
 
-function isoTime(time: number): string;
-function isoTime(time: number | null): string | null;
-function isoTime(time: number | null): string | null {
-  return time === null ? null : new Date(time).toISOString();
+/** A settlement's fields by their names. */
+function settlementAsRecord(settlement: Settlement): Record<keyof typeof columns, string | null> {
+  return Object.fromEntries(Object.entries(columns).map(([name, read]) => [name, read(settlement)])) as never;
 }
 
 /**

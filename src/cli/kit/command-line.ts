@@ -7,15 +7,6 @@ import { ConfigurationError, type ConfigurationProblem, collectProblems } from "
 import { renderRows, terminalWidth, typosBetween, wrapText } from "../../util/text.ts";
 import { type Command, formatOption, type Option, type Options, type Values } from "./command.ts";
 
-/** What a command needs to run. */
-export type CommandInput<O extends Options, E> = {
-  values: Values<O>;
-  environment: E;
-  /** The networks that there are, and the environment, in which NETWORKS_FILE is the file of the command line. */
-  networks: KnownNetworks;
-  env: Environment;
-};
-
 /**
  * Reads a command line and the environment against what a command takes. Everything that is wrong is reported at once.
  *
@@ -25,7 +16,7 @@ export function readCommandLine<O extends Options, E>(
   command: Pick<Command<O, E>, "options" | "variables" | "environment" | "check">,
   args: readonly string[],
   ofProcess: Environment,
-): CommandInput<O, E> {
+) {
   const { options, check = () => [] } = command;
   const { given, problems } = readArguments(command, args);
   const networkFile = given.get("network-file");
@@ -71,7 +62,8 @@ export function readCommandLine<O extends Options, E>(
     throw new ConfigurationError(problems.filter(({ problem }) => !isAboutUnknown(problem, networks)));
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
-  return { values, environment, networks, env } as CommandInput<O, E>;
+  // In the environment, NETWORKS_FILE is the file of the command line.
+  return { values: values as Values<O>, environment: environment as E, networks, env };
 }
 
 /** Whether what is wrong is that a network is not among those known. */

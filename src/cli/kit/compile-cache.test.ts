@@ -67,3 +67,7 @@ test("in /tmp others cannot rename a folder, and below one of mode 0700 they rea
   const below = makeFolder(join(makeFolder(join(home, "closed"), 0o700), "open"), 0o777);
   expect(isPrivateFolder(below)).toBe(true);
 });
+
+test.runIf(process.platform === "linux")("a place where no folder can be is given up", () => {
+  expect(open("/proc/no-such-place")).toBeUndefined();
+});

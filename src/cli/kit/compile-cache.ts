@@ -1,10 +1,11 @@
 // Not by name: a Node that is too old for them says which one is needed.
 
-import { lstatSync, mkdirSync, realpathSync, type Stats } from "node:fs";
+import { lstatSync, realpathSync, type Stats } from "node:fs";
 import node from "node:module";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { KitError } from "../../util/errors.ts";
+import { makeFolders } from "./files.ts";
 
 /*
  * Node runs what it finds in its compile cache as it is, so whoever can write there has their code run here. Node's own
@@ -65,7 +66,7 @@ export function openPrivateCacheFolder(env: NodeJS.ProcessEnv = process.env): st
   if (!isAbsolute(home)) return undefined;
   const folder = join(home, "x402-kit");
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolders(folder, 0o700);
     const stats = lstatSync(folder);
     // A link is no directory here.
     if (!stats.isDirectory() || !isOwn(stats) || isWritableByOthers(stats)) return undefined;

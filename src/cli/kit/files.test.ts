@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readInputFile, requireWritable } from "./files.ts";
+import { makeFolders, readInputFile, requireWritable, writeFiles } from "./files.ts";
 
 const most = 1_048_576;
 const reading = (file: string) => readInputFile(file, { most, what: "a capture" });
@@ -57,4 +57,19 @@ test("a name that no file can have is named too", () => {
 test("new files and old ones are fine, and none at all", () => {
   requireWritable({ junit: join(folder, "new.xml"), sarif: join(folder, "old.xml"), badge: undefined });
   requireWritable({ junit: "judge.xml" });
+});
+
+test("folders are made with those that they are in", () => {
+  const path = join(folder, "one/two/three");
+  makeFolders(path);
+  makeFolders(path);
+  expect(existsSync(path)).toBe(true);
+});
+
+// Made by Node itself, with `recursive`, it would be tried for ever.
+test.runIf(process.platform === "linux")("where the system makes no folders, that is said", () => {
+  const files = [{ path: "shop.js", text: "" }];
+  expect(() => writeFiles("/proc/no-such-place/shop", files, false)).toThrow(
+    "/proc/no-such-place/shop/shop.js cannot be written",
+  );
 });

@@ -188,13 +188,25 @@ function readTextOf(at: string): string | undefined {
 function write(folder: string, { path, text }: File): void {
   const at = join(folder, path);
   try {
-    mkdirSync(dirname(at), { recursive: true });
+    makeFolders(dirname(at));
     writeFileSync(at, text, { flag: "wx" });
   } catch (cause) {
     throw new KitError(`${at} cannot be written`, {
       cause,
       hints: ["What was written before it is left; this command goes on from there when it is called again."],
     });
+  }
+}
+
+/** Makes a folder, and those that it is in. Of itself Node never ends where a system refuses that as /proc does: with ENOENT. */
+export function makeFolders(path: string, mode?: number): void {
+  if (existsSync(path)) return;
+  makeFolders(dirname(path), mode);
+  try {
+    mkdirSync(path, mode);
+  } catch (error) {
+    // Another process may have been quicker.
+    if (!existsSync(path)) throw error;
   }
 }
 

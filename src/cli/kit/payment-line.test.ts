@@ -25,9 +25,22 @@ test.each([
 });
 
 const refused: PaymentLine = {
-  ...{ time: "2026-01-01T00:00:00.000Z", operation: "verify", id: "0x01", network: "base", payer: null },
-  ...{ payerName: "empty", amount: null, token: null, outcome: "invalid", status: 200, reason: "late" },
-  ...{ message: "It is late.", fix: "Sign again.", more: null, transaction: null, tookMs: 1 },
+  time: "2026-01-01T00:00:00.000Z",
+  operation: "verify",
+  id: "0x01",
+  network: "base",
+  payer: null,
+  payerName: "empty",
+  amount: null,
+  token: null,
+  outcome: "invalid",
+  status: 200,
+  reason: "late",
+  message: "It is late.",
+  fix: "Sign again.",
+  more: null,
+  transaction: null,
+  tookMs: 1,
 };
 
 /** The lines as they look without colours. */
@@ -65,7 +78,11 @@ test("what is refused again and again is said again before it is out of sight", 
 
 const payer = "0x25164E0f1b0f0d7518E0afc0ac8fCBf65247a438";
 const context = {
-  ...{ at: " --url http://127.0.0.1:4411", network: "base", payer, amount: "1450000", asset: null },
+  at: " --url http://127.0.0.1:4411",
+  network: "base",
+  payer,
+  amount: "1450000",
+  asset: null,
   token: { symbol: "USDC", decimals: 6 },
 };
 

@@ -1,6 +1,6 @@
 import { type AdviceContext, optionsOf } from "../../observe/explain/command-options.ts";
 import type { RefusalExplanation } from "../../observe/explain/explanations.ts";
-import type { OperationView, PaymentSummary } from "../../observe/studio/payment-view.ts";
+import type { OperationView, PaymentSummary } from "../../observe/timeline/payment-view.ts";
 import { errorsSectionAt } from "../../protocol/catalogue-texts.ts";
 import { formatAmount, type TokenUnits } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
@@ -86,7 +86,18 @@ export function lineOf(
   const { outcome, status, reason, message, tookMs } = view;
   return {
     time: new Date(at).toISOString(),
-    ...{ operation, id, network, payer, payerName, amount, token, outcome, status, reason, message, tookMs },
+    operation,
+    id,
+    network,
+    payer,
+    payerName,
+    amount,
+    token,
+    outcome,
+    status,
+    reason,
+    message,
+    tookMs,
     ...adviceOn(
       explanations.map((one) => explanationAt(one, payment, origin)),
       message,

@@ -9,9 +9,21 @@ async function readerOf(status: number, text: string) {
 }
 
 const summary = {
-  ...{ id: "request-1", version: 1, firstSeenAt: 1, lastSeenAt: 1, network: null, payer: null },
-  ...{ payerName: null, amount: null, asset: null, x402Version: null, verify: null, settle: null },
-  ...{ ledger: null, transaction: null, delivered: null },
+  id: "request-1",
+  version: 1,
+  firstSeenAt: 1,
+  lastSeenAt: 1,
+  network: null,
+  payer: null,
+  payerName: null,
+  amount: null,
+  asset: null,
+  x402Version: null,
+  verify: null,
+  settle: null,
+  ledger: null,
+  transaction: null,
+  delivered: null,
 };
 
 test.each([

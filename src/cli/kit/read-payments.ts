@@ -5,7 +5,7 @@ import {
   paymentAnswerSchema,
   paymentListSchema,
   paymentSummarySchema,
-} from "../../observe/studio/payment-view.ts";
+} from "../../observe/timeline/payment-view.ts";
 import { KitError } from "../../util/errors.ts";
 import { openHttp, sendHttp } from "../../util/http-client.ts";
 import { membersOf, parseJson } from "../../util/json.ts";

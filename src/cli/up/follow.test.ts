@@ -27,8 +27,14 @@ function linesOf(payments: number, budget?: TimeBudget): PaymentLine[] {
     const payment = examplePayment({ payTo: contract, resource: "", nonce, signature });
     const { settlementId } = payment;
     publish("answer", {
-      ...{ serviceId: "the service", requestId: `${index}`, operation: "verify", settlementId, payment },
-      ...{ status: 200, result: { outcome: "invalid", reason, message }, tookMs: 3 },
+      serviceId: "the service",
+      requestId: `${index}`,
+      operation: "verify",
+      settlementId,
+      payment,
+      status: 200,
+      result: { outcome: "invalid", reason, message },
+      tookMs: 3,
     });
   }
   return lines;

@@ -43,7 +43,12 @@ export function followPayments(
 /** What is advised where there is no time to look for the cause. */
 function adviceToAsk({ payment: { id }, view: { reason } }: Ended): RefusalExplanation {
   return {
-    ...{ mistake: "", title: "", at: "", got: null, expected: null, why: "" },
+    mistake: "",
+    title: "",
+    at: "",
+    got: null,
+    expected: null,
+    why: "",
     fix: `Many payments are being refused; \`x402-kit why ${id}\` says what is wrong with this one.`,
     more: reason === null ? "" : errorsSection(reason),
   };

@@ -101,7 +101,9 @@ export function describeAsEnv(harness: HarnessDescription): string {
   const payerKey = payers.funded?.privateKey;
   const lines: [string, string][] = [
     ...shopVariables({
-      ...{ url: facilitator.url, apiKey: organization.apiKey, payerKey },
+      url: facilitator.url,
+      apiKey: organization.apiKey,
+      payerKey,
       network: { ...first, asset: first.asset.address },
     }),
     ...(payerKey === undefined ? [] : [["PAYER_PRIVATE_KEY", payerKey] as [string, string]]),

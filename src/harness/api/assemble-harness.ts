@@ -270,17 +270,7 @@ function findApiKey({ organization, organizations = [] }: HarnessDescription, id
 
 function assembleNetwork(
   name: NetworkName,
-  {
-    description,
-    control,
-    requireOpen,
-    inTurn,
-  }: {
-    description: HarnessDescription;
-    control: HarnessControl;
-    requireOpen: () => void;
-    inTurn: <T>(network: NetworkName, work: () => Promise<T>) => Promise<T>;
-  },
+  { description, control, requireOpen, inTurn }: Omit<Assembly<never>, "networks">,
 ): { network: HarnessNetwork; forgetImpersonated(): Promise<void> } {
   const running = requireRunning(description, name);
   const { chainId, caip2, rpcUrl, facilitatorContract, payTo, asset, tokens = {}, fork } = running;

@@ -119,8 +119,12 @@ async function pay(
     if (name === undefined || running === undefined || value === undefined) continue;
     const now = await readHeadTime(createLocalRpc(running.rpcUrl), name);
     const payment = await signTerms(readPayer(payer), {
-      ...{ method: isByPermit2 ? "permit2" : "eip3009", facilitator, chainId: running.chainId },
-      ...{ asset: { ...running.asset, address: asset }, to: payTo, value },
+      method: isByPermit2 ? "permit2" : "eip3009",
+      facilitator,
+      chainId: running.chainId,
+      asset: { ...running.asset, address: asset },
+      to: payTo,
+      value,
       ...timesFrom(now, { until: validForSeconds ?? maxTimeoutSeconds }),
     });
     const payload = methodOf(payment).write(payment);

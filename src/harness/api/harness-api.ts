@@ -6,7 +6,7 @@ import type { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import type { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import type { WrittenRequest } from "../../methods/build-request.ts";
 import type { Capture } from "../../observe/capture/capture.ts";
-import type { PaymentSummary } from "../../observe/studio/payment-view.ts";
+import type { PaymentSummary } from "../../observe/timeline/payment-view.ts";
 import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/answers.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { AddedBy, Asset, BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";

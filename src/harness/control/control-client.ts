@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type PaymentSummary, paymentSummarySchema } from "../../observe/studio/payment-view.ts";
+import { type PaymentSummary, paymentSummarySchema } from "../../observe/timeline/payment-view.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { bytes32 } from "../../protocol/primitives.ts";

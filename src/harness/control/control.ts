@@ -246,7 +246,10 @@ export async function readPayment(
   }
   const isByPermit2 = method === "permit2" || max !== undefined || asset !== undefined;
   return {
-    ...{ network, payer, amount, validForSeconds },
+    network,
+    payer,
+    amount,
+    validForSeconds,
     ...(asset !== undefined && { asset }),
     ...(payTo !== undefined && { payTo }),
     ...(method !== undefined && { method }),

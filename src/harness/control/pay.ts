@@ -1,8 +1,6 @@
 import { askNode, readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { buildBody, type WrittenRequest } from "../../methods/build-request.ts";
 import type { Authorization } from "../../methods/exact-eip3009/authorization.ts";
-import { methodOf } from "../../methods/methods.ts";
 import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
 import { forTimes, timesFrom } from "../../methods/payment-times.ts";
 import { approvalExtension } from "../../methods/permit2/approval.ts";
@@ -29,6 +27,7 @@ import {
   noPayer,
   signerNamed,
 } from "../../published/sign-as.ts";
+import { bodiesOf, type PaymentBodies } from "../../published/sign-order.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import {
@@ -121,12 +120,8 @@ const signedMembers: Readonly<Record<keyof Omit<Authorization, "from">, Wanted>>
   nonce: aText,
 };
 
-/** The bodies of a verify and of a settle call, which differ where less than the maximum is settled, and what is signed. */
-export type PaymentBodies = {
-  request: WrittenRequest;
-  settleRequest: WrittenRequest;
-  payment: SignedPayment;
-};
+/** Those, and what is signed. */
+export type SignedBodies = PaymentBodies & { payment: SignedPayment };
 
 /** What the service answered to one payment, and how long both answers took together. */
 export type PaymentReport = { verify: JsonResponse; settle: JsonResponse; tookMs: number };
@@ -141,7 +136,7 @@ export async function signPayment(
   harness: Pick<HarnessDescription, "networks">,
   spec: PaymentSpec,
   nonce?: Hex,
-): Promise<PaymentBodies> {
+): Promise<SignedBodies> {
   requireGiven(spec, paymentSpec);
   if (spec.authorization !== undefined) requireGiven(spec.authorization, signedMembers, "authorization");
   if (spec.permit !== undefined) requireGiven(spec.permit, permitMembers, "permit");
@@ -179,11 +174,16 @@ export async function signPayment(
   const payTo = spec.payTo === undefined ? running.payTo : requireAccount(spec.payTo);
   const now = await readHeadTime(createLocalRpc(rpcUrl), network);
   const payment = await signTerms(readPayer(payer), {
-    ...{ method, asset, chainId, to: payTo, value: max },
+    method,
+    asset,
+    chainId,
+    to: payTo,
+    value: max,
     ...timesFrom(now, { until: validForSeconds }),
     ...(nonce !== undefined && { nonce }),
     ...(scheme === "upto" && { facilitator: running.facilitatorContract }),
-    ...{ authorization: spec.authorization, permit: spec.permit },
+    authorization: spec.authorization,
+    permit: spec.permit,
   });
   const ask = askNode(rpcUrl);
   const extensions =
@@ -191,7 +191,8 @@ export async function signPayment(
       ? {
           [transactionExtension]: {
             info: await signApprovalTransaction(keySignerOf(payer), {
-              ...{ asset: asset.address, chainId },
+              asset: asset.address,
+              chainId,
               ...(await askNextTransaction(ask, payment.payer)),
             }),
           },
@@ -200,30 +201,28 @@ export async function signPayment(
         ? {
             [approvalExtension]: {
               info: await signApproval(typeof payer === "string" ? keySignerOf(payer) : payer, {
-                ...{ asset, chainId, from: payment.payer, amount: payment.limit },
+                asset,
+                chainId,
+                from: payment.payer,
+                amount: payment.limit,
                 deadline: payment.window.last,
                 nonce: await askNextApproval(ask, payment),
               }),
             },
           }
         : undefined;
-  const { write, extra } = methodOf(payment);
-  const parts = {
+  const { resource = "https://merchant.example/resource" } = spec;
+  const terms = {
     x402Version,
-    network: { name: network, caip2: running.caip2 },
+    network: { ...running, name: network },
     asset,
     payTo,
-    resource: spec.resource ?? "https://merchant.example/resource",
+    max,
+    amount,
+    resource,
     scheme,
-    extra: extra({ name: network, facilitatorContract: running.facilitatorContract, assets: [asset] }) ?? {},
   };
-  const request = buildBody({ ...parts, amount: max }, write(payment), extensions);
-  const { paymentRequirements, ...rest } = request;
-  const settleRequest =
-    amount === max
-      ? request
-      : { ...rest, paymentRequirements: { ...paymentRequirements, amount: `${amount}` } };
-  return { request, settleRequest, payment };
+  return { ...bodiesOf(payment, terms, extensions), payment };
 }
 
 /** 0.01 USDC. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import { type Address, type Hex, isBytes32, readQuantity } from "../../protocol/hex.ts";
+import { plural } from "../../protocol/token-units.ts";
 import { createSerialQueue } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
@@ -24,21 +25,16 @@ export const hitMethods: Partial<Record<ChainFaultSpec["kind"], string>> = {
   "empty-operator": "eth_getBalance",
 };
 
-/** Makes a chain do what chains do when they are in trouble. */
-export type ChainFaults = {
-  /**
-   * Makes it so, and resolves when it is.
-   *
-   * @throws KitError when the chain is not in a state for it: not as deep as the reorganization, for instance.
-   */
-  apply(spec: ChainFaultSpec): Promise<ChainFault>;
-};
-
+/**
+ * Gives what makes a chain do what chains do when they are in trouble; that resolves when it is so.
+ *
+ * @throws KitError (what this gives) when the chain is not in a state for it: not as deep as the reorganization, for instance.
+ */
 export function createChainFaults(options: {
   chain: HarnessChain;
   /** Whose gas money is taken by `empty-operator`. */
   operators: readonly Address[];
-}): ChainFaults {
+}): (spec: ChainFaultSpec) => Promise<ChainFault> {
   const { chain, operators } = options;
   const { node } = chain;
   const [holding, emptying] = [createOverlap(), createOverlap()];
@@ -127,24 +123,22 @@ export function createChainFaults(options: {
     return async () => void (await setAll((balance) => balance));
   }
 
-  return {
-    async apply(spec) {
-      switch (spec.kind) {
-        case "hold-blocks":
-          return { undo: await hold(), transactions: await waiting() };
-        case "drop": {
-          const transactions = spec.hash === undefined ? await waiting() : [spec.hash];
-          await drop(chain, spec.hash);
-          return { undo: undefined, transactions };
-        }
-        case "reorg":
-          return { undo: undefined, transactions: await reorganize(spec.depth) };
-        case "base-fee":
-          return { undo: await raiseBaseFee(BigInt(spec.wei)), transactions: await waiting() };
-        case "empty-operator":
-          return { undo: await emptying(emptyOperators), transactions: [] };
+  return async (spec) => {
+    switch (spec.kind) {
+      case "hold-blocks":
+        return { undo: await hold(), transactions: await waiting() };
+      case "drop": {
+        const transactions = spec.hash === undefined ? await waiting() : [spec.hash];
+        await drop(chain, spec.hash);
+        return { undo: undefined, transactions };
       }
-    },
+      case "reorg":
+        return { undo: undefined, transactions: await reorganize(spec.depth) };
+      case "base-fee":
+        return { undo: await raiseBaseFee(BigInt(spec.wei)), transactions: await waiting() };
+      case "empty-operator":
+        return { undo: await emptying(emptyOperators), transactions: [] };
+    }
   };
 }
 
@@ -176,7 +170,7 @@ async function drop({ node, network }: HarnessChain, hash: Hex | undefined): Pro
 }
 
 function stateGone({ network }: HarnessChain, depth: number, cause: RpcRefusal): KitError {
-  const what = `${network.name} cannot go back ${depth} ${depth === 1 ? "block" : "blocks"}: its node has no state of then`;
+  const what = `${network.name} cannot go back ${plural(depth, "block")}: its node has no state of then`;
   return new KitError(what, {
     cause,
     hints: [
@@ -190,7 +184,7 @@ async function assertDepth({ node, network, newestMark }: HarnessChain, depth: n
   const head = Number(readQuantity(await node.request("eth_blockNumber")) ?? 0n);
   const mined = Math.max(0, head - newestMark());
   if (depth > mined) {
-    const what = `${network.name} has ${mined} ${mined === 1 ? "block" : "blocks"} since its start, or the last reset or snapshot`;
+    const what = `${network.name} has ${plural(mined, "block")} since its start, or the last reset or snapshot`;
     throw new KitError(`${what}: too few for a reorganization of depth ${depth}`, {
       hints: ["Mine some first: with `mine` of the network in a harness, or among the chains of the studio."],
     });

@@ -59,16 +59,7 @@ export type Hit = { fault: ConnectionFault; calls: ReadonlySet<number> };
 type HitReport = Pick<FaultHit, "methods" | "calls">;
 
 /** The faults of one connection, in the order in which they were set. */
-export type ConnectionFaults = {
-  /** Whether any of them may still hit. */
-  readonly armed: boolean;
-  add(spec: ConnectionFaultSpec, onHit?: (report: HitReport) => void): ConnectionFault;
-  remove(fault: ConnectionFault): void;
-  /** Reports HTTP requests with calls of a method, which may have `*` in it, and changes nothing. Gives what ends that. */
-  watch(method: string, onCalls: (report: HitReport) => void): () => void;
-  /** Counts an HTTP request with these calls; gives what hits it. */
-  take(calls: readonly Call[]): readonly Hit[];
-};
+export type ConnectionFaults = ReturnType<typeof createConnectionFaults>;
 
 /** Faults of these kinds hit single calls of a batch; all others the HTTP request as a whole. */
 const ofSingleCalls: ReadonlySet<ConnectionFaultSpec["kind"]> = new Set([
@@ -77,17 +68,19 @@ const ofSingleCalls: ReadonlySet<ConnectionFaultSpec["kind"]> = new Set([
   "receipt-of-another",
 ]);
 
-export function createConnectionFaults(): ConnectionFaults {
+export function createConnectionFaults() {
   const active = new Map<ConnectionFault, (calls: readonly Call[]) => ReadonlySet<number>>();
   const removals = new Map<ConnectionFault, AbortController>();
   const watchers = new Set<(calls: readonly Call[]) => void>();
 
   return {
+    /** Whether any of them may still hit. */
     get armed() {
       return [...active.keys()].some(({ usedUp }) => !usedUp) || watchers.size > 0;
     },
 
-    watch(method, onCalls) {
+    /** Reports HTTP requests with calls of a method, which may have `*` in it, and changes nothing. Gives what ends that. */
+    watch(method: string, onCalls: (report: HitReport) => void) {
       const matches = matcherOf(method);
       const watcher = (calls: readonly Call[]) => {
         const matching = calls.filter((call) => matches(call.method));
@@ -101,7 +94,7 @@ export function createConnectionFaults(): ConnectionFaults {
       return () => void watchers.delete(watcher);
     },
 
-    add(spec, onHit) {
+    add(spec: ConnectionFaultSpec, onHit?: (report: HitReport) => void) {
       const removal = new AbortController();
       const { nth = 1, times = spec.nth === undefined ? Number.POSITIVE_INFINITY : 1 } = spec;
       const matches = matcherOf(spec.method);
@@ -127,13 +120,14 @@ export function createConnectionFaults(): ConnectionFaults {
       return fault;
     },
 
-    remove(fault) {
+    remove(fault: ConnectionFault) {
       active.delete(fault);
       removals.get(fault)?.abort();
       removals.delete(fault);
     },
 
-    take(calls) {
+    /** Counts an HTTP request with these calls; gives what hits it. */
+    take(calls: readonly Call[]) {
       for (const watcher of watchers) watcher(calls);
       const hits: Hit[] = [];
       for (const [fault, count] of active) {

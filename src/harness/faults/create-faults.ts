@@ -11,7 +11,7 @@ import { listenOnLoopback } from "../../util/node-http.ts";
 import { notRunning } from "../control/description.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 import { answerCalls, breakAnswers, breakExchange } from "./break-exchange.ts";
-import { type ChainFaults, createChainFaults, hitMethods } from "./chain-faults.ts";
+import { createChainFaults, hitMethods } from "./chain-faults.ts";
 import {
   type ConnectionFaults,
   createConnectionFaults,
@@ -136,7 +136,7 @@ export function createFaults(options: {
   const listed = new Map<string, Listed>();
   /** Faults of chains that are being set, and will be listed. */
   const beginning = new Set<Promise<unknown>>();
-  const onChains = new Map<NetworkName, ChainFaults>();
+  const onChains = new Map<NetworkName, ReturnType<typeof createChainFaults>>();
   for (const { chain } of Object.values(networks)) {
     onChains.set(chain.network.name, createChainFaults({ chain, operators }));
   }
@@ -148,7 +148,12 @@ export function createFaults(options: {
     hit: Pick<FaultHit, "methods" | "calls">,
   ): void {
     channels.fault.publish(() => ({
-      ...{ kind: "fault", at: Date.now(), serviceId, network, faultId, fault },
+      kind: "fault",
+      at: Date.now(),
+      serviceId,
+      network,
+      faultId,
+      fault,
       ...hit,
     }));
   }
@@ -195,7 +200,7 @@ export function createFaults(options: {
               fired++;
               publishHit(spec, id, what);
             };
-            const { undo, transactions } = await onChain.apply(spec);
+            const { undo, transactions } = await onChain(spec);
             hit({ methods: [], calls: transactions.map((hash) => ({ params: [hash], isHit: true })) });
             const report = () => ({ ...spec, id, fired });
             if (undo === undefined) return report();
@@ -230,23 +235,11 @@ export function createFaults(options: {
   };
 }
 
-/** What a harness needs of faults. */
-export type StartedFaults = {
-  faults: FaultBoard;
-  /** Where the service finds a chain: at the proxy before its node. */
-  serviceRpcUrl(chain: HarnessChain): string;
-  /** Has requests that come to this server end as faults of the facilitator have it. */
-  breakAnswers(server: Server): void;
-  /** Ends all faults before the service is replaced. */
-  beforeReset(): Promise<void>;
-  close(): Promise<void>;
-};
-
 /** Puts a proxy before the node of each chain. */
 export async function startFaults(
   chains: readonly HarnessChain[],
   { serviceId, onExchange }: Pick<FaultProxyOptions, "onExchange"> & { serviceId: string },
-): Promise<StartedFaults> {
+) {
   const networks: ProxiedChains = {};
   await Promise.all(
     chains.map(async (chain) => {
@@ -265,8 +258,11 @@ export async function startFaults(
   });
   return {
     faults,
-    breakAnswers: (server) => breakAnswers(server, facilitator),
-    serviceRpcUrl: ({ network, rpcUrl }) => networks[network.name]?.proxy.url ?? rpcUrl,
+    /** Has requests that come to this server end as faults of the facilitator have it. */
+    breakAnswers: (server: Server) => breakAnswers(server, facilitator),
+    /** Where the service finds a chain: at the proxy before its node. */
+    serviceRpcUrl: ({ network, rpcUrl }: HarnessChain) => networks[network.name]?.proxy.url ?? rpcUrl,
+    /** Ends all faults before the service is replaced. */
     beforeReset: () => faults.clear(),
     async close() {
       for (const { proxy } of Object.values(networks)) await proxy[Symbol.asyncDispose]();

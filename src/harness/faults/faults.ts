@@ -237,8 +237,12 @@ export function describeFaults(): FaultForm {
       .map(([name, raw]): FaultField => {
         const { type, description: means, minimum, maximum, enum: choices } = property.parse(raw);
         return {
-          ...{ name, means, type, choices },
-          ...{ least: minimum, most: maximum },
+          name,
+          means,
+          type,
+          choices,
+          least: minimum,
+          most: maximum,
           needed: required.includes(name),
           isMatch: matchNames.has(name),
           example: examples[name] ?? "",

@@ -92,7 +92,7 @@ function isUnusedAuthorization(
 type Answer = (call: RpcCall) => Promise<RpcAnswer>;
 
 /** Starts a JSON-RPC server on this machine: it answers every call, of a batch or alone, with what `answer` gives. */
-function startRpcServer(answer: Answer): Promise<LoopbackServer> {
+function startRpcServer(answer: Answer) {
   return startLoopbackServer(async (body) => {
     const asked: unknown = JSON.parse(body);
     const reply = Array.isArray(asked)
@@ -153,19 +153,11 @@ export function callKey({ method, params }: RpcCall): string {
   return `${method} ${JSON.stringify(params).replace(/"0x[0-9a-fA-F]*"/g, (hex) => hex.toLowerCase())}`;
 }
 
-/** An HTTP server on this machine alone, at any free port. */
-export type LoopbackServer = {
-  readonly url: string;
-  close(): Promise<void>;
-};
-
 /**
- * Starts a server for JSON that is posted to it: gives the body of each answer. What throws breaks the connection. Web
+ * Starts a server on this machine alone, at any free port, for JSON that is posted to it: gives the body of each answer. What throws breaks the connection. Web
  * pages get 403: its callers are the programs of this machine.
  */
-export async function startLoopbackServer(
-  answer: (body: string) => Promise<string>,
-): Promise<LoopbackServer> {
+export async function startLoopbackServer(answer: (body: string) => Promise<string>) {
   const respond = async (request: IncomingMessage, response: ServerResponse) => {
     const { origin } = request.headers;
     if (origin !== undefined || foreign(request.headers, { host: "127.0.0.1" }) !== undefined) {
@@ -190,10 +182,7 @@ export async function startLoopbackServer(
 const timeoutMs = 300_000;
 
 /** Stands in front of a node, and shows the calldata of everything that comes through before the node sees it. */
-export async function startCalldataGate(
-  nodeUrl: string,
-  note: (calldata: Hex) => void,
-): Promise<LoopbackServer> {
+export async function startCalldataGate(nodeUrl: string, note: (calldata: Hex) => void) {
   const post = createKeepAlivePost(new URL(nodeUrl), { timeoutMs, maxResponseBytes: 256 * 1024 * 1024 });
   const server = await startLoopbackServer(async (body) => {
     for (const calldata of await calldataIn(body)) note(calldata);

@@ -108,8 +108,10 @@ describe("a fork of a real chain", () => {
     expect((await other.pay({ network: "base" })).settle.body).toMatchObject({ success: true });
     expect(await network.balanceOf(other.organization.recipient)).toBe(10_000n);
     const balance = await network.client.readContract({
-      ...{ address: usdc.address, abi: network.asset.abi },
-      ...{ functionName: "balanceOf", args: [real.holder] },
+      address: usdc.address,
+      abi: network.asset.abi,
+      functionName: "balanceOf",
+      args: [real.holder],
     });
     expect(balance).toBe(real.held);
   });

@@ -1,5 +1,5 @@
 import { describeMistake } from "../../observe/explain/explanations.ts";
-import type { PaymentSummary } from "../../observe/studio/payment-view.ts";
+import type { PaymentSummary } from "../../observe/timeline/payment-view.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";

@@ -116,7 +116,9 @@ test("an authorization that another sender used straight on the token is told wi
   await client.impersonateAccount({ address: strangerAddress });
   await client.setBalance({ address: strangerAddress, value: 10n ** 18n });
   const hash = await client.sendTransaction({
-    ...{ account: strangerAddress, to: asset.address, gas: 300_000n },
+    account: strangerAddress,
+    to: asset.address,
+    gas: 300_000n,
     data: encodeSubmission(authorization, signature),
   });
   await client.mine({ blocks: 1 });
@@ -180,9 +182,13 @@ test("another process reads the same, and a reset forgets it", async () => {
   expect(await elsewhere.journal.payments()).toContain(settlementId);
   const [newest] = await elsewhere.payments();
   expect(newest).toMatchObject({
-    ...{ id: settlementId, network: "base", payerName: "funded", amount: "10000" },
+    id: settlementId,
+    network: "base",
+    payerName: "funded",
+    amount: "10000",
     token: { symbol: "USDC", decimals: 6 },
-    ...{ verify: { outcome: "valid", count: 1 }, settle: { outcome: "settled", status: 200 } },
+    verify: { outcome: "valid", count: 1 },
+    settle: { outcome: "settled", status: 200 },
   });
   expect(await harness.payments()).toEqual(await elsewhere.payments());
 

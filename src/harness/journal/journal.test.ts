@@ -22,7 +22,8 @@ test("a call that was made for a request stands after it, also where the end of 
   publish("request", request);
   const params = [{ data: payment.payment.nonce.toLowerCase() }];
   journal.onExchange({
-    ...{ at: 1_001, tookMs: 2 },
+    at: 1_001,
+    tookMs: 2,
     calls: [{ method: "eth_call", params, answer: { result: "0x", error: undefined }, faults: [] }],
   });
   vi.setSystemTime(1_020);

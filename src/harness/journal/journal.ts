@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { nonceMember } from "../../methods/method.ts";
-import { explanationSchema, tokenSchema } from "../../observe/studio/payment-view.ts";
+import { explanationSchema, tokenSchema } from "../../observe/timeline/payment-view.ts";
 import { isAbout, type PaymentRecord } from "../../observe/timeline/record.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { Hex } from "../../protocol/hex.ts";
@@ -98,18 +98,7 @@ export type JournalRpcCall = PaymentJournal["rpcCalls"][number];
 export type JournalTransaction = PaymentJournal["transactions"][number];
 
 /** What a service did: the timeline, with the answers of the nodes. */
-export type JournalStore = {
-  /** Records an exchange over the proxy between the service and a node. */
-  onExchange(exchange: ProxiedExchange): void;
-  /** Everything about one payment, by its settlement id or the hash of its transaction; undefined when none is known. */
-  payment(id: Hex): Omit<PaymentJournal, "explanations"> | undefined;
-  /** The ids of the payments in requests, in the order of their first request. */
-  payments(): readonly Hex[];
-  /** The requests that held no readable payment, in their order. */
-  otherRequests(): readonly OtherRequest[];
-  /** Forgets the calls. */
-  clear(): void;
-};
+export type JournalStore = ReturnType<typeof createJournalStore>;
 
 /** How many JSON-RPC calls are kept, so that a harness that runs for days does not fill the memory. */
 const mostCalls = 20_000;
@@ -125,7 +114,7 @@ type Call = JournalRpcCall & {
  *
  * @param tokens besides the networks' own
  */
-export function createJournalStore(timeline: Timeline, tokens?: KnownTokens): JournalStore {
+export function createJournalStore(timeline: Timeline, tokens?: KnownTokens) {
   let calls: Call[] = [];
 
   function callsOf(record: PaymentRecord): JournalRpcCall[] {
@@ -138,18 +127,24 @@ export function createJournalStore(timeline: Timeline, tokens?: KnownTokens): Jo
   }
 
   return {
-    onExchange({ at, tookMs, calls: ofExchange }) {
+    /** Records an exchange over the proxy between the service and a node. */
+    onExchange({ at, tookMs, calls: ofExchange }: ProxiedExchange) {
       for (const { method, params, answer, faults } of ofExchange) {
         const { result, error } = answer;
         calls.push({
-          ...{ at, tookMs, method, params: [...params] },
-          ...{ answer: { result, error }, faults: [...faults] },
+          at,
+          tookMs,
+          method,
+          params: [...params],
+          answer: { result, error },
+          faults: [...faults],
         });
       }
       if (calls.length > 2 * mostCalls) calls = calls.slice(-mostCalls);
     },
 
-    payment(id) {
+    /** Everything about one payment, by its settlement id or the hash of its transaction; undefined when none is known. */
+    payment(id: Hex) {
       const record = timeline.find(id.toLowerCase());
       if (record?.request === undefined) return undefined;
       return {
@@ -160,16 +155,19 @@ export function createJournalStore(timeline: Timeline, tokens?: KnownTokens): Jo
       };
     },
 
+    /** The ids of the payments in requests, in the order of their first request. */
     payments: () =>
       [...timeline.records()]
         .sort((a, b) => a.firstSeenAt - b.firstSeenAt)
         .flatMap(({ request }) => request?.settlementId ?? []),
 
+    /** The requests that held no readable payment, in their order. */
     otherRequests: () =>
       [...timeline.records()]
         .flatMap((record) => (record.request === undefined ? otherRequestsOf(record) : []))
         .sort((a, b) => a.at - b.at),
 
+    /** Forgets the calls. */
     clear() {
       calls = [];
     },
@@ -254,7 +252,10 @@ function otherRequestsOf({ entries }: PaymentRecord): OtherRequest[] {
     const { reason, message } = result;
     return [
       {
-        ...{ at: at - tookMs, requestId, asked: `POST /v1/${operation}`, status },
+        at: at - tookMs,
+        requestId,
+        asked: `POST /v1/${operation}`,
+        status,
         ...(reason !== undefined && { reason }),
         ...(message !== undefined && { message }),
         ...(received !== undefined && { received: received.text }),

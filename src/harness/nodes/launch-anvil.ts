@@ -34,15 +34,6 @@ export type LaunchOptions = {
   fork?: { url: string; blockNumber: bigint } | undefined;
 };
 
-/** A process that listens. */
-export type LaunchedAnvil = {
-  child: ChildProcess;
-  pid: number;
-  port: number;
-  /** The last lines the process has written. */
-  lastOutput(): readonly string[];
-};
-
 /** Flags that the typed options of `@viem/anvil` do not know. */
 const flags = [
   // A fixed one, so that an upgrade of anvil does not change the rules.
@@ -71,7 +62,7 @@ const startContext = new AsyncLocalStorage<object>();
  *
  * @throws {KitError} when it does not come to listen; no process is left then
  */
-export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil> {
+export async function launchAnvil(options: LaunchOptions) {
   const { name, watchdog, signal, startTimeoutMs = usualStartTimeoutMs } = options;
   signal?.throwIfAborted();
   const binary = options.binary === undefined ? anvilBinary() : executable(options.binary);
@@ -129,6 +120,7 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
       child,
       pid: child.pid,
       port: listeningPort,
+      /** The last lines the process has written. */
       lastOutput: () => lines(anvil.logs.join("")).slice(-5),
     };
   } catch (cause) {

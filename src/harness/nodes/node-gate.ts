@@ -8,13 +8,7 @@ import { createHttpRelay, type RelayTarget, relayTargetOf } from "../../util/htt
 export type GateHost = "127.0.0.1" | "0.0.0.0" | "::";
 
 /** Where users reach a node. */
-export type NodeGate = {
-  readonly url: string;
-  /** Lets requests through to the node. Connections that come before are broken. */
-  open(nodeUrl: string): void;
-  /** Ends it, and every connection through it. Can be called again. */
-  close(): Promise<void>;
-};
+export type NodeGate = Awaited<ReturnType<typeof startNodeGate>>;
 
 export type NodeGateOptions = {
   /** What messages call the node: `base`. */
@@ -32,12 +26,7 @@ export type NodeGateOptions = {
  *
  * @throws {KitError} when it cannot listen there
  */
-export async function startNodeGate({
-  name,
-  host,
-  allowHosts,
-  port = 0,
-}: NodeGateOptions): Promise<NodeGate> {
+export async function startNodeGate({ name, host, allowHosts, port = 0 }: NodeGateOptions) {
   const listening = { host, allowHosts };
   let node: RelayTarget | undefined;
 
@@ -84,9 +73,11 @@ export async function startNodeGate({
   const taken = typeof address === "object" && address !== null ? address.port : port;
   return {
     url: `http://127.0.0.1:${taken}`,
-    open(nodeUrl) {
+    /** Lets requests through to the node. Connections that come before are broken. */
+    open(nodeUrl: string) {
       node = relayTargetOf(nodeUrl);
     },
+    /** Ends it, and every connection through it. Can be called again. */
     close: relay.close,
   };
 }

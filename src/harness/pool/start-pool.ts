@@ -79,19 +79,13 @@ export function preparePool<const N extends NetworkName = BuiltInNetworkName>(
 /** The answer to a lease: a line of JSON. */
 type LeaseGrant = { url: string } | { error: string; hints: readonly string[] };
 
-type LeaseServer = {
-  /** With the secret that a request must name. */
-  readonly url: string;
-  close(): Promise<void>;
-};
-
 /**
  * Leases harnesses to other processes. A request is a lease: its answer begins when there is a harness, and never
  * ends. The lease lasts as long as the connection, which the system closes with the process, however that ends.
  *
  * It is for the processes that were told its URL: other programs and web pages could hold all harnesses of a run.
  */
-async function startLeaseServer(pool: HarnessPool<RunningHarness>): Promise<LeaseServer> {
+async function startLeaseServer(pool: HarnessPool<RunningHarness>) {
   const path = `/${randomBytes(32).toString("hex")}`;
   const server = http.createServer(async (request, response) => {
     if (request.url !== path || foreign(request.headers, { host: "127.0.0.1" }) !== undefined) {
@@ -117,6 +111,7 @@ async function startLeaseServer(pool: HarnessPool<RunningHarness>): Promise<Leas
   server.requestTimeout = 0;
   server.keepAliveTimeout = 0;
   return {
+    /** With the secret that a request must name. */
     url: `http://127.0.0.1:${await listenOnLoopback(server)}${path}`,
     close: () => closeAtOnce(server),
   };

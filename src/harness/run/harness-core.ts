@@ -86,7 +86,11 @@ export function makeCore(
   const { settleWaitMs, discovery, logger, state } = options;
   const { operator, recoverer, sponsor } = harnessAccounts;
   const core = createCore({
-    ...{ serviceId, database, settleWaitMs, discovery, logger },
+    serviceId,
+    database,
+    settleWaitMs,
+    discovery,
+    logger,
     networks: chains.map((chain) => configure(chain, rpcUrlOf(chain), options.payTo)),
     signers: [createLocalSigner(operator.privateKey)],
     recoverer: options.recovery === false ? undefined : createLocalSigner(recoverer.privateKey),

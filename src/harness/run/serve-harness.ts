@@ -17,11 +17,11 @@ import { apiExampleOf, closeRoute, controlRoutes } from "../control/control.ts";
 import { describeControlApi } from "../control/control-api.ts";
 import { curlOf, type HarnessDescription } from "../control/description.ts";
 import { startFaults } from "../faults/create-faults.ts";
-import { createJournalStore, type JournalStore } from "../journal/journal.ts";
+import { createJournalStore } from "../journal/journal.ts";
 import type { Chains } from "../setup/chains.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 import { hasOwnClock, makeCore } from "./harness-core.ts";
-import { createPaymentExplainer, type PaymentExplainer } from "./payment-explainer.ts";
+import { createPaymentExplainer } from "./payment-explainer.ts";
 import {
   createReplaceableCore,
   createRewind,
@@ -160,22 +160,16 @@ type Studio = typeof import("../../observe/studio/serve-studio.ts");
 type Context = Parameters<typeof createPaymentExplainer>[2];
 
 /** What looks on: it keeps what the service did, as far as somebody can ask for it. */
-type Observed = {
-  timeline: Timeline | undefined;
-  /** The same, or one that is made for whoever needs it besides. */
-  openTimeline: () => Timeline;
-  journal: JournalStore | undefined;
-  explainer: PaymentExplainer;
-  parts: readonly HarnessPart[];
-};
+type Observed = ReturnType<typeof observeService>;
 
 function observeService(
   started: Chains,
   context: Context,
   about: { serviceId: string; options: StartOptions; studio: Studio | undefined },
-): Observed {
+) {
   const { serviceId, options, studio } = about;
   let opened: Timeline | undefined;
+  /** The same as `timeline`, or one that is made for whoever needs it besides. */
   const openTimeline = () => {
     opened ??= createTimeline(serviceId, {
       readTime: studio && ((network) => started.chains[network]?.now()),
@@ -204,8 +198,15 @@ function createHarnessApp(
   const { serviceId, describe, studio, options } = about;
   const { knownNetworks, corsOrigins, claims, open, logger } = options;
   return createApp({
-    ...{ facilitator, organizations, catalog, checkHealth, serviceId },
-    ...{ knownNetworks, corsOrigins, claims, logger },
+    facilitator,
+    organizations,
+    catalog,
+    checkHealth,
+    serviceId,
+    knownNetworks,
+    corsOrigins,
+    claims,
+    logger,
     now: () => Date.now(),
     connections: localConnectionCapacity(readOpenFileLimit()),
     noProxies: true,
@@ -258,7 +259,9 @@ async function serveLocalRoutes(
       (await import("../control/pay.ts")).postPayment(describe(), operation, body),
     capture: async (record, keepSignature) =>
       (await import("../control/ask-chain.ts")).captureOf(record, harness.chains, {
-        ...{ contracts, payTo, keepSignature },
+        contracts,
+        payTo,
+        keepSignature,
       }),
     describeCurl: (operation, body) => curlOf(describe(), operation, body),
   };

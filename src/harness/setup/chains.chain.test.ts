@@ -189,7 +189,10 @@ describe("the chains of all networks", () => {
     const { address: to } = harnessAccounts.recipient;
     const { address, privateKey } = testPayers.funded;
     const { permit, signature } = await signPermit(privateKeyToAccount(privateKey), {
-      ...{ chainId: network.chainId, token: asset.address, amount: 10_000n, to },
+      chainId: network.chainId,
+      token: asset.address,
+      amount: 10_000n,
+      to,
       deadline: (await chain.now()) + 60n,
     });
     const before = await token.balanceOf(to);
@@ -207,7 +210,10 @@ describe("the chains of all networks", () => {
     ]);
     expect(Object.fromEntries(await Promise.all(allowances))).toEqual({
       ...Object.fromEntries(payerNames.map((payer) => [payer, 2n ** 256n - 1n])),
-      ...{ unapproved: 0n, approvedShort: 1n, sponsored: 0n, funded: 2n ** 256n - 1n - 10_000n },
+      unapproved: 0n,
+      approvedShort: 1n,
+      sponsored: 0n,
+      funded: 2n ** 256n - 1n - 10_000n,
     });
     expect(address).toBe(permit.from);
   });

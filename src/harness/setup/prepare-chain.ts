@@ -2,17 +2,18 @@ import { setTimeout } from "node:timers/promises";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import { longestAdvanceSeconds } from "../../config/serve-config.ts";
-import { type Address, type Hex, quantity, readQuantity } from "../../protocol/hex.ts";
+import { type Address, type Hex, readQuantity } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { type LocalTokenName, type LocalTokens, tokenNamed } from "../../published/local-chains.ts";
 import { testPayers } from "../../published/test-payers.ts";
-import { createSerialQueue } from "../../util/concurrency.ts";
+import { createSerialQueue, type InTurn } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
-import { type LocalNode, startHeartbeat } from "../nodes/nodes.ts";
+import type { LocalNode } from "../nodes/nodes.ts";
 import { planLocalDeployment } from "./addresses.ts";
 import { type CapturedSlice, placeSlice } from "./captured-slice.ts";
+import { createMining } from "./mining.ts";
 import {
   missingContractCode,
   mockAllowanceSlot,
@@ -30,7 +31,7 @@ import {
   prepareRealToken,
 } from "./prepare-tokens.ts";
 import { isRealToken } from "./start-fork.ts";
-import { type ChainMark, clock, type MinedCounts, takeStartingPoint } from "./starting-point.ts";
+import { type ChainMark, clock, takeStartingPoint } from "./starting-point.ts";
 import {
   approvalWrites,
   mintCall,
@@ -42,69 +43,7 @@ import {
 } from "./test-accounts.ts";
 
 /** A local chain with everything in place. Chain time is unix seconds; amounts are in the asset's smallest unit. */
-export type HarnessChain = {
-  readonly network: Network;
-  /** Where the node listens. It answers everybody, so this is for the harness and its service alone. */
-  readonly rpcUrl: string;
-  /** Where users reach the node, through its gate. */
-  readonly publicRpcUrl: string;
-  readonly facilitatorContract: Address;
-  readonly asset: Asset;
-  /** What may be paid with besides; nothing on a fork. */
-  readonly tokens: LocalTokens;
-  /** Whether the token knows a blacklist. On a fork it may not: then the payer `blacklisted` pays as others do. */
-  readonly hasBlacklist: boolean;
-  readonly node: LocalNode;
-  /** As it began. */
-  readonly mined: MinedCounts;
-  /** Gives an account more of the asset, or of another token. Resolves when that is mined. */
-  fund(account: Address, amount: bigint, token?: LocalTokenName): Promise<void>;
-  /**
-   * Has an account let Permit2 take so much of its tokens; 0 withdraws that. As its own `approve` would, without gas, and for a
-   * contract wallet too. Resolves when it is mined.
-   */
-  approvePermit2(account: Address, amount: bigint, token?: LocalTokenName): Promise<void>;
-  /** Sets an account's native balance, in wei. */
-  setBalance(account: Address, wei: bigint): Promise<void>;
-  /** Mines blocks at once; one by default. */
-  mine(blocks?: number): Promise<void>;
-  /** Mines nothing more by itself, until {@link release}: transactions wait in the pool. */
-  hold(): Promise<void>;
-  /** Mines what waits, and from now on each transaction as it comes. */
-  release(): Promise<void>;
-  /** Whether transactions that wait are mined. */
-  isMining(): Promise<boolean>;
-  /**
-   * Has every block cost so many wei per gas, from the next one on, which is mined at once unless mining is held. Blocks
-   * come with the clock meanwhile, one a second: with each transaction they could not be given their fee. A chain with
-   * a clock of its own mines as before, and there the fee falls again with every transaction.
-   */
-  fixBaseFee(wei: bigint): Promise<void>;
-  /** Lets the chain decide again what blocks cost, from so many wei per gas on. */
-  freeBaseFee(wei: bigint): Promise<void>;
-  /**
-   * Moves the chain's time forward and mines, so that `latest` is at the new time at once; time goes on from there.
-   * Gives the new time.
-   */
-  advanceTime(seconds: number): Promise<bigint>;
-  /** The time of the newest block. */
-  now(): Promise<bigint>;
-  /** Does what sets the node's time back, as replacing blocks does; then it is what it would have been without that. */
-  keepTime<T>(work: () => Promise<T>): Promise<T>;
-  /** Whether its time was moved since its start, and may be another one than this machine's. */
-  hasMovedTime(): boolean;
-  /**
-   * Puts the chain back to its start: accounts, contracts, blocks, pool, mining, fees, and the time to the clock's.
-   * Nothing may be sent to it meanwhile.
-   */
-  reset(): Promise<MinedCounts>;
-  /** Remembers the chain as it is now, until it is put back further. */
-  mark(): Promise<ChainMark>;
-  /** The number of the block at which it was remembered, or put back, at last: without that, it could not be put back. */
-  newestMark(): number;
-  /** The chain as it is now, for another one to go on with. */
-  save(): Promise<SavedChain>;
-};
+export type HarnessChain = Awaited<ReturnType<typeof prepareChain>>;
 
 /** A chain that has ended. */
 export type SavedChain = {
@@ -140,9 +79,6 @@ const minedWithinMs = 500;
 /** Gas for one call of the token, of which none takes more than 100,000. */
 const tokenCallGas = "0x249f0";
 
-/** The most blocks that are mined at once: more take the node seconds. */
-const mostBlocks = 10_000;
-
 /** What the node says of a state that it cannot load repeats the state, which may be megabytes. */
 async function load(node: LocalNode, { state }: SavedChain): Promise<void> {
   try {
@@ -156,7 +92,7 @@ async function load(node: LocalNode, { state }: SavedChain): Promise<void> {
 }
 
 /** Puts contracts, accounts and payers in place on a node that has just been started. */
-export async function prepareChain(options: LocalChainOptions): Promise<HarnessChain> {
+export async function prepareChain(options: LocalChainOptions) {
   const { network, facilitatorContract, asset, node, publicRpcUrl, ownClock = false, slice, saved } = options;
   const realToken = node.fork !== undefined && isRealToken(network, asset);
   // A fork has the tokens of its network, and what replays a payment needs one.
@@ -182,53 +118,30 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
 
   return {
     network,
+    /** Where the node listens. It answers everybody, so this is for the harness and its service alone. */
     rpcUrl: node.rpcUrl,
+    /** Where users reach the node, through its gate. */
     publicRpcUrl,
     facilitatorContract,
     asset,
+    /** What may be paid with besides; nothing on a fork. */
     tokens,
+    /** Whether the token knows a blacklist. On a fork it may not: then the payer `blacklisted` pays as others do. */
     hasBlacklist,
     node,
+    /** As it began. */
     mined: start.mined,
-    fund: (account, amount, token) =>
-      inTurn(async () => {
-        const data = realToken ? transferCall(account, amount) : mintCall(account, amount);
-        const { address: to } = tokenNamed({ asset, tokens }, token);
-        try {
-          // Whether it can be, before it is mined.
-          await node.request("eth_call", { from: treasury.address, to, data }, "latest");
-        } catch (cause) {
-          if (!(cause instanceof RpcRefusal)) throw cause;
-          throw new KitError(
-            `${account} cannot be given ${amount} more of ${token ?? "the asset"} on ${node.name}`,
-            { cause },
-          );
-        }
-        await sendFromTreasury(node, to, data);
-      }),
-    approvePermit2: (account, amount, token) =>
-      inTurn(async () => {
-        const { address } = tokenNamed({ asset, tokens }, token);
-        await (token === undefined
-          ? writeApprovals(node, address, [[account, amount]])
-          : node.batch(localApprovalWrite(address, account, amount)));
-        await mining.mineUnlessHeld();
-      }),
-    async setBalance(account, wei) {
+    ...tokenActions({ asset, tokens }, { node, realToken, inTurn, mining }),
+    /** Sets an account's native balance, in wei. */
+    async setBalance(account: Address, wei: bigint) {
       await node.request("anvil_setBalance", account, `0x${wei.toString(16)}`);
     },
-    async mine(blocks = 1) {
-      if (!Number.isSafeInteger(blocks) || blocks < 1 || blocks > mostBlocks) {
-        throw new KitError(`From 1 to ${mostBlocks} blocks are mined at a time, not ${blocks}`);
-      }
-      await mining.mineBlocks(blocks);
-    },
-    isMining: mining.isMining,
-    hold: mining.hold,
-    release: mining.release,
-    fixBaseFee: mining.fixBaseFee,
-    freeBaseFee: mining.freeBaseFee,
-    async advanceTime(seconds) {
+    ...mining.control,
+    /**
+     * Moves the chain's time forward and mines, so that `latest` is at the new time at once; time goes on from there.
+     * Gives the new time.
+     */
+    async advanceTime(seconds: number): Promise<bigint> {
       if (!Number.isSafeInteger(seconds) || seconds < 1 || seconds > longestAdvanceSeconds) {
         throw new KitError(
           `Time moves forward by 1 to ${longestAdvanceSeconds} whole seconds, not by ${seconds}`,
@@ -247,8 +160,10 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
       await mining.mineBlocks(1);
       return readHeadTime(node, node.name);
     },
+    /** The time of the newest block. */
     now: () => readHeadTime(node, node.name),
-    async keepTime(work) {
+    /** Does what sets the node's time back, as replacing blocks does; then it is what it would have been without that. */
+    async keepTime<T>(work: () => Promise<T>): Promise<T> {
       const ahead = ownClock ? undefined : await readAhead(node);
       try {
         return await work();
@@ -256,19 +171,27 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
         if (ahead !== undefined) await node.request("evm_setTime", clock() + ahead);
       }
     },
+    /** Whether its time was moved since its start, and may be another one than this machine's. */
     hasMovedTime: () => hasMovedTime,
+    /**
+     * Puts the chain back to its start: accounts, contracts, blocks, pool, mining, fees, and the time to the clock's.
+     * Nothing may be sent to it meanwhile.
+     */
     async reset() {
       mining.forget();
       const mined = await whileStill(start.restore);
       hasMovedTime = ahead > 0;
       return mined;
     },
-    async mark() {
+    /** Remembers the chain as it is now, until it is put back further. */
+    async mark(): Promise<ChainMark> {
       const { restore } = await whileStill(start.mark);
       return { restore: () => whileStill(restore) };
     },
+    /** The number of the block at which it was remembered, or put back, at last: without that, it could not be put back. */
     newestMark: start.newestMark,
-    save: () =>
+    /** The chain as it is now, for another one to go on with. */
+    save: (): Promise<SavedChain> =>
       whileStill(async () => {
         const state = String(await node.request("anvil_dumpState"));
         const time = Number(await readHeadTime(node, node.name));
@@ -277,6 +200,52 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
   };
 }
 
+/** What gives accounts tokens, and has them approve Permit2. */
+function tokenActions(
+  all: { asset: Asset; tokens: LocalTokens },
+  { node, realToken, inTurn, mining }: TokenMeans,
+) {
+  return {
+    /** Gives an account more of the asset, or of another token. Resolves when that is mined. */
+    fund: (account: Address, amount: bigint, token?: LocalTokenName) =>
+      inTurn(async () => {
+        const data = realToken ? transferCall(account, amount) : mintCall(account, amount);
+        const { address: to } = tokenNamed(all, token);
+        try {
+          // Whether it can be, before it is mined.
+          await node.request("eth_call", { from: treasury.address, to, data }, "latest");
+        } catch (cause) {
+          if (!(cause instanceof RpcRefusal)) throw cause;
+          throw new KitError(
+            `${account} cannot be given ${amount} more of ${token ?? "the asset"} on ${node.name}`,
+            { cause },
+          );
+        }
+        await sendFromTreasury(node, to, data);
+      }),
+    /**
+     * Has an account let Permit2 take so much of its tokens; 0 withdraws that. As its own `approve` would, without gas, and for a
+     * contract wallet too. Resolves when it is mined.
+     */
+    approvePermit2: (account: Address, amount: bigint, token?: LocalTokenName) =>
+      inTurn(async () => {
+        const { address } = tokenNamed(all, token);
+        await (token === undefined
+          ? writeApprovals(node, address, [[account, amount]])
+          : node.batch(localApprovalWrite(address, account, amount)));
+        await mining.mineUnlessHeld();
+      }),
+  };
+}
+
+type TokenMeans = {
+  node: LocalNode;
+  /** Whether the asset is the network's own, which nobody can mint. */
+  realToken: boolean;
+  inTurn: InTurn;
+  mining: ReturnType<typeof createMining>;
+};
+
 /** How many seconds a node's time is ahead of this machine's: read within one second of it, unless the node is too slow. */
 async function readAhead(node: LocalNode): Promise<number> {
   for (let tries = 1; ; tries++) {
@@ -284,84 +253,6 @@ async function readAhead(node: LocalNode): Promise<number> {
     const pending = membersOf(await node.request("eth_getBlockByNumber", "pending", false));
     if (clock() === second || tries === 20) return Number(readQuantity(pending.timestamp) ?? second) - second;
   }
-}
-
-/** How the blocks of one chain come: as transactions come, with each heartbeat, at a fixed fee, or not at all. */
-function createMining(node: LocalNode, { ownClock }: { ownClock: boolean }) {
-  // A chain with a clock of its own stands still between transactions.
-  const heartbeat = ownClock ? undefined : startHeartbeat(node, beat);
-
-  /** Whether blocks wait for {@link HarnessChain.release}. */
-  let isHeld = false;
-  /** What every block costs, in wei per gas; undefined while the chain decides. */
-  let fixedFee: bigint | undefined;
-
-  const feeCall = (wei: bigint): LocalCall => ["anvil_setNextBlockBaseFeePerGas", quantity(wei)];
-
-  /** Anvil can be given the fee of the next block only, and the one after it has another. */
-  async function mineBlocks(blocks: number): Promise<void> {
-    if (fixedFee === undefined) {
-      await (blocks === 1 ? node.request("evm_mine") : node.request("anvil_mine", quantity(blocks)));
-      return;
-    }
-    const fee = feeCall(fixedFee);
-    await node.batch(Array.from({ length: blocks }, (): LocalCall[] => [fee, ["evm_mine"]]).flat());
-    // For a block that another client mines.
-    await node.batch([fee]);
-  }
-
-  /** A chain whose automatic mining is switched off, by whomever, gets no blocks: its transactions are to be held. */
-  async function beat(): Promise<void> {
-    if (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true) await mineBlocks(1);
-  }
-
-  /** Mines what waits, and from then on by itself: as transactions come, or at a fixed fee with each heartbeat. */
-  async function goOnMining(): Promise<void> {
-    if (fixedFee === undefined || heartbeat === undefined) await node.request("evm_setAutomine", true);
-    await mineBlocks(1);
-    heartbeat?.resume();
-  }
-
-  return {
-    mineBlocks,
-    /** Mines a block, unless blocks are held back. */
-    async mineUnlessHeld() {
-      if (!isHeld) await mineBlocks(1);
-    },
-    /** Ends the heartbeat's part for a while. */
-    pause: async () => void (await heartbeat?.pause()),
-    resume: () => heartbeat?.resume(),
-    /** The chain has begun anew. */
-    forget() {
-      isHeld = false;
-      fixedFee = undefined;
-    },
-    isMining: async () =>
-      !isHeld && (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true),
-    async hold() {
-      isHeld = true;
-      await heartbeat?.pause();
-      await node.request("evm_setIntervalMining", 0);
-    },
-    async release() {
-      isHeld = false;
-      await goOnMining();
-    },
-    async fixBaseFee(wei: bigint) {
-      fixedFee = wei;
-      if (isHeld) return void (await node.batch([feeCall(wei)]));
-      if (heartbeat !== undefined) {
-        await heartbeat.pause();
-        await node.request("evm_setIntervalMining", 0);
-      }
-      await goOnMining();
-    },
-    async freeBaseFee(wei: bigint) {
-      fixedFee = undefined;
-      await node.batch([feeCall(wei)]);
-      if (!isHeld) await goOnMining();
-    },
-  };
 }
 
 /** Contracts, the accounts of the harness, and the tokens; whether the asset has a blacklist. */

@@ -20,13 +20,7 @@ import type { ClientCase, PaidVisit, ResetPlace, Visit } from "./client-cases.ts
 import { createShopSettling, postSettle, type Received } from "./shop-settling.ts";
 
 /** A payment in the report; `settlementId` is its id in the studio. */
-export type SentPayment = {
-  number: number;
-  amount: bigint;
-  to: string;
-  network: string;
-  settlementId: Hex;
-};
+export type SentPayment = ReturnType<typeof describeSent>;
 
 /** One request of the client, and its answer. */
 export type Exchange = {
@@ -54,19 +48,7 @@ export type CaseShopOptions = {
 };
 
 /** The shop of one case. */
-type CaseShop = {
-  handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void>;
-  /** Answers a request to the other origin, where a stranger spends each payment that comes. */
-  handleElsewhere(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** What the client sent, in order. */
-  readonly exchanges: readonly Exchange[];
-  /** How many payments came to the other origin. */
-  readonly leaks: number;
-  /** Waits until all work has ended. Throws errors of the shop itself. */
-  idle(): Promise<void>;
-  /** Settles what was received and is valid for longer than was asked. */
-  settleLate(): Promise<void>;
-};
+type CaseShop = ReturnType<typeof createCaseShop>;
 
 /** How much longer than it was asked to be, in seconds, a payment may be valid: for clocks that differ. */
 const lateSeconds = 600;
@@ -75,7 +57,7 @@ const lateSeconds = 600;
 const beforeResetMs = 50;
 
 /** Opens the shop of a case. It settles on chain, and remembers every payment that it has received. */
-export function createCaseShop(options: CaseShopOptions): CaseShop {
+export function createCaseShop(options: CaseShopOptions) {
   const { tested, scene, header, slowMs } = options;
   const startedAt = performance.now();
   const offersMade: [Offer, ...Offer[]] = [scene.offer];
@@ -95,17 +77,24 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
   let leaks = 0;
 
   return {
+    /** What the client sent, in order. */
     exchanges,
+    /** How many payments came to the other origin. */
     get leaks() {
       return leaks;
     },
+    /** Waits until all work has ended. Throws errors of the shop itself. */
     async idle() {
       while (work.size > 0) await Promise.all(work);
       // An error of this shop must not count against the client.
       if (failures.length > 0) throw failures[0];
     },
-    handle: (request, response, path) => track(handle(request, response, path)),
-    handleElsewhere: (request, response) => track(handleElsewhere(request, response)),
+    handle: (request: IncomingMessage, response: ServerResponse, path: string) =>
+      track(handle(request, response, path)),
+    /** Answers a request to the other origin, where a stranger spends each payment that comes. */
+    handleElsewhere: (request: IncomingMessage, response: ServerResponse) =>
+      track(handleElsewhere(request, response)),
+    /** Settles what was received and is valid for longer than was asked. */
     async settleLate() {
       const latest = (await scene.now()) + BigInt(maxTimeoutSeconds + lateSeconds);
       const valid = [...received.values()].filter(({ payment }) => payment.signed.window.last > latest);
@@ -189,15 +178,13 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
 }
 
 /** A payment in the report; payments are numbered in the order in which they first came. */
-function describeSent(
-  { signed, network, offer }: ReceivedPayment,
-  nonces: readonly Hex[],
-  usual: Offer,
-): SentPayment {
+function describeSent({ signed, network, offer }: ReceivedPayment, nonces: readonly Hex[], usual: Offer) {
   const { chainId } = (offer ?? usual).network;
   return {
     number: nonces.indexOf(signed.nonce) + 1,
-    ...{ amount: signed.limit, to: signed.payTo, network },
+    amount: signed.limit,
+    to: signed.payTo,
+    network,
     settlementId: settlementId(chainId, signed.nonceSpace, signed.payer, signed.nonce),
   };
 }
@@ -281,14 +268,10 @@ async function breakOff(response: ServerResponse, body: string, place: ResetPlac
 }
 
 /** The shops of all cases, each under its own path. */
-export type Shops = AsyncDisposable & {
-  /** The URL of the shop with this name, and that of another origin which it can send clients to. */
-  addressesOf(name: string): { resource: string; elsewhere: string };
-  open(name: string, shop: CaseShop): void;
-};
+export type Shops = Awaited<ReturnType<typeof openShops>>;
 
 /** Listens for the clients of all cases, at two origins. */
-export async function openShops(): Promise<Shops> {
+export async function openShops() {
   const shops = new Map<string, CaseShop>();
   const listen = async (handle: (shop: CaseShop, ...args: HandlerArguments) => Promise<void>) => {
     const server = http.createServer((request, response) => {
@@ -302,11 +285,12 @@ export async function openShops(): Promise<Shops> {
   const own = await listen((shop, ...args) => shop.handle(...args));
   const other = await listen((shop, request, response) => shop.handleElsewhere(request, response));
   return {
-    addressesOf: (name) => ({
+    /** The URL of the shop with this name, and that of another origin which it can send clients to. */
+    addressesOf: (name: string) => ({
       resource: `http://127.0.0.1:${own.port}/${name}/report`,
       elsewhere: `http://127.0.0.1:${other.port}/${name}/report`,
     }),
-    open: (name, shop) => void shops.set(name, shop),
+    open: (name: string, shop: CaseShop) => void shops.set(name, shop),
     async [Symbol.asyncDispose]() {
       await Promise.all([closeAtOnce(own.server), closeAtOnce(other.server)]);
     },

@@ -26,7 +26,10 @@ const working: ClientResult = {
 function problemOf(change: Partial<ClientResult>, changedRun: Partial<ClientRun> = {}) {
   const runs = [{ ...run, ...changedRun }];
   const options = {
-    ...{ cases: [], networks: [], ways: [], knownNetworks: builtInNetworks },
+    cases: [],
+    networks: [],
+    ways: [],
+    knownNetworks: builtInNetworks,
     start: () => Promise.reject(new Error("it is not started")),
     timeoutMs: 30_000,
     slowMs: 1,

@@ -233,7 +233,15 @@ export async function runClientCase(
     ),
   );
   return {
-    ...{ tested, network: network.name, way, verdict, transfers, runs, exchanges, links: [...links], tookMs },
+    tested,
+    network: network.name,
+    way,
+    verdict,
+    transfers,
+    runs,
+    exchanges,
+    links: [...links],
+    tookMs,
   };
 }
 

@@ -11,14 +11,6 @@ const settleAnswer = z.looseObject({
   errorReason: z.string().default("unexpected_settle_error"),
 });
 
-/** How a shop settles the payments that it has received. */
-export type ShopSettling = {
-  /** The body of a settle call; undefined when the payment fits none of the offers. */
-  settleBody(payment: ReceivedPayment): string | undefined;
-  /** Settles it once: repeated calls give the same outcome, while it is decided. */
-  settle(payment: ReceivedPayment): Promise<Settled>;
-};
-
 /** A payment that came, and how often. */
 export type Received = { payment: ReceivedPayment; times: number; settling?: Promise<Settled> };
 
@@ -27,7 +19,8 @@ export function createShopSettling(
   { scene, resource }: { scene: Scene; resource: string },
   offersMade: readonly [Offer, ...Offer[]],
   received: ReadonlyMap<Hex, Received>,
-): ShopSettling {
+) {
+  /** The body of a settle call; undefined when the payment fits none of the offers. */
   function settleBody({ offer, x402Version, payload }: ReceivedPayment): string | undefined {
     if (offer === undefined) return undefined;
     return JSON.stringify({
@@ -56,6 +49,7 @@ export function createShopSettling(
     return { success, transaction, reason: success ? "" : errorReason, isPending };
   }
 
+  /** Settles it once: repeated calls give the same outcome, while it is decided. */
   function settle(payment: ReceivedPayment): Promise<Settled> {
     const known = received.get(payment.signed.nonce);
     if (known?.settling !== undefined) return known.settling;

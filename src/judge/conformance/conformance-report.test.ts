@@ -35,8 +35,12 @@ test("the report is XML whatever a facilitator answers", () => {
     },
     { scenario: findScenario("settle.slow"), outcome: "not_run", why: "needs trouble", lacking: "rpc_slow" },
     {
-      ...{ scenario: findScenario("verify.insufficient_funds"), outcome: "failed", level: "differs" },
-      ...{ tookMs: 1, status: 200, differences: [{ at: "body.payer", expected: "one", got: "another" }] },
+      scenario: findScenario("verify.insufficient_funds"),
+      outcome: "failed",
+      level: "differs",
+      tookMs: 1,
+      status: 200,
+      differences: [{ at: "body.payer", expected: "one", got: "another" }],
     },
   ];
   const xml = renderJunit(facilitator, { results });

@@ -311,7 +311,8 @@ function describe(
   // A mock has every local token; what a harness has it says.
   const tokens = isKit && harness === undefined ? localTokens : (running?.tokens ?? {});
   return {
-    ...{ ...network, facilitatorContract },
+    ...network,
+    facilitatorContract,
     assets: [running?.asset ?? network.usdc, ...Object.values(tokens)],
     gasSponsoring,
     // That of others is where payments go, whatever it is.

@@ -29,11 +29,17 @@ const bad: Finding = {
 };
 const skipped: Finding = {
   ...good,
-  ...{ name: "two-routes", verdict: "not_run", level: "not_run", notes: ["sells nothing else"] },
+  name: "two-routes",
+  verdict: "not_run",
+  level: "not_run",
+  notes: ["sells nothing else"],
 };
 const differing: Finding = {
   ...good,
-  ...{ name: "curt", verdict: "wrong_answer", verdictText: "wrong status or headers", level: "differs" },
+  name: "curt",
+  verdict: "wrong_answer",
+  verdictText: "wrong status or headers",
+  level: "differs",
   notes: ["the 200 lacks PAYMENT-RESPONSE"],
 };
 const unjudged: Finding = {

@@ -89,7 +89,13 @@ export function reportClient(results: readonly ClientResult[]): Finding[] {
     const { tested, network, verdict, transfers, runs, exchanges, links, tookMs } = result;
     const { text, level } = clientVerdicts[verdict];
     return {
-      ...{ name: nameOf(result), network, verdict, verdictText: text, level, links, tookMs },
+      name: nameOf(result),
+      network,
+      verdict,
+      verdictText: text,
+      level,
+      links,
+      tookMs,
       situation: tested.shop,
       safe: tested.safe,
       transfers: writeTransfers(transfers),
@@ -120,11 +126,19 @@ export function reportShop(results: readonly ShopResult[]): Finding[] {
     const { tested, network, verdict, transfers, services, exchanges, links, notes, tookMs } = result;
     const { text, level } = shopVerdicts[verdict];
     return {
-      ...{ name: nameOf(result), network, verdict, verdictText: text, level },
+      name: nameOf(result),
+      network,
+      verdict,
+      verdictText: text,
+      level,
       situation: tested.situation,
       safe: tested.good,
       transfers: writeTransfers(transfers),
-      ...{ services, exchanges, links, notes, tookMs },
+      services,
+      exchanges,
+      links,
+      notes,
+      tookMs,
     };
   });
 }

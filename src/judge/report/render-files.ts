@@ -17,7 +17,9 @@ function junitCaseOf(finding: Finding): JunitCase {
   const { name, verdict, verdictText, level, notes, tookMs } = finding;
   const lines = describeFinding(finding);
   return {
-    ...{ name, className: `judge.${verdict}`, tookMs },
+    name,
+    className: `judge.${verdict}`,
+    tookMs,
     ...(level === "wrong" && { failure: { message: verdictText, lines } }),
     ...(level === "differs" && { notes: [verdictText, ...lines] }),
     ...(level === "not_run" && { skipped: notes.join("; ") }),

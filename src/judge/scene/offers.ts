@@ -62,7 +62,12 @@ const description = "what is sold here";
 export function requirementsOf(offer: Offer, x402Version: X402Version, resource: string) {
   const { scheme } = methodOfWay[offer.way];
   return buildRequirements({
-    ...{ ...offer, x402Version, resource, description, maxTimeoutSeconds, scheme },
+    ...offer,
+    x402Version,
+    resource,
+    description,
+    maxTimeoutSeconds,
+    scheme,
     ...(offer.way === "permit2" && { extra: { assetTransferMethod: "permit2" } }),
     ...(offer.way === "upto" && {
       extra: { assetTransferMethod: "permit2", facilitatorAddress: offer.facilitator },

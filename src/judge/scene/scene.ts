@@ -121,8 +121,12 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     const { address, name: tokenName, version, decimals } = asset;
     const token = { address, name: tokenName, version, decimals };
     return {
-      ...{ way, network: requireNetwork(knownNetworks, on), asset: token, amount: priceOf(token) },
-      ...{ payTo: facilitatorContract.address, facilitator: facilitatorContract.address },
+      way,
+      network: requireNetwork(knownNetworks, on),
+      asset: token,
+      amount: priceOf(token),
+      payTo: facilitatorContract.address,
+      facilitator: facilitatorContract.address,
     };
   };
   const chains = Object.values(harness.networks);

@@ -55,8 +55,7 @@ export const facilitatorCases: readonly ShopCase[] = [
     good: "Serves nothing: what is pending may still fail.",
     async run(buyer) {
       const transaction = `0x${"11".repeat(32)}`;
-      const answer = { success: false, errorReason: "settlement_pending", transaction };
-      answerSettlesWith(settleAnswer(200, answer, buyer), buyer);
+      answerSettlesWith(buyer, 200, { success: false, errorReason: "settlement_pending", transaction });
       const payment = await buyer.sign();
       await buyer.send(payment);
       await buyer.send(payment);
@@ -68,7 +67,7 @@ export const facilitatorCases: readonly ShopCase[] = [
     good: "Serves nothing.",
     async run(buyer) {
       const answer = { success: false, errorReason: "invalid_transaction_state", transaction: "" };
-      answerSettlesWith(settleAnswer(200, answer, buyer), buyer);
+      answerSettlesWith(buyer, 200, answer);
       buyer.expect(await buyer.send(await buyer.sign()), 402, 400, 502, 503);
     },
   },
@@ -78,7 +77,7 @@ export const facilitatorCases: readonly ShopCase[] = [
     good: "Serves nothing: a 500 is no success.",
     async run(buyer) {
       const transaction = `0x${"00".repeat(32)}`;
-      answerSettlesWith(settleAnswer(500, { success: true, transaction }, buyer), buyer);
+      answerSettlesWith(buyer, 500, { success: true, transaction });
       await buyer.send(await buyer.sign());
     },
   },
@@ -151,8 +150,9 @@ function loseFirstSettlement({ line }: ShopBuyer, answerInstead: () => Promise<L
 }
 
 /** Gives this answer to every settle, without settling. */
-function answerSettlesWith(answer: LineAnswer, { line }: ShopBuyer): void {
-  line.rule = async (request) => (request.operation === "settle" ? answer : request.forward());
+function answerSettlesWith(buyer: ShopBuyer, status: number, body: object): void {
+  const answer = settleAnswer(status, body, buyer);
+  buyer.line.rule = async (request) => (request.operation === "settle" ? answer : request.forward());
 }
 
 function settleAnswer(status: number, answer: object, { terms, payer }: ShopBuyer): LineAnswer {

@@ -178,7 +178,9 @@ async function startShop(
   });
   const origin = `http://127.0.0.1:${port}`;
   return {
-    ...{ url: `${origin}${path}`, otherUrl: `${origin}${otherPath}`, running },
+    url: `${origin}${path}`,
+    otherUrl: `${origin}${otherPath}`,
+    running,
     [Symbol.asyncDispose]: () => running[Symbol.asyncDispose](),
   };
 }

@@ -93,9 +93,15 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
     notes.push("it delivered the same thing for the same payment again; where that is meant, --redelivers");
   }
   return {
-    ...{ tested, network: network.name, way: wayNameOf(way), verdict, transfers },
-    ...{ services: services.length, notes },
-    ...{ exchanges: record.exchanges, links: [...record.links] },
+    tested,
+    network: network.name,
+    way: wayNameOf(way),
+    verdict,
+    transfers,
+    services: services.length,
+    notes,
+    exchanges: record.exchanges,
+    links: [...record.links],
     tookMs: Math.round(performance.now() - startedAt),
     goods: services.at(-1)?.answer,
   };

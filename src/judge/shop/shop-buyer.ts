@@ -109,7 +109,8 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
         if (scene.studioUrl !== undefined) links.add(`${scene.studioUrl}#${id}`);
       }
       const answer = await send(at, {
-        ...{ method, timeoutMs: timeoutMs() },
+        method,
+        timeoutMs: timeoutMs(),
         headers: { ...headers, ...header },
         ...(breakOff !== undefined && { breakOff }),
       });
@@ -144,7 +145,10 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
   return {
     buyer,
     record: {
-      ...{ services, exchanges, links, wrong },
+      services,
+      exchanges,
+      links,
+      wrong,
       get payments() {
         return paid.size;
       },

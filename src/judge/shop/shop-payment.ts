@@ -138,7 +138,10 @@ function sign(
   { authorization, domain }: Deviation,
 ): Promise<SignedPayment> {
   return signTerms(createPayerSigner(privateKey), {
-    ...{ asset, chainId: network.chainId, to: payTo, value: amount },
+    asset,
+    chainId: network.chainId,
+    to: payTo,
+    value: amount,
     ...timesFrom(now, { until: maxTimeoutSeconds }),
     ...domain,
     ...authorization,

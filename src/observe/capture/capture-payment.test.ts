@@ -16,8 +16,12 @@ const transfer = topic("Transfer(address,address,uint256)");
 const used = topic("AuthorizationUsed(address,bytes32)");
 
 const later: CapturedState = {
-  ...{ payerBalance: "100", payerHasCode: false, walletAccepts: null },
-  ...{ authorizationUsed: true, payerBlacklisted: false, assetPaused: true },
+  payerBalance: "100",
+  payerHasCode: false,
+  walletAccepts: null,
+  authorizationUsed: true,
+  payerBlacklisted: false,
+  assetPaused: true,
 };
 
 /** Of the token, where no other emitter is named. */

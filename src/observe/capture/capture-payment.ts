@@ -77,7 +77,9 @@ export async function capturePayment(
     transaction,
     chain: {
       ...(await readCapturedChain(chain, request, {
-        ...{ transaction, isAfterwards, head: judged?.block?.number },
+        transaction,
+        isAfterwards,
+        head: judged?.block?.number,
       })),
       mayGoStraight,
     },
@@ -154,8 +156,12 @@ async function readCapturedChain(
     });
   }
   return {
-    ...{ network: network.name, chainId: network.chainId, facilitatorContract, asset },
-    ...{ blockNumber: Number(at.number), time: at.time },
+    network: network.name,
+    chainId: network.chainId,
+    facilitatorContract,
+    asset,
+    blockNumber: Number(at.number),
+    time: at.time,
     ...state,
   };
 }
@@ -208,8 +214,10 @@ export async function rewindState(
 ): Promise<CapturedState | undefined> {
   const { payerAllowance } = state;
   const later: PayerState = {
-    ...{ used: state.authorizationUsed, balance: BigInt(state.payerBalance) },
-    ...{ payerBlacklisted: state.payerBlacklisted, tokenPaused: state.assetPaused },
+    used: state.authorizationUsed,
+    balance: BigInt(state.payerBalance),
+    payerBlacklisted: state.payerBlacklisted,
+    tokenPaused: state.assetPaused,
     ...(payerAllowance !== undefined && { allowance: BigInt(payerAllowance) }),
   };
   const earlier = await rewindPayerState({ ask, facilitatorContract }, paymentIn(payment, asset), {

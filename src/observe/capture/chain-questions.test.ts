@@ -41,13 +41,17 @@ const hex = (number: bigint) => `0x${number.toString(16)}`;
 function logsIn(block: bigint) {
   const payer: Hex = `0x${addressWord(testPayers.funded.address)}`;
   const common = {
-    ...{ address: base.usdc.address, transactionHash: transaction, blockNumber: hex(block) },
+    address: base.usdc.address,
+    transactionHash: transaction,
+    blockNumber: hex(block),
     blockHash: `0x${"bb".repeat(32)}`,
   };
   return [
     { ...common, topics: [authorizationUsedTopic, payer, nonce], data: "0x", logIndex: "0x4" },
     {
-      ...{ ...common, logIndex: "0x5", data: `0x${uintWord(10_000n)}` },
+      ...common,
+      logIndex: "0x5",
+      data: `0x${uintWord(10_000n)}`,
       topics: [transferTopic, payer, `0x${addressWord(contract)}`],
     },
   ];
@@ -59,7 +63,11 @@ function chainWith(usedIn: bigint | undefined, { fails = false } = {}) {
   const ranges: bigint[] = [];
   const block = (number: bigint) => ({ number: hex(number), timestamp: "0x65000000", baseFeePerGas: "0x1" });
   return {
-    ...{ asked, ranges, network: base, asset: base.usdc, facilitatorContract: contract },
+    asked,
+    ranges,
+    network: base,
+    asset: base.usdc,
+    facilitatorContract: contract,
     async ask(method: string, ...params: readonly unknown[]) {
       asked.push(method);
       if (fails) throw new UndeterminedError("No RPC endpoint of base answers");
@@ -89,8 +97,12 @@ test("a use in recent blocks is found with its transaction, time, sender and tra
   const find = createUseFinder(() => chain);
   const read = readPayment();
   const expected = {
-    ...{ kind: "used", transaction, blockNumber: head - 5_000n, timestamp: 0x65000000n },
-    ...{ sender: stranger, to: base.usdc.address },
+    kind: "used",
+    transaction,
+    blockNumber: head - 5_000n,
+    timestamp: 0x65000000n,
+    sender: stranger,
+    to: base.usdc.address,
     moved: { to: contract, value: 10_000n },
   };
   expect(await Promise.all([find(read()), find(read())])).toEqual([expected, expected]);

@@ -12,7 +12,7 @@ import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import { withTimeout } from "../../util/waiting.ts";
 import type { PaymentChain } from "../studio/payment-detail.ts";
-import type { TransactionView } from "../studio/payment-view.ts";
+import type { TransactionView } from "../timeline/payment-view.ts";
 import type { PaymentRecord } from "../timeline/record.ts";
 import { summaryOf } from "../timeline/summary.ts";
 
@@ -154,7 +154,10 @@ export async function transactionOf(
     events: decodeEvents(receipt).map(viewOf),
   };
   return {
-    ...{ hash, from: textOr(from), to: textOr(to), gasLimit: decimal(gas) },
+    hash,
+    from: textOr(from),
+    to: textOr(to),
+    gasLimit: decimal(gas),
     call: isAddress(to) ? decodeCall(to, input) : null,
     mined: mined ?? null,
   };

@@ -18,7 +18,11 @@ test("a capture that cannot be made says why, and what to do", async () => {
     await app.close();
   });
   publish("request", {
-    ...{ serviceId: "the service", requestId: "1", operation: "verify", settlementId, payment },
+    serviceId: "the service",
+    requestId: "1",
+    operation: "verify",
+    settlementId,
+    payment,
   });
   const hints = ["Capture a payment soon after it was made."];
   againRoutes(app, {

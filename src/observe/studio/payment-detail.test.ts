@@ -16,8 +16,13 @@ const transaction = `0x${"ab".repeat(32)}` as const;
 const submission = `0x${"cd".repeat(32)}` as const;
 
 const use: PaymentUse = {
-  ...{ kind: "used", transaction: submission, blockNumber: 7n, timestamp: 1_700_000_000n },
-  ...{ sender: `0x${"5a".repeat(20)}`, to: null, moved: { to: contract, value: 10_000n } },
+  kind: "used",
+  transaction: submission,
+  blockNumber: 7n,
+  timestamp: 1_700_000_000n,
+  sender: `0x${"5a".repeat(20)}`,
+  to: null,
+  moved: { to: contract, value: 10_000n },
 };
 
 const payment = examplePayment({ payTo: contract });

@@ -20,8 +20,6 @@ import {
   requestBodyOf,
 } from "../explain/explanations.ts";
 import { isRecord } from "../explain/read-input.ts";
-import { chainTimeOf, type PaymentRecord, receivedIn } from "../timeline/record.ts";
-import { linesOf, summaryOf } from "../timeline/summary.ts";
 import type {
   OperationView,
   PaymentDetail,
@@ -29,7 +27,9 @@ import type {
   ReceivedView,
   TimelineEntry,
   TransactionView,
-} from "./payment-view.ts";
+} from "../timeline/payment-view.ts";
+import { chainTimeOf, type PaymentRecord, receivedIn } from "../timeline/record.ts";
+import { linesOf, summaryOf } from "../timeline/summary.ts";
 
 /** The reason that payments are refused for whose authorization was used. */
 const usedReason = "invalid_transaction_state";
@@ -146,8 +146,10 @@ export function explainRecord(
   const { reason, message, situation, chainTime, at } = refused;
   // Not when it was last seen: clocks are compared by the time of this very answer.
   const answered = {
-    ...{ reason: reason ?? undefined, message: message ?? undefined },
-    ...{ situation: situation ?? undefined, chainTime: chainTime ?? undefined },
+    reason: reason ?? undefined,
+    message: message ?? undefined,
+    situation: situation ?? undefined,
+    chainTime: chainTime ?? undefined,
     at: at ?? summary.lastSeenAt,
   };
   if (received !== undefined) return explainReceived(answered, received, context);
@@ -255,8 +257,11 @@ export function explainUse(
 ): RefusalExplanation | undefined {
   if (use === undefined) return undefined;
   const known = {
-    ...{ mistake: usedReason, more: errorsSection(usedReason), ...general },
-    ...{ title: "The authorization was used before", at: "authorization.nonce" },
+    mistake: usedReason,
+    more: errorsSection(usedReason),
+    ...general,
+    title: "The authorization was used before",
+    at: "authorization.nonce",
     expected: "a nonce that was never used",
   };
   if ("settledAt" in use) {
@@ -278,14 +283,17 @@ export function explainUse(
   const where = `at ${when} in transaction ${transaction} of block ${blockNumber}${who}${through}`;
   if (kind === "cancelled") {
     return {
-      ...{ ...known, title: "The authorization was cancelled", got: `cancelled ${where}` },
+      ...known,
+      title: "The authorization was cancelled",
+      got: `cancelled ${where}`,
       why: "The payer cancelled it on the token: nothing was paid, and it can never be used.",
       fix: "Have the payer sign a payment with a new nonce.",
     };
   }
   const value = moved && `, which moved ${formatAmount(moved.value, units)} to ${withName(moved.to)}`;
   return {
-    ...{ ...known, got: `used ${where}${value ?? ""}` },
+    ...known,
+    got: `used ${where}${value ?? ""}`,
     why: "Everyone who has a signed authorization can submit it to the token, not only this facilitator, which did not settle this one.",
     fix: "Do not ask the payer again before you know where the value went: what reached the facilitator contract is recovered for the organization that had claimed it (`x402-kit stranded` lists the rest). For another payment, sign with a new nonce.",
   };

@@ -40,12 +40,14 @@ async function serve(payments: number) {
 
 function fail(index: number): void {
   publish("answer", {
-    ...{ serviceId, requestId: `${index}`, operation: "verify", payment: undefined, settlementId: undefined },
-    ...{
-      status: 400,
-      result: { outcome: "refused", reason: "malformed", message: "x".repeat(8_000) },
-      tookMs: 1,
-    },
+    serviceId,
+    requestId: `${index}`,
+    operation: "verify",
+    payment: undefined,
+    settlementId: undefined,
+    status: 400,
+    result: { outcome: "refused", reason: "malformed", message: "x".repeat(8_000) },
+    tookMs: 1,
   });
 }
 

@@ -7,11 +7,11 @@ import type { Operation } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import type { RefusalContext } from "../explain/explanations.ts";
+import { mostListed, type PaymentSummary, paymentApiVersion } from "../timeline/payment-view.ts";
 import type { PaymentRecord } from "../timeline/record.ts";
 import { type KnownNames, newestSummaries, summariesOf } from "../timeline/summary.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import { bodyOf, describePayment, type PaymentChain } from "./payment-detail.ts";
-import { mostListed, type PaymentSummary, paymentApiVersion } from "./payment-view.ts";
 
 type PaymentRouteOptions = {
   timeline: Timeline;

@@ -6,15 +6,15 @@ import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { packageFile, self } from "../../util/self-command.ts";
 import type { RefusalContext } from "../explain/explanations.ts";
-import type { Timeline } from "../timeline/timeline.ts";
-import type { PaymentChain } from "./payment-detail.ts";
-import { againRoutes, paymentRoutes, type Resend } from "./payment-routes.ts";
 import {
   paymentAnswerSchema,
   paymentListSchema,
   paymentSummarySchema,
   transactionViewSchema,
-} from "./payment-view.ts";
+} from "../timeline/payment-view.ts";
+import type { Timeline } from "../timeline/timeline.ts";
+import type { PaymentChain } from "./payment-detail.ts";
+import { againRoutes, paymentRoutes, type Resend } from "./payment-routes.ts";
 
 /** Where payments may be sent again, and their chains be asked; without, they are only shown. */
 type Actions = { resend?: Resend; chain?: PaymentChain };
@@ -127,7 +127,10 @@ export function describeStudioApi(): { paths: object; schemas: object } {
     "200": { description, content: { "application/json": { schema: reference(name) } } },
   });
   const id = {
-    ...{ name: "id", in: "path", required: true, schema: { type: "string" } },
+    name: "id",
+    in: "path",
+    required: true,
+    schema: { type: "string" },
     description: "The settlement id, or the hash of a transaction that carries the payment",
   };
   return {

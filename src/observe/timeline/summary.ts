@@ -5,7 +5,7 @@ import { type KnownTokens, knownToken, type TokenUnits, unitsOf } from "../../pr
 import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { type ReceivedBody, warnOfObserver } from "../channels/channels.ts";
 import { namesIn, readInput } from "../explain/read-input.ts";
-import type { OperationView, PaymentSummary, TimelineEntry } from "../studio/payment-view.ts";
+import type { OperationView, PaymentSummary, TimelineEntry } from "./payment-view.ts";
 import { type AnswerEntry, type Entry, type PaymentRecord, receivedIn, requestIdOf } from "./record.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -176,7 +176,8 @@ export function linesOf({ entries, omitted }: Pick<PaymentRecord, "entries" | "o
   omitted: number;
 } {
   const lines = entries.flatMap((entry): TimelineEntry[] => {
-    const common = { at: entry.at, ok: true, tookMs: null, requestId: requestIdOf(entry) };
+    const unknown = { tookMs: null, operation: null, outcome: null };
+    const common = { at: entry.at, ok: true, requestId: requestIdOf(entry), ...unknown };
     return describe(entry).map((line) => ({ ...common, ...line }));
   });
   const timeline = lines.slice(-mostLines);
@@ -189,7 +190,7 @@ function describe(entry: Entry): Line[] {
   switch (entry.kind) {
     case "request": {
       const { operation, requestId } = entry;
-      return [{ kind: "request", title: `POST /v1/${operation}`, details: { requestId } }];
+      return [{ kind: "request", title: `POST /v1/${operation}`, operation, details: { requestId } }];
     }
     case "checks":
       return entry.checks.map(({ check, refusal }) => {
@@ -202,7 +203,8 @@ function describe(entry: Entry): Line[] {
       const { outcome, reason, situation, message, transaction } = result;
       const ok = outcome === "valid" || outcome === "settled";
       const details = facts({ status, reason, situation, message, transaction });
-      return [{ kind: "answer", title: `${operation}: ${outcome}`, ok, tookMs, details }];
+      const title = `${operation}: ${outcome}`;
+      return [{ kind: "answer", title, operation, outcome, ok, tookMs, details }];
     }
     case "unrouted": {
       const { method, path, status, message } = entry;

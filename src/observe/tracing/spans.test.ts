@@ -35,10 +35,7 @@ const paymentWith = (digit: string) => examplePayment({ nonce: hash(digit) });
 function read(requestId: string, digit: string, message: Partial<RequestRead> = {}) {
   const payment = paymentWith(digit);
   const { settlementId } = payment;
-  publish("request", {
-    ...{ serviceId, requestId, operation: "settle", payment, settlementId },
-    ...message,
-  });
+  publish("request", { serviceId, requestId, operation: "settle", payment, settlementId, ...message });
   return payment;
 }
 
@@ -57,22 +54,41 @@ function claim(settlementId: Hex): void {
 
 function sign(transaction: Hex, settlementIds: readonly Hex[]): void {
   transact({
-    ...{ serviceId, network: "base", transaction, step: "signed", purpose: "settle", settlementIds },
-    ...{ operator: address("4"), txNonce: 7, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n },
+    serviceId,
+    network: "base",
+    transaction,
+    step: "signed",
+    purpose: "settle",
+    settlementIds,
+    operator: address("4"),
+    txNonce: 7,
+    maxFeePerGas: 1n,
+    maxPriorityFeePerGas: 1n,
   });
 }
 
 function end(payment: RequestRead["payment"], requestId: string): void {
   publish("answer", {
-    ...{ serviceId, requestId, operation: "settle", payment, settlementId: payment.settlementId },
-    ...{ status: 200, result: { outcome: "settled" }, tookMs: 5 },
+    serviceId,
+    requestId,
+    operation: "settle",
+    payment,
+    settlementId: payment.settlementId,
+    status: 200,
+    result: { outcome: "settled" },
+    tookMs: 5,
   });
 }
 
 /** One HTTP request that asks this method for each of these payments or transactions. */
 function callRpc(method: string, ...subjects: readonly Hex[]): void {
   publish("rpc", {
-    ...{ serviceId, network: "base", endpoint: "1", purpose: "read", durationMs: 0, error: undefined },
+    serviceId,
+    network: "base",
+    endpoint: "1",
+    purpose: "read",
+    durationMs: 0,
+    error: undefined,
     methods: [...subjects.map(() => method), "eth_getBalance"],
     about: new Map(subjects.map((subject) => [subject, [method]])),
   });

@@ -329,7 +329,8 @@ export function traceRpc(
   const span = tracer.startSpan(
     "x402.rpc",
     {
-      ...{ kind: SpanKind.CLIENT, startTime: parent.startTime },
+      kind: SpanKind.CLIENT,
+      startTime: parent.startTime,
       attributes: {
         "x402.network": network,
         "x402.rpc.endpoint": endpoint,

@@ -47,7 +47,9 @@ export function readTraceparent(
   const [, traceId, spanId, flags] = traceparentFormat.exec(traceparent) ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
   const context: OpenTelemetry.SpanContext = {
-    ...{ traceId, spanId, isRemote: true },
+    traceId,
+    spanId,
+    isRemote: true,
     traceFlags: Number.parseInt(flags, 16) & api.TraceFlags.SAMPLED,
     ...(typeof tracestate === "string" &&
       tracestate.length <= longestHeader && { traceState: api.createTraceState(tracestate) }),

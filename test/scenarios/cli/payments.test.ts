@@ -5,11 +5,11 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import type { PaymentLine } from "../../../src/cli/kit/payment-line.ts";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
-import { type PaymentBodies, pay, signPayment } from "../../../src/harness/control/pay.ts";
+import { pay, type SignedBodies, signPayment } from "../../../src/harness/control/pay.ts";
 import { authorizationOf } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
 import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { captureSchema } from "../../../src/observe/capture/capture.ts";
-import { paymentListSchema } from "../../../src/observe/studio/payment-view.ts";
+import { paymentListSchema } from "../../../src/observe/timeline/payment-view.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson, sendHttp } from "../../../src/util/http-client.ts";
 import { closeAtOnce, listenOnLoopback } from "../../../src/util/node-http.ts";
@@ -179,7 +179,7 @@ test("a fix is a command that works as it stands, and what it links to is served
 });
 
 /** How a shop settles: by HTTP as it likes, or by the public client. */
-const settlers: Record<string, (body: PaymentBodies["request"]) => Promise<unknown>> = {
+const settlers: Record<string, (body: SignedBodies["request"]) => Promise<unknown>> = {
   "plain HTTP": (body) =>
     requestJson(`${origin}/v1/settle`, {
       ...{ method: "POST", body },

@@ -3,7 +3,7 @@ import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@open
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
 import { parsePaymentRequest } from "../../../src/methods/methods.ts";
-import { paymentAnswerSchema } from "../../../src/observe/studio/payment-view.ts";
+import { paymentAnswerSchema } from "../../../src/observe/timeline/payment-view.ts";
 
 const exporter = new InMemorySpanExporter();
 let harness: Harness<"base">;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createHarness } from "../../../src/harness/index.ts";
 import { readCapture, replayCapture } from "../../../src/observe/capture/capture.ts";
-import { transactionViewSchema } from "../../../src/observe/studio/payment-view.ts";
+import { transactionViewSchema } from "../../../src/observe/timeline/payment-view.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { runHere } from "../../support/run-here.ts";
 import { type RunningCommand, startCommand } from "../../support/serve/command.ts";

@@ -7,7 +7,7 @@ import { pay, postPayment, signPayment } from "../../../src/harness/control/pay.
 import { createHarness } from "../../../src/harness/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { type Capture, readCapture, replayCapture } from "../../../src/observe/capture/capture.ts";
-import { paymentListSchema } from "../../../src/observe/studio/payment-view.ts";
+import { paymentListSchema } from "../../../src/observe/timeline/payment-view.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { runCli } from "../../support/cli.ts";

@@ -23,7 +23,7 @@ import {
   paymentAnswerSchema,
   paymentListSchema,
   transactionViewSchema,
-} from "../../../src/observe/studio/payment-view.ts";
+} from "../../../src/observe/timeline/payment-view.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";

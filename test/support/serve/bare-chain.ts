@@ -1,4 +1,5 @@
-import { type LocalNode, startHeartbeat, startNode } from "../../../src/harness/nodes/nodes.ts";
+import { type LocalNode, startNode } from "../../../src/harness/nodes/nodes.ts";
+import { startHeartbeat } from "../../../src/harness/setup/mining.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import { type BuiltInNetworkName, networks } from "../../../src/protocol/networks.ts";
 import { startWatchdog } from "../../../src/util/watchdog.ts";

@@ -1,5 +1,5 @@
 import { countedAsEther, formatAmount } from "../../../protocol/token-units.ts";
-import type { PaymentDetail } from "../payment-view.ts";
+import type { PaymentDetail } from "../../timeline/payment-view.ts";
 import { Button, Menu } from "./controls.tsx";
 import { statusOf } from "./format.ts";
 import {

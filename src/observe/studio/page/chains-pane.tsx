@@ -1,6 +1,6 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { formatAmount, parseAmount } from "../../../protocol/token-units.ts";
+import { formatAmount, parseAmount, plural } from "../../../protocol/token-units.ts";
 import type { ChainView } from "../harness-views.ts";
 import { Button, Dialog, Select } from "./controls.tsx";
 import {
@@ -140,13 +140,13 @@ function ResetDialog() {
       <p>Chains and ledger go back to where they were at the start. What is lost:</p>
       <ul>
         <li>
-          {countOf(total.value, "payment")} in this list, with what happened to{" "}
+          {plural(total.value, "payment")} in this list, with what happened to{" "}
           {total.value === 1 ? "it" : "them"}
         </li>
         <li>blocks, balances, approvals and moved time of {networkNames.value.join(", ")}</li>
         {set > 0 && (
           <li>
-            {countOf(set, "fault")} that {set === 1 ? "is" : "are"} set here or by a test
+            {plural(set, "fault")} that {set === 1 ? "is" : "are"} set here or by a test
           </li>
         )}
       </ul>
@@ -159,8 +159,4 @@ function ResetDialog() {
       </div>
     </Dialog>
   );
-}
-
-function countOf(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

@@ -1,5 +1,10 @@
 import { useSignal } from "@preact/signals";
-import type { PaymentDetail, ReceivedView, TimelineEntry, TransactionView } from "../payment-view.ts";
+import type {
+  PaymentDetail,
+  ReceivedView,
+  TimelineEntry,
+  TransactionView,
+} from "../../timeline/payment-view.ts";
 import { Again, fixOf } from "./again.tsx";
 import { Ago, Amount, Badge, Button, Facts, Folded, Hash, Icon } from "./controls.tsx";
 import { ofNewestTransaction } from "./diagram-rows.ts";
@@ -7,7 +12,7 @@ import { Sequence, Waterfall } from "./diagrams.tsx";
 import { formatBoth, formatDate, formatGwei, indentJson, noteOf, statusOf, whoOf } from "./format.ts";
 import { coinOf, isLocal } from "./local-service.ts";
 import { select } from "./page-route.ts";
-import { detail, isUnknown } from "./payment-stream.ts";
+import { detail, loadDetail, whyNoDetail } from "./payment-stream.ts";
 import { Comparison, ProblemCards } from "./problem-card.tsx";
 import { wayOf } from "./snippets.ts";
 
@@ -23,13 +28,18 @@ function Close() {
 /** Everything about the chosen payment. */
 export function DetailPane() {
   const payment = detail.value;
-  if (isUnknown.value) {
+  if (whyNoDetail.value !== null) {
     return (
       <div class="unknown">
         <Close />
         <p class="empty">
-          The service knows nothing of this payment, or no longer: it was reset, or has seen many others
-          since.
+          {whyNoDetail.value === "unknown" ? (
+            "The service knows nothing of this payment, or no longer: it was reset, or has seen many others since."
+          ) : (
+            <>
+              Nothing is known of this payment yet. <Button onClick={loadDetail}>Ask again</Button>
+            </>
+          )}
         </p>
       </div>
     );

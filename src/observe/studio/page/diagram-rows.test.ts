@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { TimelineEntry } from "../payment-view.ts";
+import type { TimelineEntry } from "../../timeline/payment-view.ts";
 import { ofNewestTransaction, phasesOf, sequenceOf } from "./diagram-rows.ts";
 
 const at = 1_790_000_000_000;
@@ -10,23 +10,32 @@ function entry(
   title: string,
   more: Partial<TimelineEntry> = {},
 ): TimelineEntry {
-  return { at: at + ms, kind, title, ok: true, requestId: null, tookMs: null, details: {}, ...more };
+  const none = { requestId: null, tookMs: null, operation: null, outcome: null };
+  return { at: at + ms, kind, title, ok: true, ...none, details: {}, ...more };
 }
 
 const verify = [
-  entry(0, "request", "POST /v1/verify", { requestId: "a" }),
+  entry(0, "request", "POST /v1/verify", { operation: "verify", requestId: "a" }),
   entry(1, "check", "networkIsEnabled", { requestId: "a" }),
   entry(21, "rpc", "eth_call, eth_call, eth_getBalance", { requestId: "a", tookMs: 20 }),
   entry(22, "check", "windowIsOpen", { requestId: "a" }),
-  entry(25, "answer", "verify: valid", { requestId: "a", tookMs: 26, details: { status: 200 } }),
+  entry(25, "answer", "verify: valid", {
+    operation: "verify",
+    outcome: "valid",
+    requestId: "a",
+    tookMs: 26,
+    details: { status: 200 },
+  }),
 ];
 const transaction = `0x${"5f".repeat(32)}`;
 const settle = [
-  entry(30, "request", "POST /v1/settle", { requestId: "b" }),
+  entry(30, "request", "POST /v1/settle", { operation: "settle", requestId: "b" }),
   entry(40, "ledger", "claimed"),
   entry(41, "transaction", "broadcast", { details: { transaction } }),
   entry(60, "transaction", "receipt", { details: { transaction, blockNumber: "7", succeeded: true } }),
   entry(70, "answer", "settle: settled", {
+    operation: "settle",
+    outcome: "settled",
     requestId: "b",
     tookMs: 40,
     details: { status: 200, transaction },
@@ -77,11 +86,22 @@ describe("the rows of a waterfall", () => {
 
   test("two settles at once keep what belongs to each apart", () => {
     const both = phasesOf([
-      entry(0, "request", "POST /v1/settle", { requestId: "a" }),
-      entry(1, "request", "POST /v1/settle", { requestId: "b" }),
+      entry(0, "request", "POST /v1/settle", { operation: "settle", requestId: "a" }),
+      entry(1, "request", "POST /v1/settle", { operation: "settle", requestId: "b" }),
       entry(2, "check", "signatureHolds", { requestId: "b" }),
-      entry(9, "answer", "settle: settled", { requestId: "a", tookMs: 9 }),
-      entry(10, "answer", "settle: invalid", { requestId: "b", tookMs: 9, ok: false }),
+      entry(9, "answer", "settle: settled", {
+        operation: "settle",
+        outcome: "settled",
+        requestId: "a",
+        tookMs: 9,
+      }),
+      entry(10, "answer", "settle: invalid", {
+        operation: "settle",
+        outcome: "invalid",
+        requestId: "b",
+        tookMs: 9,
+        ok: false,
+      }),
     ]);
     expect(both.map(({ outcome, rows }) => [outcome, rows.length])).toEqual([
       ["settled", 1],
@@ -92,7 +112,9 @@ describe("the rows of a waterfall", () => {
 
 describe("the steps of a sequence", () => {
   const payment = (timeline: TimelineEntry[], settledAt: number | null = null) => ({
-    ...{ timeline, settledAt, signed: {} },
+    timeline,
+    settledAt,
+    signed: {},
   });
   const labelsOf = (one: ReturnType<typeof payment>) =>
     sequenceOf(one).map(({ from, to, label }) => `${from}${to} ${label}`);
@@ -122,7 +144,11 @@ describe("the steps of a sequence", () => {
 
   test("a refusal ends in 402, and what is open ends where it is", () => {
     const refused = entry(5, "answer", "verify: invalid", {
-      ...{ requestId: "a", tookMs: 5, ok: false },
+      operation: "verify",
+      outcome: "invalid",
+      requestId: "a",
+      tookMs: 5,
+      ok: false,
       details: { status: 200, reason: "insufficient_funds" },
     });
     expect(labelsOf(payment([...verify.slice(0, 1), refused]))).toEqual([
@@ -132,7 +158,11 @@ describe("the steps of a sequence", () => {
       "10 402 Payment Required",
     ]);
     const undetermined = entry(5, "answer", "verify: undetermined", {
-      ...{ requestId: "a", tookMs: 5, ok: false },
+      operation: "verify",
+      outcome: "undetermined",
+      requestId: "a",
+      tookMs: 5,
+      ok: false,
       details: { status: 503, reason: "undetermined" },
     });
     expect(labelsOf(payment([...verify.slice(0, 1), undetermined])).slice(2)).toEqual([

@@ -1,4 +1,5 @@
-import type { PaymentDetail, TimelineEntry } from "../payment-view.ts";
+import { plural } from "../../../protocol/token-units.ts";
+import type { PaymentDetail, TimelineEntry } from "../../timeline/payment-view.ts";
 import { formatGwei, formatMs, inWords, shorten, shortReason } from "./format.ts";
 
 /** One row of a waterfall: something that happened between two times, which may be the same; unix milliseconds. */
@@ -6,8 +7,9 @@ export type WaterfallRow = {
   kind: TimelineEntry["kind"] | "block";
   title: string;
   ok: boolean;
-  /** The hash of the transaction that it is about, where it is about one. */
+  /** The hash of the transaction that it is about, where it is about one; and whether that was sent then. */
   transaction?: string;
+  isBroadcast?: boolean;
   start: number;
   end: number;
   /** What is known besides, such as the hash of a transaction. */
@@ -37,8 +39,10 @@ export function phasesOf(timeline: readonly TimelineEntry[]): Phase[] {
   for (const entry of timeline) {
     if (entry.requestId === null) continue;
     const draft = byRequest.get(entry.requestId) ?? {
-      ...{ name: nameOf(entry), entries: [] },
-      ...{ start: startOf(entry), end: Number.POSITIVE_INFINITY },
+      name: nameOf(entry),
+      entries: [],
+      start: startOf(entry),
+      end: Number.POSITIVE_INFINITY,
     };
     byRequest.set(entry.requestId, draft);
     draft.entries.push(entry);
@@ -62,12 +66,9 @@ function within({ at }: TimelineEntry, start: number, end: number): boolean {
   return at >= start && at <= end;
 }
 
-/** A request by what it asks; of one that is only known by its answer, that begins with it. */
-function nameOf({ kind, title }: TimelineEntry): string {
-  if (kind === "request") return title.split("/").at(-1) ?? title;
-  if (kind !== "answer") return "request";
-  const [name = title] = title.split(":");
-  return name;
+/** What a request asks. */
+function nameOf({ kind, title, operation }: TimelineEntry): string {
+  return operation ?? (kind === "answer" ? title : "request");
 }
 
 function startOf({ at, tookMs }: TimelineEntry): number {
@@ -83,7 +84,7 @@ function phaseOf({ name, entries }: Draft): Phase {
     name,
     start: Math.min(...inOrder.map(startOf)),
     end: Math.max(...inOrder.map(({ at }) => at)),
-    outcome: answer?.title.split(": ")[1],
+    outcome: answer?.outcome ?? undefined,
     ok: answer?.ok ?? rows.every(({ ok }) => ok),
     reason: reason === undefined ? undefined : String(reason),
     rows,
@@ -103,14 +104,15 @@ function rowsOf(entries: readonly TimelineEntry[]): WaterfallRow[] {
       if (entry === passed[0]) rows.push(rowOfPassed(passed));
       continue;
     }
-    if (kind === "transaction" && title === "broadcast") sentAt.set(transaction, at);
+    const isBroadcast = kind === "transaction" && title === "broadcast";
+    if (isBroadcast) sentAt.set(transaction, at);
     // An answer took as long as its request, which is said above its rows.
     const start = kind === "answer" ? at : startOf(entry);
     const isNamed = namedTransactions.has(transaction);
     const facts = factsOf(entry).filter(([name]) => !isNamed || name !== "transaction");
     namedTransactions.add(transaction);
     const about = transaction === "" ? {} : { transaction };
-    const row = { kind, ok, start, end: at, facts, passed: [], ...about };
+    const row = { kind, ok, start, end: at, facts, passed: [], isBroadcast, ...about };
     if (kind === "transaction" && title === "receipt") {
       const start = sentAt.get(transaction) ?? at;
       const what = ok ? "mined in block" : "reverted in block";
@@ -125,7 +127,7 @@ function rowsOf(entries: readonly TimelineEntry[]): WaterfallRow[] {
 
 function rowOfPassed(checks: readonly TimelineEntry[]): WaterfallRow {
   const [first, last] = [checks[0]?.at ?? 0, checks.at(-1)?.at ?? 0];
-  const title = `${checks.length} ${checks.length === 1 ? "check" : "checks"} passed`;
+  const title = `${plural(checks.length, "check")} passed`;
   const passed = checks.map((check) => ({ name: inWords(check.title), at: check.at }));
   return { kind: "check", title, ok: true, start: first, end: last, facts: [], passed };
 }
@@ -220,13 +222,13 @@ function stepsOf({ name, rows, outcome, ok, reason, start, end }: Phase): Sequen
   const spent = calls.reduce((sum, call) => sum + call.end - call.start, 0);
   const steps: SequenceStep[] = [{ from: shop, to: facilitator, label: path, ...seen }];
   if (calls.length > 0) {
-    const what = `${calls.length} RPC ${calls.length === 1 ? "request" : "requests"} · ${formatMs(spent)}`;
+    const what = `${plural(calls.length, "RPC request")} · ${formatMs(spent)}`;
     const label = failed === 0 ? what : `${what} · ${failed} failed`;
     steps.push({ from: facilitator, to: chain, label, ...seen, tone: failed === 0 ? "plain" : "bad" });
   }
   const sent = new Map<string, { step: SequenceStep; times: number }>();
-  for (const { kind, title, ok, transaction = "" } of rows) {
-    if (kind === "transaction" && title === "broadcast") {
+  for (const { kind, title, ok, isBroadcast, transaction = "" } of rows) {
+    if (isBroadcast) {
       const label = `transaction ${shorten(transaction)}`;
       const before = sent.get(transaction);
       const times = (before?.times ?? 0) + 1;

@@ -1,4 +1,4 @@
-import type { PaymentDetail, TimelineEntry } from "../payment-view.ts";
+import type { PaymentDetail, TimelineEntry } from "../../timeline/payment-view.ts";
 import { breakable } from "./controls.tsx";
 import { lanes, type Phase, phasesOf, sequenceOf, type WaterfallRow } from "./diagram-rows.ts";
 import { formatMs, formatTime, shorten } from "./format.ts";

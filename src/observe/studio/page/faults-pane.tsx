@@ -1,9 +1,11 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useId } from "preact/hooks";
+import { plural } from "../../../protocol/token-units.ts";
 import type { FaultDescription, FaultField } from "../harness-views.ts";
-import { Button, Select } from "./controls.tsx";
+import { Button, Icon, Select } from "./controls.tsx";
 import {
   act,
+  activeFaults,
   clearFaults,
   type FaultView,
   faultForm,
@@ -12,6 +14,7 @@ import {
   loadFaults,
   networkNames,
 } from "./local-service.ts";
+import { show } from "./page-route.ts";
 
 /** Trouble between a shop and the facilitator, between that and a node, and on the chain, as switches with counters. */
 export function FaultsPane() {
@@ -205,10 +208,16 @@ function Control({ field, choices, value, isDisabled: disabled, onChange, id }: 
     return <input id={id} type="checkbox" disabled={disabled} checked={value !== ""} onChange={toggle} />;
   }
   if (choices.length > 0) {
-    return <Select {...{ id, disabled, value, onChange }} options={choices} none="–" />;
+    return (
+      <Select id={id} disabled={disabled} value={value} onChange={onChange} options={choices} none="–" />
+    );
   }
   const usual = {
-    ...{ id, disabled, required: needed, value, placeholder: needed ? "" : example },
+    id,
+    disabled,
+    required: needed,
+    value,
+    placeholder: needed ? "" : example,
     onInput: (event: Event & { currentTarget: HTMLInputElement }) => onChange(event.currentTarget.value),
   };
   return type === "integer" ? (
@@ -275,12 +284,36 @@ function isOfPreset(set: FaultView, { fault }: FaultPreset): boolean {
 const common = ["id", "network", "kind", "fired", "usedUp"];
 
 /** What was given for a fault: `ms 200, times 1`. */
-export function detailsOf(fault: FaultView): string {
+function detailsOf(fault: FaultView): string {
   const details = Object.entries(fault).filter(([name]) => !common.includes(name));
   return details.map(([name, value]) => `${name} ${String(value)}`).join(", ");
 }
 
 /** How often a fault has hit, and whether that was all. */
-export function countOf({ fired, usedUp }: Pick<FaultView, "fired" | "usedUp">): string {
-  return `${usedUp ? "used up, " : ""}hit ${fired} ${fired === 1 ? "time" : "times"}`;
+function countOf({ fired, usedUp }: Pick<FaultView, "fired" | "usedUp">): string {
+  return `${usedUp ? "used up, " : ""}hit ${plural(fired, "time")}`;
+}
+
+const mostNamed = 3;
+
+/** Says above every view that faults are set: without, what they do looks like a mistake of the shop. */
+export function FaultBanner() {
+  const active = activeFaults.value;
+  if (active.length === 0) return null;
+  return (
+    <section class="fault-banner" aria-label="Active faults">
+      <Icon name="fault" />
+      <b>{active.length === 1 ? "A fault is active" : `${active.length} faults are active`}</b>
+      <span class="which">
+        {active.slice(0, mostNamed).map((fault) => (
+          <span key={fault.id}>
+            {fault.kind} on {fault.network} <span class="soft">{detailsOf(fault)}</span> · {countOf(fault)}
+          </span>
+        ))}
+        {active.length > mostNamed && <span>and {active.length - mostNamed} more</span>}
+      </span>
+      <Button onClick={() => show("faults")}>Show</Button>
+      <Button onClick={clearFaults}>{active.length === 1 ? "End it" : "End all"}</Button>
+    </section>
+  );
 }

@@ -1,6 +1,6 @@
 import type { TimeField } from "../../../methods/payment-times.ts";
 import { formatAmount, type TokenUnits } from "../../../protocol/token-units.ts";
-import type { PaymentSummary } from "../payment-view.ts";
+import type { PaymentSummary } from "../../timeline/payment-view.ts";
 import type { ClockTime } from "./snippets.ts";
 
 /** A time of day with milliseconds. */
@@ -86,12 +86,9 @@ export function indentJson(text: string): string {
 /** A time that a payment is to be signed with: unix seconds, or so many seconds from the chain's time. */
 type SignedTime = { at: number } | { fromNow: number };
 
-const units: Readonly<Record<string, number>> = {
-  ...{ s: 1, sec: 1, second: 1, seconds: 1 },
-  ...{ m: 60, min: 60, minute: 60, minutes: 60 },
-  ...{ h: 3_600, hour: 3_600, hours: 3_600 },
-  ...{ d: 86_400, day: 86_400, days: 86_400 },
-};
+const units: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
+const fromNow =
+  /^(?:now)?\s*([+-])\s*(\d{1,12})\s*(s(?:ec(?:onds?)?)?|m(?:in(?:utes?)?)?|h(?:ours?)?|d(?:ays?)?)?$/;
 
 /** What a person may write. */
 export const timeForms = "now − 60 s, now + 10 min, unix seconds, or a date such as 2026-01-31T12:00Z";
@@ -104,8 +101,8 @@ export function parseTime(text: string): SignedTime | undefined {
   const said = text.trim().replaceAll("−", "-");
   if (/^\d{1,15}$/.test(said)) return { at: Number(said) };
   if (said === "now") return { fromNow: 0 };
-  const [, sign, count, unit = "s"] = /^(?:now)?\s*([+-])\s*(\d{1,12})\s*([a-z]+)?$/.exec(said) ?? [];
-  const seconds = units[unit];
+  const [, sign, count, unit = "s"] = fromNow.exec(said) ?? [];
+  const seconds = units[unit.charAt(0)];
   if (sign !== undefined && seconds !== undefined) {
     return { fromNow: Number(`${sign}${count}`) * seconds };
   }

@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import type { PaymentSummary } from "../payment-view.ts";
+import { plural } from "../../../protocol/token-units.ts";
+import type { PaymentSummary } from "../../timeline/payment-view.ts";
 import { Ago, Amount, Badge, Button, Icon, Select } from "./controls.tsx";
 import {
   formatBoth,
@@ -121,7 +122,7 @@ function isBeginning(): boolean {
 
 /** Why no payment is listed, and what to do. */
 function NoRows() {
-  const hidden = `${total.value} ${total.value === 1 ? "payment" : "payments"}`;
+  const hidden = plural(total.value, "payment");
   if (isFiltered.value && total.value > 0) {
     return (
       <p class="empty">

@@ -1,18 +1,11 @@
 import { effect } from "@preact/signals";
 import { render } from "preact";
 import { ChainsPane } from "./chains-pane.tsx";
-import { Button, Icon, startClock } from "./controls.tsx";
+import { Button, startClock } from "./controls.tsx";
 import { DetailPane } from "./detail-pane.tsx";
-import { countOf, detailsOf, FaultsPane } from "./faults-pane.tsx";
+import { FaultBanner, FaultsPane } from "./faults-pane.tsx";
 import { PaymentList, Toolbar } from "./list.tsx";
-import {
-  activeFaults,
-  clearFaults,
-  followFaults,
-  isLocal,
-  loadFaults,
-  loadHarness,
-} from "./local-service.ts";
+import { activeFaults, followFaults, isLocal, loadFaults, loadHarness } from "./local-service.ts";
 import { followHistory, hrefOf, select, selectedId, show, type View, view } from "./page-route.ts";
 import { isPayOpen, PayDialog } from "./pay-dialog.tsx";
 import {
@@ -149,28 +142,4 @@ const root = document.getElementById("app");
 if (root !== null) {
   root.replaceChildren();
   render(<App />, root);
-}
-
-const mostNamed = 3;
-
-/** Says above every view that faults are set: without, what they do looks like a mistake of the shop. */
-function FaultBanner() {
-  const active = activeFaults.value;
-  if (active.length === 0) return null;
-  return (
-    <section class="fault-banner" aria-label="Active faults">
-      <Icon name="fault" />
-      <b>{active.length === 1 ? "A fault is active" : `${active.length} faults are active`}</b>
-      <span class="which">
-        {active.slice(0, mostNamed).map((fault) => (
-          <span key={fault.id}>
-            {fault.kind} on {fault.network} <span class="soft">{detailsOf(fault)}</span> · {countOf(fault)}
-          </span>
-        ))}
-        {active.length > mostNamed && <span>and {active.length - mostNamed} more</span>}
-      </span>
-      <Button onClick={() => show("faults")}>Show</Button>
-      <Button onClick={clearFaults}>{active.length === 1 ? "End it" : "End all"}</Button>
-    </section>
-  );
 }

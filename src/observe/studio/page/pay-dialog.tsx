@@ -2,7 +2,7 @@ import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { forTimes, type PaymentTimes, type TimeField, timeFields } from "../../../methods/payment-times.ts";
 import { formatUnits, parseAmount, unitsOf } from "../../../protocol/token-units.ts";
-import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
+import type { PaymentDetail, PaymentSummary } from "../../timeline/payment-view.ts";
 import { Button, Dialog, now, Select } from "./controls.tsx";
 import { describeTime, parseTime, timeForms, usualTime, writeFromNow, writeTime } from "./format.ts";
 import {
@@ -57,7 +57,9 @@ function PayForm() {
     });
     if (parsed.length < timeFields.length) return toast(`A time is ${timeForms}.`, { isError: true });
     const terms = {
-      ...{ network: chosen, payer, ...(other !== undefined && { asset }) },
+      network: chosen,
+      payer,
+      ...(other !== undefined && { asset }),
       ...payTermsOf(kind, units, Number(x402Version)),
     };
     isPaying.value = true;

@@ -1,6 +1,6 @@
 import { computed, effect, signal } from "@preact/signals";
 import { formatAmount } from "../../../protocol/token-units.ts";
-import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
+import type { PaymentDetail, PaymentSummary } from "../../timeline/payment-view.ts";
 import { type Status, statuses, statusOf, statusWords } from "./format.ts";
 import { find } from "./local-service.ts";
 import { select, selectedId, view, writeQuery } from "./page-route.ts";
@@ -47,8 +47,8 @@ export function followFilters(): () => void {
 }
 
 export const detail = signal<PaymentDetail | null>(null);
-/** Whether the service has said that it knows nothing of the payment that is to be shown. */
-export const isUnknown = signal(false);
+/** Why nothing is known here of the payment that is to be shown: the service knows nothing of it, or could not be asked. */
+export const whyNoDetail = signal<"unknown" | "not asked" | null>(null);
 
 /** Changes are shown together: a burst of them must not make the page stutter. */
 const takeInEveryMs = 50;
@@ -222,27 +222,26 @@ export function move(by: number): void {
 /** How often a payment was asked for: the answer to the last question counts, whichever comes last. */
 let questions = 0;
 
-async function loadDetail(): Promise<void> {
+/** Asks for the chosen payment. */
+export async function loadDetail(): Promise<void> {
   const id = selectedId.value;
   if (id === null) return;
   const question = ++questions;
   const answer = await find<{ payment: PaymentDetail }>(`/payments/${encodeURIComponent(id)}`);
   if (selectedId.value !== id || question !== questions) return;
-  isUnknown.value = answer === "unknown";
-  if (answer === undefined) {
-    toast("The service could not be asked about this payment.", { isError: true });
-    // What was known of it before stays.
-    if (detail.value?.id !== id) detail.value = null;
-  } else {
-    detail.value = answer === "unknown" ? null : answer.payment;
-  }
+  const known = detail.value?.id === id ? detail.value : null;
+  if (answer === undefined) toast("The service could not be asked about this payment.", { isError: true });
+  // What was known of it before stays where it could not be asked.
+  detail.value = answer === undefined ? known : answer === "unknown" ? null : answer.payment;
+  if (detail.value !== null) whyNoDetail.value = null;
+  else whyNoDetail.value = answer === "unknown" ? "unknown" : "not asked";
 }
 
 /** Loads the details of each payment that is chosen. */
 export function followSelection(): void {
   effect(() => {
     if (selectedId.value === null) detail.value = null;
-    isUnknown.value = false;
+    whyNoDetail.value = null;
     void loadDetail();
   });
 }

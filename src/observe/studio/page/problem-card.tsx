@@ -1,9 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { withoutLocal } from "../../../protocol/local-advice.ts";
-import { formatAmount } from "../../../protocol/token-units.ts";
+import { formatAmount, plural } from "../../../protocol/token-units.ts";
 import { optionsOf } from "../../explain/command-options.ts";
-import type { PaymentDetail } from "../payment-view.ts";
+import type { PaymentDetail } from "../../timeline/payment-view.ts";
 import { type Fix, isOfBalance } from "./again.tsx";
 import { Button, CodeLine, Hash, withCode, withHashes } from "./controls.tsx";
 import { describeSigned, statusOf } from "./format.ts";
@@ -21,7 +21,8 @@ export function ProblemCards({ payment, fix }: { payment: PaymentDetail; fix: Fi
       {payment.explanations.map((explanation, index) => (
         <ProblemCard
           key={`${explanation.mistake}${explanation.at}`}
-          {...{ payment, explanation }}
+          payment={payment}
+          explanation={explanation}
           fix={index === 0 ? fix : undefined}
         />
       ))}
@@ -136,10 +137,7 @@ export function Comparison({ payment }: { payment: PaymentDetail }) {
   const count = pairs.filter(differs).length;
   return (
     <section>
-      <h3>
-        Signed and required{" "}
-        {count > 0 && <span class="mark">{count === 1 ? "1 difference" : `${count} differences`}</span>}
-      </h3>
+      <h3>Signed and required {count > 0 && <span class="mark">{plural(count, "difference")}</span>}</h3>
       <table class="comparison" aria-label="Signed and required">
         <thead>
           <tr>
@@ -197,7 +195,9 @@ function pairsOf(payment: PaymentDetail, required: Record<string, string>): Pair
     switch (kind) {
       case "recipient":
         return {
-          ...{ name: `${label} / payTo`, signed, required: required.payTo ?? null },
+          name: `${label} / payTo`,
+          signed,
+          required: required.payTo ?? null,
           show: asText("the recipient"),
         };
       case "amount":

@@ -168,7 +168,9 @@ function ShopConfig() {
   const network = networks[name];
   if (network === undefined) return null;
   const parts = setupOf(framework.value, {
-    ...{ url: facilitator.url, apiKey: organization.apiKey, payerKey: payers.funded?.privateKey },
+    url: facilitator.url,
+    apiKey: organization.apiKey,
+    payerKey: payers.funded?.privateKey,
     network: { name, ...network },
   });
   return (

@@ -1,7 +1,7 @@
 import { type TimeField, timeFields } from "../../../methods/payment-times.ts";
 import { invalidReasons, isSituation, settleErrorReason } from "../../../protocol/catalogue.ts";
 import { type LocalTokenName, nameOfLocalToken } from "../../../published/local-chains.ts";
-import type { PaymentDetail } from "../payment-view.ts";
+import type { PaymentDetail } from "../../timeline/payment-view.ts";
 
 /** A time in unix seconds, and whose clock says it. */
 export type ClockTime = { seconds: number; clock: "chain" | "machine" };

@@ -103,6 +103,10 @@ export const timelineEntrySchema = z.object({
   at: z.number(),
   kind: z.enum(["request", "check", "answer", "ledger", "transaction", "rpc", "fault", "delivery"]),
   title: z.string().meta({ description: "What happened, in a few words" }),
+  operation: text.default(null).meta({ description: "Of a verify or settle, and of its answer" }),
+  outcome: text
+    .default(null)
+    .meta({ description: "Of an answer: as in `verify` and `settle` of the payment" }),
   ok: z.boolean().meta({ description: "False for what went wrong" }),
   requestId: text.meta({ description: "Which request it belongs to, where that is known" }),
   tookMs: z.number().nullable(),
@@ -200,12 +204,19 @@ export const paymentAnswerSchema = z.object({
 
 /** The answer of `GET /payments/{id}/transaction`. Gas, its price and the fee are decimal, in wei where they are money. */
 export const transactionViewSchema = z.object({
-  ...{ hash: z.string(), from: text, to: text, gasLimit: text },
+  hash: z.string(),
+  from: text,
+  to: text,
+  gasLimit: text,
   call: callViewSchema.nullable().meta({ description: "Null where it moves no payment" }),
   mined: z
     .object({
-      ...{ succeeded: z.boolean(), blockNumber: z.string(), blockHash: z.string() },
-      ...{ gasUsed: text, gasPrice: text, fee: text },
+      succeeded: z.boolean(),
+      blockNumber: z.string(),
+      blockHash: z.string(),
+      gasUsed: text,
+      gasPrice: text,
+      fee: text,
       events: z.array(
         z.object({
           name: z.string(),
