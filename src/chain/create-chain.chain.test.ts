@@ -1,14 +1,8 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { deployContracts, type TestDeployment } from "../../test/support/deployment.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { accountOf } from "../../test/support/key-accounts.ts";
 import { simulateSettle } from "../../test/support/simulate-settle.ts";
-import {
-  answering,
-  forwardingTo,
-  type StubNode,
-  sendJson,
-  startStubNode,
-} from "../../test/support/stub-node.ts";
+import { answering, type StubNode, sendJson, startStubNode } from "../../test/support/stub-node.ts";
+import { useProxiedDeployment } from "../../test/support/use-proxied-deployment.ts";
 import type { NetworkConfig } from "../config/serve-config.ts";
 import { authorizationDigest } from "../methods/exact-eip3009/authorization.ts";
 import { authorizationOf } from "../methods/exact-eip3009/eip3009-method.ts";
@@ -26,29 +20,7 @@ import { estimateFees } from "./fees.ts";
 import { createLocalSigner } from "./signing/local-signer.ts";
 import { normaliseSignature } from "./signing/recover-signer.ts";
 
-let deployment: TestDeployment;
-/** Stands before the node and counts. */
-let proxy: StubNode;
-let network: NetworkConfig;
-let chain: Chain;
-
-beforeAll(async () => {
-  deployment = await deployContracts();
-  proxy = await startStubNode(forwardingTo(deployment.url));
-  network = { ...deployment.network, rpcUrls: [proxy.url] };
-  chain = createChain({ network, operator: deployment.operator });
-});
-afterAll(async () => {
-  await proxy.stop();
-  await deployment.stop();
-});
-
-let snapshot: Hex;
-beforeEach(async () => {
-  snapshot = await deployment.snapshot();
-  proxy.batches.length = 0;
-});
-afterEach(() => deployment.revert(snapshot));
+const { deployment, proxy, network, chain, sendAsOperator } = useProxiedDeployment();
 
 const digestOf = (call: SettleCall) =>
   authorizationDigest(domainSeparator(network.usdc, network.chainId), authorizationOf(call.payment));
@@ -68,21 +40,7 @@ async function payFromDelegatedAccount() {
   return call;
 }
 
-/** Signs, sends and mines the calls as the operator, and gives the receipt. */
-async function settle(calls: readonly SettleCall[]) {
-  const signer = createLocalSigner(deployment.operatorKey);
-  const { raw, hash } = await signer.signTransaction({
-    chainId: network.chainId,
-    nonce: await chain.transactionCount(signer.address),
-    ...settleTransaction(calls, network),
-    ...estimateFees(await chain.head(), network),
-  });
-  await chain.broadcast([raw]);
-  await expect.poll(async () => (await chain.receipts([hash]))[0], { interval: 5 }).toBeTruthy();
-  const [receipt] = await chain.receipts([hash]);
-  if (!receipt) throw new Error("the receipt is gone");
-  return receipt;
-}
+const settle = (calls: readonly SettleCall[]) => sendAsOperator(settleTransaction(calls, network));
 
 /** The same payment with another signature. */
 const signedBy = (call: SettleCall, signature: Hex): SettleCall => ({

@@ -181,7 +181,7 @@ export type NetworkStarts = {
   stop(): void;
 };
 
-/** The pause before networks that could not be reached are tried again, in milliseconds. */
+/** The longest pause before networks that could not be reached are tried again, in milliseconds. */
 const reconnectMs = 5_000;
 
 export function createNetworkStarts(options: {
@@ -189,11 +189,21 @@ export function createNetworkStarts(options: {
   recoveries: ReadonlyMap<NetworkName, RecoveryLoop>;
   recoverer: Address | undefined;
   supervision: Pick<Supervision, "inspect">;
+  /** How often the networks that are served are inspected: those that are not are no less often tried. */
+  inspectEveryMs: number | undefined;
   /** Aborts when the service stops. */
   closing: AbortSignal;
   log: ServiceLog;
 }): NetworkStarts {
-  const { networks, recoveries, recoverer, supervision, closing, log } = options;
+  const {
+    networks,
+    recoveries,
+    recoverer,
+    supervision,
+    inspectEveryMs = reconnectMs,
+    closing,
+    log,
+  } = options;
   const started = new Set<NetworkName>();
   /** Networks that answer, and are not served as they are. */
   const refused = new Set<NetworkName>();
@@ -206,7 +216,8 @@ export function createNetworkStarts(options: {
         .map(([name, lanes]) => (inspect ? startOne(name, lanes, mined) : takeUp(name, lanes, mined))),
     );
     if (started.size < networks.size && !closing.aborted) {
-      reconnection = setTimeout(() => void startAll({ inspect: true }), reconnectMs).unref();
+      const pauseMs = Math.min(reconnectMs, inspectEveryMs);
+      reconnection = setTimeout(() => void startAll({ inspect: true }), pauseMs).unref();
     }
     return problems.flat();
   }

@@ -1,9 +1,10 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Composition, compose, type Running } from "../../test/support/composition.ts";
+import { describe, expect, test } from "vitest";
+import type { Running } from "../../test/support/composition.ts";
 import { accountOf, keyOf } from "../../test/support/key-accounts.ts";
 import { altering } from "../../test/support/misbehaviour.ts";
 import type { Body } from "../../test/support/service.ts";
-import { type Behaviour, forwardingTo, type StubNode, startStubNode } from "../../test/support/stub-node.ts";
+import { forwardingTo, startStubNode } from "../../test/support/stub-node.ts";
+import { useComposition } from "../../test/support/use-composition.ts";
 import { encodeOperatorChange } from "../chain/deploy/contract-state.ts";
 import { createLocalSigner } from "../chain/signing/local-signer.ts";
 import type { Hex } from "../protocol/hex.ts";
@@ -15,13 +16,7 @@ import { requestJson } from "../util/http-client.ts";
  * The service as production composes it: a configuration, a database file, a node that it does not own.
  */
 
-let composition: Composition;
-beforeAll(async () => {
-  composition = await compose();
-});
-afterAll(() => composition.close());
-beforeEach(() => composition.openDirectory());
-afterEach(() => composition.stopAll());
+const composition = useComposition();
 
 describe("requests to the node", () => {
   /** Since the last time, but for the watcher's look at its account, which it takes once after a start, whenever that is. */
@@ -421,6 +416,7 @@ describe("a network that is reached late", () => {
     await composition.stop(await composition.start());
     const late = await composition.start({
       network: composition.configuration({ rpcUrls: [node.url] }),
+      inspectEveryMs: 100,
       log,
     });
     const next = (await composition.operatorTransactions()) + 3;
@@ -450,6 +446,7 @@ describe("a network that is not as configured when it is reached late", () => {
     const log: string[] = [];
     const late = await composition.start({
       network: composition.configuration({ rpcUrls: [node.url] }),
+      inspectEveryMs: 100,
       log,
     });
     const otherCode = altering(forwardingTo(composition.chain.rpcUrl), "eth_getCode", () => "0x00");
@@ -466,122 +463,6 @@ describe("a network that is not as configured when it is reached late", () => {
       success: true,
     });
     await node.stop();
-  });
-});
-
-describe("with two endpoints", () => {
-  /** A node that forwards everything, and says of every transaction that it was reverted. */
-  async function startLiar(): Promise<StubNode> {
-    const { rpcUrl } = composition.chain;
-    const reverted = (receipt: unknown) => receipt && { ...receipt, status: "0x0", logs: [] };
-    const lying = altering(forwardingTo(rpcUrl), "eth_getTransactionReceipt", reverted);
-    return startStubNode(altering(lying, "eth_sendRawTransactionSync", reverted));
-  }
-
-  test.each([0, 1])(
-    "a payment is not called failed because endpoint %i says so alone, and is settled once they agree",
-    async (place) => {
-      const liar = await startLiar();
-      const rpcUrls = [composition.chain.rpcUrl, composition.chain.rpcUrl];
-      rpcUrls[place] = liar.url;
-      const log: string[] = [];
-      const service = await composition.start({
-        network: composition.configuration({ rpcUrls: [rpcUrls[0] ?? "", rpcUrls[1] ?? ""] }),
-        settleWaitMs: 1_500,
-        log,
-      });
-      const body = await composition.payment();
-      const settle = () => composition.post(service, "settle", body);
-      if (place === 0) {
-        expect(await settle()).toMatchObject({ status: 503 });
-        await expect
-          .poll(() => log.join(""))
-          .toContain("RPC endpoints say different things about a transaction");
-        expect(await settle()).toMatchObject({ status: 503, body: { success: false, nextAction: "poll" } });
-        liar.behave(forwardingTo(composition.chain.rpcUrl));
-      }
-      let answer = await settle();
-      while (answer.status === 503) answer = await settle();
-      expect(answer.body).toMatchObject({ success: true });
-      await liar.stop();
-    },
-  );
-
-  const ofAnotherChain: Behaviour = (...request) =>
-    altering(forwardingTo(composition.chain.rpcUrl), "eth_chainId", () => "0x2a")(...request);
-
-  test.each<[string, Behaviour]>([
-    ["is down", (_, response) => void response.destroy()],
-    ["is rate-limited", (_, response) => void response.writeHead(429, { "retry-after": "30" }).end()],
-    ["serves another chain", ofAnotherChain],
-  ])("a payment is not called failed on the word of the first while the second %s", async (_, silent) => {
-    const liar = await startLiar();
-    const second = await startStubNode(silent);
-    const service = await composition.start({
-      network: composition.configuration({ rpcUrls: [liar.url, second.url] }),
-      settleWaitMs: 6_000,
-    });
-    const body = await composition.payment();
-    expect(await composition.post(service, "settle", body)).toMatchObject({
-      status: 503,
-      body: { success: false, nextAction: "poll" },
-    });
-    // It was mined: the honest word of both makes it a success.
-    liar.behave(forwardingTo(composition.chain.rpcUrl));
-    second.behave(forwardingTo(composition.chain.rpcUrl));
-    await expect
-      .poll(async () => (await composition.post(service, "settle", body)).body)
-      .toMatchObject({ success: true });
-    await Promise.all([liar.stop(), second.stop()]);
-  });
-
-  test.each<[string, Behaviour]>([
-    [
-      "does not have it",
-      (...request) =>
-        altering(forwardingTo(composition.chain.rpcUrl), "eth_getTransactionReceipt", () => null)(...request),
-    ],
-    ["serves another chain", ofAnotherChain],
-  ])("a receipt that the first may have forged is no success while the second %s", async (_, behaviour) => {
-    const { rpcUrl } = composition.chain;
-    const forger = await startStubNode(forwardingTo(rpcUrl));
-    const second = await startStubNode(behaviour);
-    const service = await composition.start({
-      network: composition.configuration({ rpcUrls: [forger.url, second.url], successEndpoints: 2 }),
-      settleWaitMs: 1_500,
-    });
-    const body = await composition.payment();
-    const settle = () => composition.post(service, "settle", body);
-    // Before it is sent, the wait of a busy machine may be over.
-    await expect.poll(settle).toMatchObject({ status: 503, body: { success: false, nextAction: "poll" } });
-    second.behave(forwardingTo(rpcUrl));
-    await expect.poll(async () => (await settle()).body).toMatchObject({ success: true });
-    await Promise.all([forger.stop(), second.stop()]);
-  });
-
-  test("the first says reverted, two others say settled: it is settled", async () => {
-    const liar = await startLiar();
-    const { rpcUrl } = composition.chain;
-    const third = await startStubNode(forwardingTo(rpcUrl));
-    const service = await composition.start({
-      network: composition.configuration({
-        rpcUrls: [liar.url, rpcUrl, third.url],
-        successEndpoints: 2,
-      }),
-    });
-    const { body } = await composition.post(service, "settle", await composition.payment());
-    expect(body).toMatchObject({ success: true });
-    await Promise.all([liar.stop(), third.stop()]);
-  });
-
-  test("a payment whose transaction was really reverted is called failed by both", async () => {
-    const { rpcUrl } = composition.chain;
-    const service = await composition.start({
-      network: composition.configuration({ rpcUrls: [rpcUrl, rpcUrl.replace("127.0.0.1", "localhost")] }),
-    });
-    const body = await composition.payment("fickle");
-    const { body: answer } = await composition.post(service, "settle", body);
-    expect(answer).toMatchObject({ success: false, errorReason: "invalid_transaction_state" });
   });
 });
 

@@ -173,7 +173,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   const { networks, recoveries, supervision } = createNetworks(options, parts, outcomes);
   const lanes = [...networks.values()].flat();
   const starts = createNetworkStarts({
-    ...{ networks, recoveries, supervision, log: logger },
+    ...{ networks, recoveries, supervision, inspectEveryMs, log: logger },
     recoverer: options.recoverer?.address,
     closing: closing.signal,
   });

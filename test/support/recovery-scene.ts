@@ -205,7 +205,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       const service = await createWrappedService(
         { ...wrap, ledger: countRounds },
         {
-          networks: [configuration({ blockTimeMs: 100, ...changes })],
+          networks: [configuration({ blockTimeMs: 50, ...changes })],
           signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
           sponsor: createLocalSigner(harnessAccounts.sponsor.privateKey),
           recoverer: recovers ? createLocalSigner(harnessAccounts.recoverer.privateKey) : undefined,

@@ -1,18 +1,8 @@
 import { encodeFunctionData } from "viem";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { deployContracts, type TestDeployment } from "../../../test/support/deployment.ts";
+import { beforeEach, describe, expect, test } from "vitest";
 import { accountOf } from "../../../test/support/key-accounts.ts";
 import { altering } from "../../../test/support/misbehaviour.ts";
-import {
-  type Behaviour,
-  forwardingTo,
-  type StubNode,
-  startStubNode,
-} from "../../../test/support/stub-node.ts";
-import type { Chain } from "../../chain/chain.ts";
-import { createChain } from "../../chain/create-chain.ts";
-import { estimateFees } from "../../chain/fees.ts";
-import { createLocalSigner } from "../../chain/signing/local-signer.ts";
+import { useProxiedDeployment } from "../../../test/support/use-proxied-deployment.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";
@@ -21,57 +11,22 @@ import { findDirectSubmission } from "../exact-eip3009/on-chain/received-transfe
 import type { SettleCall } from "./settling.ts";
 import { findStrandedTransfers } from "./stranded-transfers.ts";
 
-let deployment: TestDeployment;
-let proxy: StubNode;
-let well: Behaviour;
-let chain: Chain;
-let contract: Hex;
-let snapshot: Hex;
-let start: bigint;
-
-beforeAll(async () => {
-  deployment = await deployContracts();
-  contract = deployment.network.facilitatorContract;
-  well = forwardingTo(deployment.url);
-  proxy = await startStubNode(well);
-  chain = createChain({
-    network: { ...deployment.network, rpcUrls: [proxy.url] },
-    operator: deployment.operator,
-  });
-});
-afterAll(async () => {
-  chain.close();
-  await proxy.stop();
-  await deployment.stop();
-});
-beforeEach(async () => {
-  snapshot = await deployment.snapshot();
-  start = (await deployment.newestBlock()).number + 1n;
-  proxy.behave(well);
-});
-afterEach(() => deployment.revert(snapshot));
+const { deployment, proxy, chain, forward: well, startBlock, sendAsOperator } = useProxiedDeployment();
 
 async function list() {
   const { number: newest } = await deployment.newestBlock();
   proxy.batches.length = 0;
-  return findStrandedTransfers(chain, deployment.usdc, start, newest);
+  return findStrandedTransfers(chain, deployment.usdc, startBlock() + 1n, newest);
 }
 
 async function settle(calls: readonly SettleCall[]) {
-  const signer = createLocalSigner(deployment.operatorKey);
-  const { raw, hash } = await signer.signTransaction({
-    chainId: deployment.network.chainId,
-    nonce: await chain.transactionCount(signer.address),
-    ...settleTransaction(calls, deployment.network),
-    ...estimateFees(await chain.head(), deployment.network),
-  });
-  await chain.broadcast([raw]);
-  await expect.poll(async () => (await chain.receipts([hash]))[0]?.succeeded, { interval: 5 }).toBe(true);
+  const { succeeded } = await sendAsOperator(settleTransaction(calls, deployment.network));
+  expect(succeeded).toBe(true);
 }
 
 const forward = (call: SettleCall) => {
   const { data, gas } = forwardTransaction(call);
-  return deployment.send(contract, data, gas);
+  return deployment.send(deployment.network.facilitatorContract, data, gas);
 };
 
 const callToken = (functionName: "mint" | "transferFrom", args: readonly unknown[]): Hex =>
@@ -86,12 +41,15 @@ test("what came in by itself is listed, and nothing that was settled or forwarde
   await deployment.submitDirectly(forwarded);
   const cancelled = await deployment.pay({ payer: "mallory" });
   await deployment.send(deployment.usdc, await deployment.encodeCancellation("mallory", cancelled));
-  const byMistake = await deployment.send(deployment.usdc, callToken("mint", [contract, 9n]));
+  const byMistake = await deployment.send(
+    deployment.usdc,
+    callToken("mint", [deployment.network.facilitatorContract, 9n]),
+  );
   expect((await forward(forwarded)).status).toBe("success");
   // Anyone can send nothing in another's name, and some do.
   await deployment.send(
     deployment.usdc,
-    callToken("transferFrom", [accountOf("victim").address, contract, 0n]),
+    callToken("transferFrom", [accountOf("victim").address, deployment.network.facilitatorContract, 0n]),
   );
 
   expect(await list()).toEqual([
@@ -126,7 +84,7 @@ test("each place is the one that the search for its authorization gives", async 
   const [stranded] = await list();
   const found = await findDirectSubmission(chain, {
     ...call,
-    fromBlock: start,
+    fromBlock: startBlock(),
     toBlock: (await deployment.newestBlock()).number,
   });
   expect(stranded).toMatchObject({ ...Object(found) });

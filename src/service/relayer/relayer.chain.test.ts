@@ -1,9 +1,10 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { encodeFunctionData, getAbiItem, toFunctionSelector } from "viem";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Composition, compose, type Running } from "../../../test/support/composition.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Running } from "../../../test/support/composition.ts";
 import { grantOperator, revokeOperator } from "../../../test/support/grant-operator.ts";
 import type { Body } from "../../../test/support/service.ts";
+import { useComposition } from "../../../test/support/use-composition.ts";
 import type { Chain } from "../../chain/chain.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
@@ -16,19 +17,14 @@ import type { JsonResponse } from "../../util/http-client.ts";
  * What the relayer does when the chain does not just mine what it is sent.
  */
 
-let composition: Composition;
-beforeAll(async () => {
-  composition = await compose();
-});
-afterAll(() => composition.close());
-beforeEach(async () => {
-  // Its time above all: a head ahead of the clock is no head to be ready with.
-  await composition.chain.reset();
-  await composition.openDirectory();
-});
-afterEach(() => composition.stopAll());
+const composition = useComposition();
+// Its time above all: a head ahead of the clock is no head to be ready with.
+beforeEach(() => composition.chain.reset());
 
 const request = (method: string, ...params: unknown[]) => composition.chain.node.request(method, ...params);
+
+/** What is awaited for some block times is awaited not long. */
+const quick = () => composition.configuration({ blockTimeMs: 50 });
 
 /** Mines a block every 100 ms, whatever is held, until the returned function is called, which waits for the last block: none comes after it. */
 function mineSteadily({ everyMs = 100 } = {}): () => Promise<void> {
@@ -42,6 +38,23 @@ function mineSteadily({ everyMs = 100 } = {}): () => Promise<void> {
   return () => {
     stopped = true;
     return mining;
+  };
+}
+
+/** A wrapper of a service's chain, and what resolves when so many payments have been checked on it. */
+function countSimulations(count: number) {
+  const all = Promise.withResolvers<void>();
+  let simulated = 0;
+  return {
+    done: all.promise,
+    chain: (chain: Chain): Chain => ({
+      ...chain,
+      async simulate(...asked) {
+        const simulation = await chain.simulate(...asked);
+        if (++simulated === count) all.resolve();
+        return simulation;
+      },
+    }),
   };
 }
 
@@ -69,7 +82,7 @@ describe.each([
     const before = await composition.recipientBalance();
     const transactions = await composition.operatorTransactions();
     const release = await composition.holdMining();
-    const running = await composition.start({ settleWaitMs: 20_000 });
+    const running = await composition.start({ network: quick() });
     composition.proxy.take();
     const settling = composition.post(running, "settle", await payment());
     await composition.untilSent();
@@ -90,7 +103,7 @@ describe.each([
     const before = await composition.recipientBalance();
     const transactions = await composition.operatorTransactions();
     const release = await composition.holdMining();
-    const running = await composition.start({ settleWaitMs: 20_000 });
+    const running = await composition.start({ network: quick() });
     composition.proxy.take();
     const body = await payment(60);
     const settling = composition.post(running, "settle", body);
@@ -123,6 +136,7 @@ describe("a batch that no node takes, as one that is too large", () => {
     const largest = 700;
     const log: string[] = [];
     const running = await composition.start({
+      network: quick(),
       settleWaitMs: 30_000,
       log,
       wrap: {
@@ -152,9 +166,9 @@ describe("payments that come one after the other", () => {
   test("share a transaction while one is under way; the first waits for none of them", async () => {
     const transactions = await composition.operatorTransactions();
     const release = await composition.holdMining();
-    // A hundredth of the block time is what they wait for one another: three seconds.
+    // A hundredth of the block time is what they wait for one another: one second and a half.
     const running = await composition.start({
-      network: composition.configuration({ blockTimeMs: 300_000 }),
+      network: composition.configuration({ blockTimeMs: 150_000 }),
       settleWaitMs: 20_000,
     });
     composition.proxy.take();
@@ -227,14 +241,14 @@ describe("an operator with gas money for a few payments", () => {
   test("signs nothing for those that are left when it is used up, however long they have waited", async () => {
     // One payment in each transaction.
     const network = composition.configuration({ maxTransactionCost: 600_000n * offered });
+    const checks = countSimulations(40);
     // Long enough for a busy machine to check all of them and to send the first.
-    const running = await composition.start({ network, settleWaitMs: 12_000 });
+    const running = await composition.start({ network, settleWaitMs: 12_000, wrap: checks });
     await leaveGas(1_500_000n);
     const release = await composition.holdMining();
     const settling = settleAll(running, 40);
     // All are checked against the balance as it is before the first is mined.
-    await composition.untilSent();
-    await sleep(1_000);
+    await Promise.all([composition.untilSent(), checks.done]);
     await release();
     const stopMining = mineSteadily();
     const answers = await settling;
@@ -253,8 +267,8 @@ describe("a txNonce that another program takes", () => {
     const transactions = await composition.operatorTransactions();
     const release = await composition.holdMining();
     const log: string[] = [];
-    // 3.2 s pass until it is sure enough, at a block every 200 ms.
-    const running = await composition.start({ settleWaitMs: 25_000, log });
+    // Sixteen block times pass until it is sure enough.
+    const running = await composition.start({ network: quick(), settleWaitMs: 25_000, log });
     composition.proxy.take();
     const settling = composition.post(running, "settle", await composition.payment());
     await composition.untilSent();
@@ -287,7 +301,7 @@ describe("a transaction whose receipt nodes do not show", () => {
     };
     const running = await composition.start({
       // 900 blocks pass until the first transaction counts as another sender's.
-      network: composition.configuration({ blockTimeMs: 10 }),
+      network: composition.configuration({ blockTimeMs: 3 }),
       settleWaitMs: 40_000,
       wrap: {
         chain: (chain) => ({
@@ -516,7 +530,10 @@ describe("blocks that vanish after the success", () => {
     await composition.stop(second);
     expect(await composition.recipientBalance()).toBe(before + 10_000n);
 
-    const third = await composition.start({ network, settleWaitMs: 20_000 });
+    const third = await composition.start({
+      network: { ...quick(), confirmations: 2 },
+      settleWaitMs: 20_000,
+    });
     await untilState(third, body, "submitted");
     await untilState(third, body, "settled");
     await mineAgain();
@@ -527,7 +544,7 @@ describe("blocks that vanish after the success", () => {
     const before = await composition.recipientBalance();
     const transactions = await composition.operatorTransactions();
     const release = await composition.holdMining();
-    const network = composition.configuration({ confirmations: 2 });
+    const network = { ...quick(), confirmations: 2 };
     const running = await composition.start({ network, settleWaitMs: 25_000 });
     composition.proxy.take();
     const body = await composition.payment();
@@ -541,7 +558,7 @@ describe("blocks that vanish after the success", () => {
     const strangersBlock = Number(await request("eth_blockNumber"));
     await release();
     // Few blocks: anvil can take back only those whose states it keeps.
-    const stopMining = mineSteadily({ everyMs: 500 });
+    const stopMining = mineSteadily({ everyMs: 200 });
     expect((await settling).body).toMatchObject({ success: true });
     await stopMining();
 
@@ -563,19 +580,28 @@ describe("blocks that vanish after the success", () => {
 });
 
 describe("a batch that reverts as a whole", () => {
+  /** The calldata of all that waits to be mined. */
+  async function inPool(): Promise<string[]> {
+    const { pending } = Object(await request("txpool_content"));
+    const sent: { input: string }[] = Object.values(pending).flatMap((byNonce) =>
+      Object.values(Object(byNonce)),
+    );
+    return sent.map(({ input }) => input);
+  }
+
+  const isIn = (inputs: readonly string[]) => (body: Body) => {
+    const nonce = body.paymentPayload.payload.authorization.nonce.slice(2);
+    return inputs.some((input) => input.includes(nonce));
+  };
+
   /** Settles at once, in a block whose first transaction pauses the contract; how many payments travelled alone. */
   async function settleIntoRevert(running: Running, bodies: readonly Body[]) {
     const { chain } = composition;
     composition.proxy.take();
     const settling = Promise.all(bodies.map((body) => composition.post(running, "settle", body)));
-    await composition.untilSent();
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    const { pending } = Object(await request("txpool_content"));
-    const sent: { input: string }[] = Object.values(pending).flatMap((byNonce) =>
-      Object.values(Object(byNonce)),
-    );
+    await expect.poll(async () => bodies.filter(isIn(await inPool())).length).toBe(bodies.length);
     const settleSelector = toFunctionSelector(getAbiItem({ abi: x402FacilitatorAbi, name: "settle" }));
-    const alone = sent.filter(({ input }) => input.startsWith(settleSelector)).length;
+    const alone = (await inPool()).filter((input) => input.startsWith(settleSelector)).length;
 
     // The pauser's transaction pays more for its place, so that the batch behind it finds the contract paused.
     const { address } = harnessAccounts.pauser;
@@ -616,27 +642,17 @@ describe("a batch that reverts as a whole", () => {
     const release = await composition.holdMining();
     let left = 0;
     const payments = 6;
-    const allSimulated = Promise.withResolvers<void>();
-    let simulated = 0;
+    const checks = countSimulations(payments);
     const dying = await composition.start({
-      // Until all are simulated, on a busy machine too.
-      settleWaitMs: 4_000,
       wrap: {
-        chain: (chain) => ({
-          ...chain,
-          async simulate(...asked) {
-            const simulation = await chain.simulate(...asked);
-            if (++simulated === payments) allSimulated.resolve();
-            return simulation;
-          },
-        }),
+        ...checks,
         ledger: (ledger) => ({
           ...ledger,
           claims: {
             ...ledger.claims,
             // The first payment leaves alone: the others must wait behind it, or none of them shares a transaction.
             async claim(...claimed) {
-              await allSimulated.promise;
+              await checks.done;
               for (let turn = 0; turn < 100; turn++) await nextTurn();
               return ledger.claims.claim(...claimed);
             },
@@ -653,10 +669,10 @@ describe("a batch that reverts as a whole", () => {
     });
     const bodies = await Promise.all(Array.from({ length: payments }, () => composition.payment()));
     const { settling, alone } = await settleIntoRevert(dying, bodies);
-    await settling;
     await release();
     await expect.poll(() => left).toBe(1);
     await composition.stop(dying);
+    await settling;
 
     const next = await composition.start({ settleWaitMs: 20_000 });
     const states = async () =>

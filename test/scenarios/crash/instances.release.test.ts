@@ -1,17 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { type Composition, compose } from "../../support/composition.ts";
 import { sharedPostgres } from "../../support/databases.ts";
 import { createRandom } from "../../support/random.ts";
 import type { Body } from "../../support/service.ts";
-import {
-  killServiceProcesses,
-  type ServiceProcess,
-  startServiceProcess,
-} from "../../support/service-process.ts";
+import { type ServiceProcess, startServiceProcess } from "../../support/service-process.ts";
 import { type Findings, noFindings, tally } from "../../support/tally.ts";
+import { useComposition } from "../../support/use-composition.ts";
 import { movingWays, signInWay } from "../../support/ways.ts";
 
 /*
@@ -25,14 +21,7 @@ const killEveryMs = 3_000;
 const concurrency = 60;
 const random = createRandom();
 
-let composition: Composition;
-beforeAll(async () => {
-  composition = await compose();
-});
-afterAll(async () => {
-  killServiceProcesses();
-  await composition.close();
-});
+const composition = useComposition();
 
 test(`${payments} payments, duplicates and deaths: none lost, none paid twice (seed ${random.seed})`, {
   timeout: Math.max(600_000, payments * 300),

@@ -1,14 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import type { JsonResponse } from "../../../src/util/http-client.ts";
-import { type Composition, compose } from "../../support/composition.ts";
 import { type Boundary, boundaries } from "../../support/crash/boundaries.ts";
 import { backends, useTestDatabase } from "../../support/databases.ts";
 import { type AnsweredPayment, judgePayments } from "../../support/operator/judge-payments.ts";
-import { killServiceProcesses, startServiceProcess } from "../../support/service-process.ts";
+import { startServiceProcess } from "../../support/service-process.ts";
 import { type Findings, noFindings, tally } from "../../support/tally.ts";
 import { transfersSince } from "../../support/transfers.ts";
+import { useComposition } from "../../support/use-composition.ts";
 import { approvalFirstWay, firstWays, movingWays, signInWay, type Way, zeroWay } from "../../support/ways.ts";
 
 /*
@@ -19,14 +19,7 @@ import { approvalFirstWay, firstWays, movingWays, signInWay, type Way, zeroWay }
 /** How often each step is tried on each database; the long run sets it to 20. */
 const repetitions = Number(process.env.KILL_REPETITIONS ?? 1);
 
-let composition: Composition;
-beforeAll(async () => {
-  composition = await compose();
-});
-afterAll(async () => {
-  killServiceProcesses();
-  await composition.close();
-});
+const composition = useComposition();
 
 const answerOf = ({ status, body }: JsonResponse) => ({
   status,

@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { setTimeout as wait } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Composition, compose } from "../../support/composition.ts";
+import { describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../support/databases.ts";
 import { hashesOnChain } from "../../support/faults/judge.ts";
-import { killServiceProcesses, startServiceProcess } from "../../support/service-process.ts";
+import { startServiceProcess } from "../../support/service-process.ts";
 import { type Findings, noFindings, tally } from "../../support/tally.ts";
+import { useComposition } from "../../support/use-composition.ts";
 import { movingWays, signInWay, zeroWay } from "../../support/ways.ts";
 
 /*
@@ -23,14 +23,7 @@ let value = 10_000n;
 /** A settle of one payment has fewer bytes, a batch more. */
 const takesBytes = 700;
 
-let composition: Composition;
-beforeAll(async () => {
-  composition = await compose();
-});
-afterAll(async () => {
-  killServiceProcesses();
-  await composition.close();
-});
+const composition = useComposition();
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);

@@ -1,12 +1,12 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { createBuyer, fundedAccount } from "../../support/buyer.ts";
-import { type Composition, compose } from "../../support/composition.ts";
 import { startFleet } from "../../support/crash/fleet.ts";
 import { sharedPostgres } from "../../support/databases.ts";
 import { startMerchant } from "../../support/merchant.ts";
-import { apiKey, killServiceProcesses } from "../../support/service-process.ts";
+import { apiKey } from "../../support/service-process.ts";
 import { noFindings, tally } from "../../support/tally.ts";
+import { useComposition } from "../../support/use-composition.ts";
 import { allWays, approvalFirstWay, firstWays, zeroWay } from "../../support/ways.ts";
 
 /*
@@ -19,14 +19,7 @@ const restarts = Number(process.env.ROLLING_RESTARTS ?? 2);
 const buyers = 6;
 const ways = [...allWays, ...firstWays, approvalFirstWay];
 
-let composition: Composition;
-beforeAll(async () => {
-  composition = await compose();
-});
-afterAll(async () => {
-  killServiceProcesses();
-  await composition.close();
-});
+const composition = useComposition();
 
 test(`${restarts} restarts behind a proxy: no payment is lost, paid twice or refused`, {
   timeout: 60_000 + restarts * 10_000,

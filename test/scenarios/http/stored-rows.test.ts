@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { identifierExtension } from "../../../src/fixtures/cases/payment-spec.ts";
 import { findScenario, type ScenarioRow, scenarios } from "../../../src/fixtures/cases/scenarios.ts";
@@ -158,7 +159,9 @@ describe("no table grows by a settle that", () => {
     const network = composition.configuration({ rpcUrls: [node.url] });
     const slow = await composition.start({ network });
     const simulated = Promise.withResolvers<void>();
-    node.behave((calls) => {
+    const unanswered: ServerResponse[] = [];
+    node.behave((calls, response) => {
+      unanswered.push(response);
       if (calls.some(({ method }) => method === "eth_call")) simulated.resolve();
     });
     const { path, headers, body = "" } = asNew(await newSettle());
@@ -175,6 +178,9 @@ describe("no table grows by a settle that", () => {
     expect(await growthSince(rows)).toEqual({ leases: 1, idempotency: 1 });
     caller.abort();
     await expect(answer).rejects.toThrow();
+    // Sooner than the service gives the node up.
+    node.behave((_calls, response) => void response.destroy());
+    for (const response of unanswered) response.destroy();
     await expect.poll(() => growthSince(rows)).toEqual({});
     await composition.stop(slow);
     await node.stop();

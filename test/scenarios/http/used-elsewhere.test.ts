@@ -1,23 +1,18 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { ChainReader } from "../../../src/chain/chain-reader.ts";
 import { strangerAddress } from "../../../src/fixtures/cases/payment-spec.ts";
 import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
-import { type Composition, compose, type Running } from "../../support/composition.ts";
+import { compose, type Running } from "../../support/composition.ts";
 import type { Body } from "../../support/service.ts";
+import { useComposition } from "../../support/use-composition.ts";
 
 /*
  * A ledger does not know every payment that was made: it was restored or archived, or somebody submitted the payment straight
  * to the token. Whatever such a payment is refused for, its payer is never advised to sign another.
  */
 
-let composition: Composition;
-beforeAll(async () => {
-  composition = await compose();
-});
-afterAll(() => composition.close());
-beforeEach(() => composition.openDirectory());
-afterEach(() => composition.stopAll());
+const composition = useComposition();
 
 const exact = (body: Body) => body.paymentPayload.payload;
 const usedOnChain = { nextAction: "ask_operator", paymentState: "unknown" };

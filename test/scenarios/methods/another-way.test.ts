@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { selector } from "../../../src/chain/views.ts";
 import { buildRequirements } from "../../../src/methods/build-request.ts";
@@ -6,15 +6,12 @@ import { summariesOf } from "../../../src/observe/timeline/summary.ts";
 import { createTimeline } from "../../../src/observe/timeline/timeline.ts";
 import { addressWord, type Hex, toHex, uintWord } from "../../../src/protocol/hex.ts";
 import { settlementId } from "../../../src/protocol/signed-payment.ts";
-import { type Composition, compose, type Running } from "../../support/composition.ts";
+import type { Composition, Running } from "../../support/composition.ts";
 import { accountOf } from "../../support/key-accounts.ts";
 import { spender, spenderCode, transferFrom, transferFromWays } from "../../support/methods/transfer-from.ts";
 import type { Body } from "../../support/service.ts";
-import {
-  killServiceProcesses,
-  settleAfterDeath,
-  startServiceProcess,
-} from "../../support/service-process.ts";
+import { settleAfterDeath, startServiceProcess } from "../../support/service-process.ts";
+import { useComposition } from "../../support/use-composition.ts";
 
 /*
  * A way to pay that the service has never heard of, from a file of the tests: all that a payment meets is there for it,
@@ -25,21 +22,14 @@ const payer = accountOf("approving payer");
 const value = 10_000n;
 const settledAs = { success: true, transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/) };
 
-let composition: Composition;
+const composition = useComposition();
 beforeAll(async () => {
-  composition = await compose();
   const { chain } = composition;
   const { request } = createLocalRpc(chain.rpcUrl);
   await request("anvil_setCode", spender, spenderCode(chain.asset.address));
   await chain.fund(payer.address, 1_000_000n);
   await approve(1_000_000n);
 });
-afterAll(async () => {
-  killServiceProcesses();
-  await composition.close();
-});
-beforeEach(() => composition.openDirectory());
-afterEach(() => composition.stopAll());
 
 async function approve(amount: bigint): Promise<void> {
   const { chain } = composition;

@@ -39,7 +39,7 @@ async function untilPutOff(body: Body, reason: string): Promise<void> {
 }
 
 test("a payment above what is left of the limit waits with the reason, until the admin raises it", async () => {
-  const service = await scene.startService({ settleWaitMs: 3_000 });
+  const service = await scene.startService({ settleWaitMs: 1_000 });
   await setLimit(value + 1n);
   const first = await scene.sign("funded");
   await scene.settleBehind(service, first, scene.submission(first));
@@ -62,7 +62,7 @@ test("a payment above what is left of the limit waits with the reason, until the
 });
 
 test("a payment above the whole limit says that only the admin can help", async () => {
-  const service = await scene.startService({ settleWaitMs: 3_000 });
+  const service = await scene.startService({ settleWaitMs: 1_000 });
   await setLimit(value - 1n);
   const body = await scene.sign("funded");
   await scene.settleBehind(service, body, scene.submission(body));
@@ -76,7 +76,7 @@ test("a payment above the whole limit says that only the admin can help", async 
 });
 
 test("what is under way counts: nothing is sent that the limit would revert", async () => {
-  const service = await scene.startService({ settleWaitMs: 3_000 });
+  const service = await scene.startService({ settleWaitMs: 1_000 });
   await setLimit((value * 3n) / 2n);
   const bodies = [await scene.sign("funded"), await scene.sign("funded")];
   const release = await scene.holdMining();
@@ -98,7 +98,7 @@ test("what is under way counts: nothing is sent that the limit would revert", as
 });
 
 test("a forward that reverts when it is mined is sent again, ever more rarely", async () => {
-  const service = await scene.startService({ settleWaitMs: 3_000 });
+  const service = await scene.startService({ settleWaitMs: 1_000 });
   const body = await scene.sign("funded");
   const { release } = await scene.forwardInPool(service, body);
   await failedTenDaysAgo(body);

@@ -1,45 +1,15 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import {
-  deployContracts,
-  type PaymentOptions,
-  type TestDeployment,
-} from "../../../../test/support/deployment.ts";
+import { describe, expect, test } from "vitest";
+import type { PaymentOptions } from "../../../../test/support/deployment.ts";
 import { accountOf } from "../../../../test/support/key-accounts.ts";
 import { simulateSettle } from "../../../../test/support/simulate-settle.ts";
-import { forwardingTo, type StubNode, startStubNode } from "../../../../test/support/stub-node.ts";
-import type { Chain } from "../../../chain/chain.ts";
-import { createChain } from "../../../chain/create-chain.ts";
-import { estimateFees } from "../../../chain/fees.ts";
-import { createLocalSigner } from "../../../chain/signing/local-signer.ts";
-import { type Hex, uintWord } from "../../../protocol/hex.ts";
+import { useProxiedDeployment } from "../../../../test/support/use-proxied-deployment.ts";
+import { uintWord } from "../../../protocol/hex.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 import { exactEip3009Settling } from "./eip3009-settling.ts";
 
 const merchant = accountOf("merchant").address;
 
-let deployment: TestDeployment;
-/** Stands before the node. */
-let proxy: StubNode;
-let chain: Chain;
-let snapshot: Hex;
-let start: bigint;
-
-beforeAll(async () => {
-  deployment = await deployContracts();
-  proxy = await startStubNode(forwardingTo(deployment.url));
-  const network = { ...deployment.network, rpcUrls: [proxy.url] } as const;
-  chain = createChain({ network, operator: deployment.operator });
-});
-afterAll(async () => {
-  chain.close();
-  await proxy.stop();
-  await deployment.stop();
-});
-beforeEach(async () => {
-  snapshot = await deployment.snapshot();
-  start = (await deployment.newestBlock()).number;
-});
-afterEach(() => deployment.revert(snapshot));
+const { deployment, proxy, chain, startBlock, sendAsOperator } = useProxiedDeployment();
 
 const pay = (options: PaymentOptions = {}) => deployment.pay({ to: merchant, ...options });
 
@@ -50,17 +20,7 @@ async function refusal(call: SettleCall): Promise<string | undefined> {
 }
 
 async function settle(calls: readonly SettleCall[]) {
-  const signer = createLocalSigner(deployment.operatorKey);
-  const { raw, hash } = await signer.signTransaction({
-    chainId: deployment.network.chainId,
-    nonce: await chain.transactionCount(signer.address),
-    ...exactEip3009Settling.transaction(calls, deployment.network),
-    ...estimateFees(await chain.head(), deployment.network),
-  });
-  await chain.broadcast([raw]);
-  await expect.poll(async () => (await chain.receipts([hash]))[0], { interval: 5 }).toBeTruthy();
-  const [receipt] = await chain.receipts([hash]);
-  if (!receipt) throw new Error("no receipt");
+  const receipt = await sendAsOperator(exactEip3009Settling.transaction(calls, deployment.network));
   return { receipt, find: exactEip3009Settling.prove(receipt, deployment.network).find };
 }
 
@@ -197,7 +157,7 @@ test("neither a paused contract nor a missing role stands in its way", async () 
 describe("what others have submitted is found", () => {
   const findPayout = async (call: SettleCall) => {
     const { number: toBlock } = await deployment.newestBlock();
-    return exactEip3009Settling.findPayout(chain, { ...call, fromBlock: start, toBlock });
+    return exactEip3009Settling.findPayout(chain, { ...call, fromBlock: startBlock(), toBlock });
   };
 
   test("as paid, with their transaction", async () => {

@@ -1,18 +1,9 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { deployContracts, type TestDeployment } from "../../../../test/support/deployment.ts";
+import { beforeEach, describe, expect, test } from "vitest";
 import { accountOf } from "../../../../test/support/key-accounts.ts";
 import { altering } from "../../../../test/support/misbehaviour.ts";
-import {
-  type Behaviour,
-  forwardingTo,
-  type StubNode,
-  sendJson,
-  startStubNode,
-} from "../../../../test/support/stub-node.ts";
-import type { Chain } from "../../../chain/chain.ts";
+import { type Behaviour, sendJson } from "../../../../test/support/stub-node.ts";
+import { useProxiedDeployment } from "../../../../test/support/use-proxied-deployment.ts";
 import { createChain } from "../../../chain/create-chain.ts";
-import { estimateFees } from "../../../chain/fees.ts";
-import { createLocalSigner } from "../../../chain/signing/local-signer.ts";
 import { type Hex, uintWord } from "../../../protocol/hex.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
@@ -21,41 +12,13 @@ import { diagnose } from "./eip3009-state.ts";
 import { encodeForwardReceived, forwardTransaction, settleTransaction } from "./eip3009-transaction.ts";
 import { findDirectSubmission, receivedOf } from "./received-transfers.ts";
 
-let deployment: TestDeployment;
-/** Stands before the node. */
-let proxy: StubNode;
-let well: Behaviour;
-let chain: Chain;
-let snapshot: Hex;
-/** The newest block before anything is done. */
-let start: bigint;
-
-beforeAll(async () => {
-  deployment = await deployContracts();
-  well = forwardingTo(deployment.url);
-  proxy = await startStubNode(well);
-  chain = createChain({
-    network: { ...deployment.network, rpcUrls: [proxy.url] },
-    operator: deployment.operator,
-  });
-});
-afterAll(async () => {
-  chain.close();
-  await proxy.stop();
-  await deployment.stop();
-});
-beforeEach(async () => {
-  snapshot = await deployment.snapshot();
-  start = (await deployment.newestBlock()).number;
-  proxy.behave(well);
-});
-afterEach(() => deployment.revert(snapshot));
+const { deployment, proxy, chain, forward: well, startBlock, sendAsOperator } = useProxiedDeployment();
 
 /** Looks from the block before the test to the newest one. */
 async function find(
   call: SettleCall,
   {
-    fromBlock = start,
+    fromBlock = startBlock(),
     toBlock,
     ...changes
   }: Partial<SettleCall["payment"]> & { fromBlock?: bigint; toBlock?: bigint } = {},
@@ -69,15 +32,8 @@ async function find(
 const methods = () => proxy.batches.map((batch) => batch.map(({ method }) => method));
 
 async function settle(calls: readonly SettleCall[]) {
-  const signer = createLocalSigner(deployment.operatorKey);
-  const { raw, hash } = await signer.signTransaction({
-    chainId: deployment.network.chainId,
-    nonce: await chain.transactionCount(signer.address),
-    ...settleTransaction(calls, deployment.network),
-    ...estimateFees(await chain.head(), deployment.network),
-  });
-  await chain.broadcast([raw]);
-  await expect.poll(async () => (await chain.receipts([hash]))[0]?.succeeded, { interval: 5 }).toBe(true);
+  const { succeeded } = await sendAsOperator(settleTransaction(calls, deployment.network));
+  expect(succeeded).toBe(true);
 }
 
 async function failureOf(promise: Promise<unknown>): Promise<string | undefined> {
@@ -222,7 +178,7 @@ describe("nothing is proven", () => {
     const call = await deployment.pay();
     await deployment.submitDirectly(call);
     const { number: newest } = await deployment.newestBlock();
-    const query = { ...call, fromBlock: start, toBlock: newest };
+    const query = { ...call, fromBlock: startBlock(), toBlock: newest };
     expect(await findDirectSubmission(elsewhere, query)).toBeNull();
     elsewhere.close();
   });
