@@ -4,7 +4,7 @@ import { resolveFacilitatorContracts } from "../../../src/harness/setup/addresse
 import { type Chains, startChains } from "../../../src/harness/setup/chains.ts";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { networkNames } from "../../../src/protocol/networks.ts";
-import { hashesOnChain, isPending, judge, type Told } from "../../support/faults/judge.ts";
+import { hashesOnChain, inLedger, isPending, judge, type Told } from "../../support/faults/judge.ts";
 import { type Kind, kinds } from "../../support/faults/kinds.ts";
 import { largePayments } from "../../support/faults/large-payments.ts";
 import { createScene, createStage, type Stage } from "../../support/faults/stage.ts";
@@ -91,7 +91,11 @@ async function payInTrouble(
   if (usual.some(({ way }) => way.from !== undefined)) await chain.mine(deep);
   const signed = [...(await largePayments(composition, kind.largePayments ?? 0, () => value++)), ...usual];
   const answers = { undecided: 0, pending: 0 };
-  const scene = await createScene({ composition, faults }, random, answers);
+  const areClaimed = async () => {
+    const known = await Promise.all(signed.map((payment) => inLedger(running, payment)));
+    return known.every(({ state }) => state !== undefined);
+  };
+  const scene = await createScene({ composition, faults }, random, answers, areClaimed);
   const held = kind.held === true ? await scene.chain.holdBlocks() : undefined;
   await kind.before?.(scene);
 

@@ -115,7 +115,7 @@ export async function hashesOnChain({ chain }: Composition, { payer, due }: WayP
 }
 
 /** What a service says of the settlement of a payment. */
-async function inLedger(
+export async function inLedger(
   { url, key }: Pick<Running, "url" | "key">,
   { id }: WayPayment,
 ): Promise<{ state?: string; transaction?: string }> {

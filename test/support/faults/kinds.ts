@@ -101,7 +101,10 @@ const ofTheChain: readonly Kind[] = [
     validForSeconds: 60,
     settleWaitMs: 30_000,
     held: true,
-    during: ({ chain, advanceTime }) => Promise.all([chain.drop(), advanceTime(120)]),
+    async during({ chain, advanceTime, claimed }) {
+      await claimed();
+      await Promise.all([chain.drop(), advanceTime(120)]);
+    },
     outcome: "failed",
   },
   {

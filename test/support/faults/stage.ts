@@ -57,16 +57,22 @@ export type Scene = {
   mined(): Promise<void>;
   /** Resolves when a settle has been answered with status 503. */
   undecided(): Promise<void>;
+  /** Resolves when the ledger holds every payment. */
+  claimed(): Promise<void>;
   /** Resolves when one of these answers has said that the payment is under way. */
   pending(): Promise<void>;
   wait(ms: number): Promise<void>;
 };
 
-/** @param answers how many settles have been answered with status 503, and how many of these as pending */
+/**
+ * @param answers how many settles have been answered with status 503, and how many of these as pending
+ * @param areClaimed whether the ledger holds every payment
+ */
 export async function createScene(
   { composition, faults }: Pick<Stage, "composition" | "faults">,
   random: Random,
   answers: { readonly undecided: number; readonly pending: number },
+  areClaimed: () => Promise<boolean>,
 ): Promise<Scene> {
   const { chain } = composition;
   const { name } = chain.network;
@@ -95,6 +101,7 @@ export async function createScene(
       }),
     mined: () => until(async () => (await composition.operatorTransactions()) > transactions),
     undecided: () => until(() => answers.undecided > 0),
+    claimed: () => until(areClaimed),
     pending: () => until(() => answers.pending > 0),
     wait: (ms) => wait(ms),
   };
