@@ -181,7 +181,7 @@ describe("a node that stands still", () => {
       const { head, revert } = await simulateSettle(chain, call, { withFunds: true });
       expect(revert).toEqual({ kind: "error", message: "FiatTokenV2: authorization is used or canceled" });
       expect(head.number).toBe(newest);
-      expect((await diagnose(chain, call)).used).toBe(true);
+      expect((await diagnose(chain, call)).authorizationUsed).toBe(true);
     }
     for (const each of [alone, live]) each.close();
   });

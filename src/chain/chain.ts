@@ -1,4 +1,5 @@
 import type { NetworkConfig } from "../config/serve-config.ts";
+import type { WalletProof } from "../methods/refuse-signature.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import type { ChainReader } from "./chain-reader.ts";
@@ -61,9 +62,6 @@ export type Simulation = {
    */
   before?: Revert | "unknown" | undefined;
 };
-
-/** What the code at a payer's address, if any, says of a signature (EIP-1271). */
-export type WalletProof = "no_code" | "accepted" | "refused";
 
 /**
  * One network's chain. Every method costs one HTTP request (less where concurrent calls share a JSON-RPC batch, more

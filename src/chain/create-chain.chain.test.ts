@@ -382,19 +382,19 @@ describe("asking a wallet", () => {
 
 describe("the diagnosis of a failed simulation", () => {
   const healthy = {
-    used: false,
-    balance: 10_000n,
+    authorizationUsed: false,
+    payerBalance: 10_000n,
     payerBlacklisted: false,
     recipientBlacklisted: false,
     contractBlacklisted: false,
-    tokenPaused: false,
+    assetPaused: false,
     contractPaused: false,
     operatorAuthorized: true,
   };
 
   test.each<[keyof typeof healthy, (call: SettleCall) => Promise<unknown>, Partial<typeof healthy>]>([
-    ["balance", async () => {}, {}],
-    ["used", (call) => settle([call]), { used: true, balance: 0n }],
+    ["payerBalance", async () => {}, {}],
+    ["authorizationUsed", (call) => settle([call]), { authorizationUsed: true, payerBalance: 0n }],
     ["payerBlacklisted", (call) => deployment.blacklist(call.payment.payer), { payerBlacklisted: true }],
     ["recipientBlacklisted", (call) => deployment.blacklist(call.recipient), { recipientBlacklisted: true }],
     [
@@ -402,7 +402,7 @@ describe("the diagnosis of a failed simulation", () => {
       () => deployment.blacklist(network.facilitatorContract),
       { contractBlacklisted: true },
     ],
-    ["tokenPaused", () => deployment.pauseToken(), { tokenPaused: true }],
+    ["assetPaused", () => deployment.pauseToken(), { assetPaused: true }],
     ["contractPaused", () => deployment.pauseContract(), { contractPaused: true }],
   ])("finds %s, in one request", async (_, happen, found) => {
     const call = await deployment.pay();
@@ -425,7 +425,7 @@ describe("the diagnosis of a failed simulation", () => {
     // Answers 7 to balanceOf and to authorizationState, and reverts on everything else.
     const bytecode = "0x5f3560e01c806370a0823114601c578063e94a010214601c575f5ffd5b60075f5260205ff3";
     await deployment.setCode(deployment.usdc, bytecode);
-    expect(await diagnose(chain, call)).toEqual({ ...healthy, balance: 7n, used: true });
+    expect(await diagnose(chain, call)).toEqual({ ...healthy, payerBalance: 7n, authorizationUsed: true });
   });
 
   test("gives none where there is no token", async () => {

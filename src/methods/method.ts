@@ -4,6 +4,7 @@ import { type Address, addressWord, type Hex, keccak256, keccak256Text, uintWord
 import { type Asset, formatNetwork, type Network } from "../protocol/networks.ts";
 import type { PayloadReader, X402Version } from "../protocol/requests.ts";
 import { readEcdsaSignature, type SignedPayment } from "../protocol/signed-payment.ts";
+import type { StateRefusals } from "./payment-state.ts";
 
 /** A domain that a payer may have signed for (EIP-712). */
 export type SignedDomain = { asset: Pick<Asset, "name" | "version" | "address">; chainId: number };
@@ -27,6 +28,12 @@ export type Method = PayloadReader &
   MethodTerms & {
     /** `SignedPayment.method` of its payments. */
     readonly name: string;
+    /** The contract that keeps the nonces of its payments, where that is not their token. */
+    readonly nonceSpace?: Address;
+    /** What the chain's state can have against its payments, in the order in which it is said. */
+    readonly stateRefusals: StateRefusals;
+    /** Whether wallets that are not deployed yet can pay so: their signature has the form of ERC-6492 then. */
+    readonly deploysWallets?: boolean;
     /**
      * What `GET /supported` says of it besides the scheme, in `extra`, and what sellers put into that of their requirements; undefined where
      * no asset of the network is paid so.

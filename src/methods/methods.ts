@@ -1,3 +1,4 @@
+import { type Address, sameAddress } from "../protocol/hex.ts";
 import { createRequestParser } from "../protocol/requests.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 import { exactEip3009Method } from "./exact-eip3009/eip3009-method.ts";
@@ -18,6 +19,16 @@ export function methodOf(payment: Pick<SignedPayment, "method">): Method {
   const method = methods.find(({ name }) => name === payment.method);
   if (method === undefined) throw new Error(`unknown way to pay: ${payment.method}`);
   return method;
+}
+
+/**
+ * A way to pay whose payments have their nonces there, as all that do are judged alike by the state of a chain; undefined is the
+ * token itself.
+ */
+export function methodByNonces(nonceSpace: Address | undefined): Method {
+  const keepsThem = (method: Method) =>
+    nonceSpace !== undefined && method.nonceSpace !== undefined && sameAddress(method.nonceSpace, nonceSpace);
+  return methods.find(keepsThem) ?? exactEip3009Method;
 }
 
 /** Reads the JSON body of a verify or settle call: see {@link createRequestParser}. */

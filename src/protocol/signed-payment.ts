@@ -37,7 +37,9 @@ export type SignedPayment = {
 
 /** What payers sign, as messages to callers name it: one for each way to pay. */
 export type PaymentWords = {
-  /** Where it lets the money go, and how much it lets go there: members, such as `authorization.to`. */
+  /** Whose money it is, what is used once, where it lets the money go, and how much: members, such as `authorization.to`. */
+  readonly payer: string;
+  readonly nonce: string;
   readonly payTo: string;
   readonly limit: string;
   /** Its bounds by their names, how they are said, and whether the window has them in itself: EIP-3009 leaves both out. */

@@ -1,9 +1,7 @@
 import { askState, askUse } from "../../harness/control/ask-chain.ts";
-import { eip3009Words } from "../../methods/exact-eip3009/eip3009-method.ts";
-import type { PayerState } from "../../methods/on-chain/payer-state.ts";
+import { methodByNonces } from "../../methods/methods.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
-import { permit2Words, permitMember } from "../../methods/permit2/permit2-payload.ts";
-import { permit2Refusals } from "../../methods/permit2/permit2-refusals.ts";
+import type { PayerState } from "../../methods/payment-state.ts";
 import type { ExplainContext } from "../../observe/explain/explain-input.ts";
 import {
   explanationOfReason,
@@ -13,10 +11,9 @@ import {
 import type { NamedPayment } from "../../observe/explain/read-input.ts";
 import { explainUse, type SettledHere, settledHere } from "../../observe/studio/payment-detail.ts";
 import { mostListed, type PaymentDetail, type PaymentSummary } from "../../observe/timeline/payment-view.ts";
-import type { Invalid } from "../../protocol/catalogue.ts";
+import type { Situation } from "../../protocol/catalogue.ts";
 import { adviceOnReason } from "../../protocol/catalogue-texts.ts";
 import { type Address, type Hex, isAddress, sameAddress } from "../../protocol/hex.ts";
-import { refusals } from "../../protocol/refusals.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
 import { formatAmount, knownToken, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
 import { createPaymentReader, type PaymentReader } from "../kit/read-payments.ts";
@@ -149,35 +146,33 @@ function whatWasSeen(seen: PaymentDetail): string {
 
 /** What stands in the way of a payment by the state of its chain, in the words of the refusals that it would lead to. */
 export function explainState(
-  { balance, payerBlacklisted, tokenPaused, used, allowance }: PayerState,
-  { network, value, nonceSpace }: NamedPayment,
+  state: PayerState,
+  { network, payer, value = 0n, nonceSpace }: NamedPayment,
   asset: Address,
 ): RefusalExplanation[] {
+  const { stateRefusals, words } = methodByNonces(nonceSpace);
   const token = knownToken(network, asset);
-  const of = (at: string, refusal: Invalid) => explanationOfReason(refusal, at);
-  const [signed, limit] =
-    nonceSpace === undefined ? ["authorization", eip3009Words.limit] : [permitMember, permit2Words.limit];
-  return [
-    ...(used ? [of(`${signed}.nonce`, refusals.usedOnChain())] : []),
-    ...(tokenPaused ? [of("", refusals.assetPaused())] : []),
-    ...(payerBlacklisted ? [of(`${signed}.from`, refusals.payerBlacklisted())] : []),
-    ...(value !== undefined && balance < value
-      ? [of(limit, refusals.balanceTooSmall(balance, value, token))]
-      : []),
-    ...(value !== undefined && allowance !== undefined && allowance < value
-      ? [of("", permit2Refusals.allowanceTooSmall({ asset }, token, { allowance, needed: value }))]
-      : []),
-  ];
+  const one = { payment: { asset, payer }, needed: value, token, network: network.name };
+  const places: Partial<Record<Situation, string>> = {
+    used_on_chain: words.nonce,
+    payer_blacklisted: words.payer,
+    balance_too_small: words.limit,
+  };
+  return stateRefusals(state, one).flatMap((refusal) =>
+    refusal ? explanationOfReason(refusal, places[refusal.situation] ?? "") : [],
+  );
 }
 
 /** The state of a chain as the end of a sentence about a payment. */
 export function describeState(
-  { balance, used: isUsed }: PayerState,
+  { payerBalance, authorizationUsed }: PayerState,
   { network }: NamedPayment,
   { asset, units }: { asset: Address; units: TokenUnits | null },
 ): string {
   const token = knownToken(network, asset);
-  const held = formatAmount(balance, units ?? (token === undefined ? null : unitsOf(token)));
-  const used = isUsed ? "was used or cancelled in a block older than those that were searched" : "is unused";
+  const held = formatAmount(payerBalance, units ?? (token === undefined ? null : unitsOf(token)));
+  const used = authorizationUsed
+    ? "was used or cancelled in a block older than those that were searched"
+    : "is unused";
   return `its authorization ${used} on ${network.name}, where its payer holds ${held}`;
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parsePaymentRequest } from "../../methods/methods.ts";
+import { readPayerState } from "../../methods/state-json.ts";
 import { type Capture, readCapture, recordedVerdict } from "../../observe/capture/capture.ts";
 import type { SettleAnswer, VerifyAnswer } from "../../protocol/answers.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
@@ -105,12 +106,8 @@ export function readCaptureOption(option: string | Capture, known: NetworkRegist
       nonce,
       blockNumber: chain.blockNumber,
       time: chain.time,
-      payerBalance: BigInt(chain.payerBalance),
-      payerAllowance: chain.payerAllowance === undefined ? undefined : BigInt(chain.payerAllowance),
+      ...readPayerState(chain),
       ...walletOf(capture),
-      authorizationUsed: chain.authorizationUsed,
-      payerBlacklisted: chain.payerBlacklisted,
-      assetPaused: chain.assetPaused,
     },
   };
 }

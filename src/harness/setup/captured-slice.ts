@@ -1,5 +1,6 @@
 import { type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import { accountSlot, nestedSlot } from "../../methods/on-chain/mapping-slots.ts";
+import type { PayerState } from "../../methods/payment-state.ts";
 import { bitOf } from "../../methods/permit2/on-chain/permit2-state.ts";
 import { permit2Address } from "../../methods/permit2/permit.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
@@ -10,24 +11,18 @@ import type { LocalNode } from "../nodes/nodes.ts";
 import { placedAccounts } from "./test-accounts.ts";
 
 /** What a payment was judged by, which a chain is to hold again. Amounts are in the asset's smallest unit. */
-export type CapturedSlice = {
+export type CapturedSlice = PayerState & {
   payer: Address;
   nonce: Hex;
   /** The head. */
   blockNumber: number;
   /** The head's time, in unix seconds. */
   time: number;
-  payerBalance: bigint;
-  /** How much Permit2 may take; undefined where the payment does not go through it. */
-  payerAllowance: bigint | undefined;
   payerHasCode: boolean;
   /** What a contract at the payer's address is to say of every signature. */
   walletAccepts: boolean;
   /** Whether that contract is there although the payer is a plain account, or a test payer of another kind. */
   isStandIn: boolean;
-  authorizationUsed: boolean;
-  payerBlacklisted: boolean;
-  assetPaused: boolean;
 };
 
 /** A chain begins this many blocks, of two seconds each, before the head: room for what is put in place. */

@@ -7,6 +7,7 @@ import type { FixtureNetwork } from "../../fixtures/engine/scenario-environment.
 import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
 import { decodeEvent, transferTopic } from "../../methods/on-chain/events.ts";
 import { noncesOf } from "../../methods/on-chain/nonces.ts";
+import { askFact } from "../../methods/on-chain/state-facts.ts";
 import { allowanceOf } from "../../methods/permit2/on-chain/permit2-state.ts";
 import {
   type Address,
@@ -87,12 +88,6 @@ export async function watchMoney(rpcUrl: string, network: FixtureNetwork): Promi
 
   const readHead = async () => readQuantity(await expectResult("eth_blockNumber")) ?? 0n;
 
-  async function isUsed(payment: SignedPayment): Promise<boolean> {
-    const { view, isUsed } = noncesOf(payment);
-    const { result } = await ask("eth_call", { to: view.target, data: view.data }, "latest");
-    return isBytes32(result) && isUsed(result);
-  }
-
   const chainId = readSafeInteger(await expectResult("eth_chainId"));
   if (chainId !== network.chainId) {
     throw new KitError(`The RPC endpoint is of chain ${chainId}, and ${network.name} is ${network.chainId}`);
@@ -145,7 +140,9 @@ export async function watchMoney(rpcUrl: string, network: FixtureNetwork): Promi
         return take((one) => one.hash === hash && isOf(one, payment, amount)) === undefined;
       });
       const silent = payments.filter(({ hash, isOpen }) => hash === undefined && !isOpen);
-      const used = await inParallel(silent, mostQuestions, ({ payment }) => isUsed(payment));
+      const used = await inParallel(silent, mostQuestions, ({ payment }) =>
+        askFact(ask, noncesOf(payment).use),
+      );
       const moved = new Map(
         silent
           .filter((_, index) => used[index])

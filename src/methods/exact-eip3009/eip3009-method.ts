@@ -1,5 +1,6 @@
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { isPaidBy } from "../../protocol/networks.ts";
+import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentWords, SignedPayment } from "../../protocol/signed-payment.ts";
 import {
   inObject,
@@ -13,6 +14,7 @@ import {
 import { buildBody, type RequirementParts, type WrittenRequest } from "../build-request.ts";
 import type { Method } from "../method.ts";
 import { domainSeparator } from "../method.ts";
+import { type StateRefusals, usualStateRefusals } from "../payment-state.ts";
 import { type Authorization, authorizationDigest, authorizationJson } from "./authorization.ts";
 
 /** What payments by EIP-3009 are called. */
@@ -98,6 +100,8 @@ export function buildPaymentRequest(parts: PaymentParts): WrittenRequest {
 
 /** The members of EIP-3009, as messages name them. Both bounds are outside of the window. */
 export const eip3009Words: PaymentWords = {
+  payer: "authorization.from",
+  nonce: "authorization.nonce",
   payTo: "authorization.to",
   limit: "authorization.value",
   start: "validAfter",
@@ -110,6 +114,11 @@ export const eip3009Words: PaymentWords = {
   domain: ({ name, version }) => `name "${name}", version "${version}"`,
 };
 
+export const eip3009StateRefusals: StateRefusals = (facts, one) => [
+  facts.failingFactory && refusals.factoryFails(one.payment.payer, one.network, facts.failingFactory),
+  ...usualStateRefusals(facts, one),
+];
+
 /** Scheme "exact" by EIP-3009 `TransferWithAuthorization`: what both versions of the protocol pay with. */
 export const exactEip3009Method: Method = {
   name: exactEip3009,
@@ -118,6 +127,8 @@ export const exactEip3009Method: Method = {
   transfer: "eip3009",
   takesLess: false,
   words: eip3009Words,
+  stateRefusals: eip3009StateRefusals,
+  deploysWallets: true,
   owns: (payload) => propertyOf(payload, "authorization") !== undefined,
   payerOf: (payload) => propertyOf(propertyOf(payload, "authorization"), "from"),
   read: readPayload,

@@ -8,12 +8,11 @@ import {
 } from "../../chain/logs-and-receipts.ts";
 import { headCall, readHead } from "../../chain/rpc/calls.ts";
 import type { Rpc } from "../../chain/rpc/rpc.ts";
-import type { ViewCall } from "../../chain/views.ts";
 import { type Address, addressWord, type Hex, isBytes32, quantity, sameAddress } from "../../protocol/hex.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { membersOf } from "../../util/json.ts";
-import { authorizationStateOf } from "../exact-eip3009/on-chain/eip3009-state.ts";
-import { isBitSet, nonceBitmapOf } from "../permit2/on-chain/permit2-state.ts";
+import { authorizationUse } from "../exact-eip3009/on-chain/eip3009-state.ts";
+import { nonceUse } from "../permit2/on-chain/permit2-state.ts";
 import { cancellationsOf } from "../permit2/on-chain/submissions.ts";
 import { permit2Address } from "../permit2/permit.ts";
 import {
@@ -25,14 +24,14 @@ import {
   permit2SettledTopic,
 } from "./events.ts";
 import type { PaymentUse } from "./settling.ts";
+import type { FactSource } from "./state-facts.ts";
 
 /** A payment as its token, and the contract that keeps its nonce, know it. */
 export type KnownPayment = Pick<SignedPayment, "asset" | "payer" | "nonce" | "nonceSpace">;
 
 /** How the nonce of a payment is kept, for people's questions about it. */
 type Nonces = {
-  readonly view: ViewCall;
-  isUsed(word: Hex): boolean;
+  readonly use: FactSource<boolean>;
   /** The logs that can say how it was used or cancelled; one of them does. */
   readonly ends: readonly LogFilter[];
   isEnd(log: EventLog): boolean;
@@ -53,15 +52,15 @@ export function noncesOf(payment: KnownPayment, facilitatorContract?: Address): 
   return isOfPermit2(payment) ? ofPermit2(payment, facilitatorContract) : ofToken(payment);
 }
 
-function ofToken({ asset, payer, nonce }: KnownPayment): Nonces {
+function ofToken(payment: KnownPayment): Nonces {
+  const { asset, payer, nonce } = payment;
   const topics = [
     [authorizationUsedTopic, authorizationCanceledTopic],
     `0x${addressWord(payer)}` as const,
     nonce,
   ];
   return {
-    view: authorizationStateOf(asset, payer, nonce),
-    isUsed: (word) => BigInt(word) !== 0n,
+    use: authorizationUse(payment),
     ends: [{ address: asset, topics }],
     isEnd: () => true,
     describe({ logIndex }, events) {
@@ -84,8 +83,7 @@ function ofPermit2(payment: KnownPayment, facilitatorContract: Address | undefin
     facilitatorContract === undefined ? [] : [{ address: facilitatorContract, topics: [...topics] }];
   const isSettlement = (log: EventLog) => decodeEvent(log)?.name === "Permit2Settled";
   return {
-    view: nonceBitmapOf(payment),
-    isUsed: (word) => isBitSet(payment, word),
+    use: nonceUse(payment),
     ends: [...settlements, cancellations.filter],
     isEnd: (log) => isSettlement(log) || cancellations.has(log),
     describe(log) {
@@ -122,11 +120,11 @@ export async function findUse(
   { about, blocks }: { about: Hex; blocks: bigint },
 ): Promise<PaymentUse | undefined> {
   const nonces = noncesOf(payment, facilitatorContract);
-  const { target: to, data } = nonces.view;
+  const { target: to, data } = nonces.use.view;
   const state = { method: "eth_call", params: [{ to, data }, "latest"], about };
   const [used, newest] = await rpc.ask([state, headCall]);
   const isUsed = reader.expect("whether a nonce is used", used, (result) =>
-    isBytes32(result) ? nonces.isUsed(result) : undefined,
+    isBytes32(result) ? nonces.use.read({ word: result, codeHash: null }) : undefined,
   );
   if (!isUsed) return undefined;
   const { number: head } = reader.expect("the newest block", newest, readHead);

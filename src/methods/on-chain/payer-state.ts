@@ -1,78 +1,64 @@
-import { type LogFilter, readLog } from "../../chain/logs-and-receipts.ts";
+import { readLog } from "../../chain/logs-and-receipts.ts";
 import type { AskNode } from "../../chain/rpc/calls.ts";
-import { balanceOf, isBlacklisted, isPaused, isTrue } from "../../chain/views.ts";
-import {
-  type Address,
-  addressWord,
-  type Hex,
-  isBytes32,
-  keccak256Text,
-  quantity,
-  readQuantity,
-} from "../../protocol/hex.ts";
+import { type Address, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
-import { maxUint256 } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
-import type { TokenState } from "../exact-eip3009/on-chain/eip3009-state.ts";
+import type { PayerState } from "../payment-state.ts";
 import type { NextTransaction } from "../permit2/approval-transaction.ts";
-import { allowanceOf, nextApprovalOf } from "../permit2/on-chain/permit2-state.ts";
-import { permit2Address } from "../permit2/permit.ts";
-import { transferTopic } from "./events.ts";
+import { allowanceSource, nextApprovalOf } from "../permit2/on-chain/permit2-state.ts";
 import { isOfPermit2, type KnownPayment, noncesOf } from "./nonces.ts";
+import { amount, askFact, type RewoundSource, tokenSources } from "./state-facts.ts";
 
 /** A payment as the token of a chain would know it, whatever token it names. */
 export function paymentIn(payment: KnownPayment, { address: asset }: Pick<Asset, "address">): KnownPayment {
   return { ...payment, asset, nonceSpace: isOfPermit2(payment) ? payment.nonceSpace : asset };
 }
 
-/** What can keep a payment from settling that a payer may know of. */
-export type PayerState = TokenState & {
-  /** How much Permit2 may take of the payer's tokens; undefined where the payment needs no approval. */
-  allowance?: bigint | undefined;
-};
+/** How each member of {@link PayerState} is read of a payment, by its name. */
+function sourcesOf(payment: KnownPayment, facilitatorContract?: Address): [string, RewoundSource][] {
+  const { use, ends, isEnd } = noncesOf(payment, facilitatorContract);
+  const isUse = (log: unknown) => {
+    const read = readLog(log);
+    return read !== undefined && isEnd(read);
+  };
+  const authorizationUsed: RewoundSource<boolean> = {
+    ...use,
+    logs: ends,
+    before: (now, logged) => now && !logged.flat().some(isUse),
+  };
+  const payerAllowance = isOfPermit2(payment) && { payerAllowance: allowanceSource(payment) };
+  return Object.entries({ authorizationUsed, ...tokenSources(payment), ...payerAllowance });
+}
+
+/** @returns undefined where one of them is not known */
+async function readEach(
+  sources: readonly [string, RewoundSource][],
+  read: (source: RewoundSource, name: string) => Promise<boolean | bigint | undefined>,
+): Promise<PayerState | undefined> {
+  const facts = await Promise.all(
+    sources.map(async ([name, source]) => [name, await read(source, name)] as const),
+  );
+  if (facts.some(([, fact]) => fact === undefined)) return undefined;
+  return Object.fromEntries(facts) as PayerState;
+}
 
 /**
  * Asks a node for the state at a block, such as `latest`.
  *
  * @returns undefined where it does not say: it has forgotten that block, or the token is none
  */
-export async function askPayerState(
+export function askPayerState(
   ask: AskNode,
   payment: KnownPayment,
   block: string,
 ): Promise<PayerState | undefined> {
-  const { asset, payer } = payment;
-  const { view, isUsed } = noncesOf(payment);
-  const isPermit = isOfPermit2(payment);
-  const views = [view, balanceOf(asset, payer), isBlacklisted(asset, payer), isPaused(asset)];
-  const [used, balance, blacklisted, paused, allowance] = await Promise.all(
-    [...views, ...(isPermit ? [allowanceOf(payment)] : [])].map(async ({ target: to, data }) => {
-      // Otherwise a revert: the contract refuses, or lacks the function.
-      const { result } = await ask("eth_call", { to, data }, block);
-      return isBytes32(result) ? result : undefined;
-    }),
-  );
-  if (used === undefined || balance === undefined || (isPermit && allowance === undefined)) return undefined;
-  return {
-    used: isUsed(used),
-    balance: BigInt(balance),
-    // A token without a blacklist, or a pause, has neither.
-    payerBlacklisted: isTrue(blacklisted),
-    tokenPaused: isTrue(paused),
-    ...(allowance !== undefined && { allowance: BigInt(allowance) }),
-  };
+  return readEach(sourcesOf(payment), (source) => askFact(ask, source, block));
 }
 
 /** Asks a node for the payer's next nonce at a token, for an approval by EIP-2612; 0 where the token has none. */
 export async function askNextApproval(ask: AskNode, of: { asset: Address; payer: Address }): Promise<bigint> {
-  const { target: to, data } = nextApprovalOf(of);
-  const { result } = await ask("eth_call", { to, data }, "latest");
-  return isBytes32(result) ? BigInt(result) : 0n;
+  return (await askFact(ask, amount(nextApprovalOf(of)))) ?? 0n;
 }
-
-const blacklistTopics = ["Blacklisted(address)", "UnBlacklisted(address)"].map(keccak256Text);
-const pauseTopics = ["Pause()", "Unpause()"].map(keccak256Text);
-const approvalTopic = keccak256Text("Approval(address,address,uint256)");
 
 /**
  * Works out the state at a block from that at a later one, by what has been logged in between.
@@ -85,48 +71,19 @@ export async function rewindPayerState(
   { to: wanted, at: known, state }: { to: bigint; at: bigint; state: PayerState },
 ): Promise<PayerState | undefined> {
   if (known <= wanted) return state;
-  const { asset, payer: account } = payment;
-  const payer: Hex = `0x${addressWord(account)}`;
   const range = { fromBlock: quantity(wanted + 1n), toBlock: quantity(known) };
-  const logs = async (address: Address, topics: LogFilter["topics"]) => {
-    const { result } = await ask("eth_getLogs", { ...range, address, topics });
-    return Array.isArray(result) ? (result as readonly unknown[]) : undefined;
-  };
-  const { ends, isEnd } = noncesOf(payment, facilitatorContract);
-  const [sent, received, listings, pauses, approvals, ...found] = await Promise.all([
-    logs(asset, [transferTopic, payer]),
-    logs(asset, [transferTopic, null, payer]),
-    logs(asset, [blacklistTopics, payer]),
-    logs(asset, [pauseTopics]),
-    isOfPermit2(payment) ? logs(asset, [approvalTopic, payer, `0x${addressWord(permit2Address)}`]) : [],
-    ...ends.map(({ address, topics }) => logs(address, topics)),
-  ]);
-  if (!sent || !received || !listings || !pauses || !approvals || found.includes(undefined)) return undefined;
-  if (approvals.length > 0) return undefined;
-  const uses = found
-    .flatMap((list) => list ?? [])
-    .filter((log) => {
-      const read = readLog(log);
-      return read !== undefined && isEnd(read);
-    });
-  const sum = (transfers: readonly unknown[]) =>
-    transfers.reduce<bigint>((total, log) => total + (readQuantity(membersOf(log).data) ?? 0n), 0n);
-  // Before the first event the opposite held.
-  const before = (events: readonly unknown[], begins: Hex | undefined, now: boolean) => {
-    const [first] = events;
-    return first === undefined ? now : [membersOf(first).topics].flat()[0] !== begins;
-  };
-  const { allowance } = state;
-  // What was sent without Permit2 counts too: of an approval that is used up, more may seem to have been there.
-  const most = allowance === undefined ? undefined : allowance + sum(sent);
-  const isTooMuch = most !== undefined && most > maxUint256;
-  return {
-    balance: state.balance + sum(sent) - sum(received),
-    used: uses.length > 0 ? false : state.used,
-    payerBlacklisted: before(listings, blacklistTopics[0], state.payerBlacklisted),
-    tokenPaused: before(pauses, pauseTopics[0], state.tokenPaused),
-    ...(most !== undefined && { allowance: isTooMuch ? maxUint256 : most }),
-  };
+  const now = new Map<string, boolean | bigint | undefined>(Object.entries(state));
+
+  return readEach(sourcesOf(payment, facilitatorContract), async ({ logs, before }, name) => {
+    const answers = await Promise.all(
+      logs.map(({ address, topics }) => ask("eth_getLogs", { ...range, address, topics })),
+    );
+    const logged = answers.flatMap(({ result }) =>
+      Array.isArray(result) ? [result as readonly unknown[]] : [],
+    );
+    const fact = now.get(name);
+    return logged.length < logs.length || fact === undefined ? undefined : before(fact, logged);
+  });
 }
 
 /**

@@ -6,7 +6,6 @@ import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
-import { OperatorError, UndeterminedError } from "../../util/errors.ts";
 
 /** One payment as it is settled, and to whom it goes. */
 export type SettleCall = {
@@ -109,8 +108,6 @@ export type Settling = {
   /** `SignedPayment.method` of the payments that it settles. */
   readonly method: string;
 
-  /** Whether wallets that are not deployed yet can pay so: their signature has the form of ERC-6492 then. */
-  readonly deploysWallets?: boolean;
   /**
    * What is to be simulated and settled, where that depends on the chain's state besides what was signed; or why it cannot be.
    * Before all else that is asked here about a payment that is new.
@@ -206,51 +203,3 @@ export type Recovery = {
    */
   findDirectSubmission(chain: ChainQueries, search: Search): Promise<TransferPlace | "cancelled" | null>;
 };
-
-/** What stands in the way of all payments through the facilitator contract. */
-export type ContractState = { contractPaused: boolean; operatorAuthorized: boolean };
-
-/**
- * A simulation that ran out of gas says nothing of the payment.
- *
- * @throws UndeterminedError
- */
-export function requireSimulated(revert: Revert, { name }: { name: string }): void {
-  if (revert.kind !== "custom" || revert.name !== "InsufficientGas") return;
-  throw new UndeterminedError("The facilitator could not simulate the settlement; try again", {
-    hints: [`The RPC of ${name} caps the gas of eth_call below what settling needs`],
-  });
-}
-
-/**
- * Neither is a fault of the payment.
- *
- * @throws UndeterminedError where the contract is paused, OperatorError where the operator lacks its role
- */
-export function requireOperable(
-  { contractPaused, operatorAuthorized }: ContractState,
-  { name }: { name: string },
-): void {
-  if (contractPaused) {
-    throw new UndeterminedError("The facilitator cannot settle at the moment", {
-      hints: [`The facilitator contract on ${name} is paused: unpause it with the pauser's key`],
-    });
-  }
-  if (!operatorAuthorized) {
-    throw new OperatorError("without OPERATOR_ROLE", {
-      hints: [`The operator lacks OPERATOR_ROLE on ${name}: grant it with the admin key`],
-    });
-  }
-}
-
-/** Why a forward would be reverted, as far as state tells. */
-export function findObstacle(
-  state: Pick<ContractState, "contractPaused"> &
-    Readonly<Record<"tokenPaused" | "contractBlacklisted" | "recipientBlacklisted", boolean>>,
-): string | undefined {
-  if (state.contractPaused) return "the facilitator contract is paused";
-  if (state.tokenPaused) return "the token is paused by its issuer";
-  if (state.contractBlacklisted) return "the facilitator contract is blacklisted by the token's issuer";
-  if (state.recipientBlacklisted) return "the recipient is blacklisted by the token's issuer";
-  return undefined;
-}

@@ -1,5 +1,5 @@
 import { type Invalid, invalid } from "../../protocol/catalogue.ts";
-import type { GasSponsoring } from "../../protocol/checks.ts";
+import type { GasSponsoring, ServedNetwork } from "../../protocol/checks.ts";
 import {
   type Address,
   addressWord,
@@ -19,6 +19,7 @@ import {
   type TransactionSignature,
 } from "../../protocol/signed-transaction.ts";
 import { maxUint256, parseUint256, propertyOf } from "../../protocol/wire-values.ts";
+import { type Approval, approvalExtension, approvalOf } from "./approval.ts";
 import { permit2Address } from "./permit.ts";
 
 /*
@@ -56,6 +57,21 @@ export function approvalTransactionOf({
 }: Pick<SignedPayment, "payload">): ApprovalTransaction | "malformed" | undefined {
   const info = payload === null ? undefined : propertyOf(JSON.parse(payload), "approvalTransaction");
   return info === undefined ? undefined : (parseInfo(info) ?? "malformed");
+}
+
+/**
+ * What came with a payment to approve Permit2 and may be used there. Of both it is the one by EIP-2612, as public facilitators do.
+ */
+export function broughtApproval(
+  payment: Pick<SignedPayment, "payload">,
+  { gasSponsoring = [] }: Pick<ServedNetwork, "gasSponsoring">,
+): {
+  approval?: Approval | "malformed" | undefined;
+  transaction?: ApprovalTransaction | "malformed" | undefined;
+} {
+  const approval = gasSponsoring.includes(approvalExtension) ? approvalOf(payment) : undefined;
+  if (approval !== undefined) return { approval };
+  return gasSponsoring.includes(transactionExtension) ? { transaction: approvalTransactionOf(payment) } : {};
 }
 
 function parseInfo(info: unknown): ApprovalTransaction | undefined {

@@ -137,6 +137,16 @@ export function checkApproval(
   return approval.amount === limit ? undefined : approvalRefusals.amountDiffers(approval, limit);
 }
 
+/** Why an approval comes too late to be used. Where the permit itself expires no later, that is what is said of it. */
+export function checkDeadline(
+  { deadline }: Approval,
+  { window }: Pick<SignedPayment, "window">,
+  now: bigint,
+): Invalid | undefined {
+  const isTooLate = deadline < now + expiryMarginSeconds && deadline < window.last;
+  return isTooLate ? approvalRefusals.expired(deadline, now) : undefined;
+}
+
 /** The words of an approval that the proxies of x402 take: value, deadline, r, s, v. */
 export function approvalWords({ amount, deadline, signature }: Approval): string {
   return `${uintWord(amount)}${uintWord(deadline)}${signature.slice(2, 130)}${signature.slice(130).padStart(64, "0")}`;

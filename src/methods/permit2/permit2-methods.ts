@@ -2,7 +2,13 @@ import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { isPaidBy } from "../../protocol/networks.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { Method } from "../method.ts";
-import { exactProxyAddress, permit2Separator, permitDigest, uptoProxyAddress } from "./permit.ts";
+import {
+  exactProxyAddress,
+  permit2Address,
+  permit2Separator,
+  permitDigest,
+  uptoProxyAddress,
+} from "./permit.ts";
 import {
   exactPermit2,
   isPermit2,
@@ -13,7 +19,7 @@ import {
   uptoPermit2,
   writePermitPayload,
 } from "./permit2-payload.ts";
-import { permit2Refusals } from "./permit2-refusals.ts";
+import { permit2Refusals, permit2StateRefusals } from "./permit2-refusals.ts";
 
 /** What the two schemes that pay by Permit2 differ in. */
 type Kind = {
@@ -33,6 +39,8 @@ export function createPermit2Method({ name, scheme, spender, hasFacilitator }: K
     // Version 1 knows EIP-3009 alone.
     versions: [2],
     words: permit2Words,
+    nonceSpace: permit2Address,
+    stateRefusals: permit2StateRefusals,
     transfer: "permit2",
     takesLess: scheme === "upto",
     owns: isPermit2,

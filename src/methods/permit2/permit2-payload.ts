@@ -175,6 +175,8 @@ export function permitTimes({ validAfter, validBefore }: Partial<PaymentTimes>):
 
 /** The members of a permit, as messages name them. Both bounds are inside of the window. */
 export const permit2Words: PaymentWords = {
+  payer: `${permitMember}.from`,
+  nonce: `${permitMember}.nonce`,
   payTo: "permit2Authorization.witness.to",
   limit: "permit2Authorization.permitted.amount",
   start: "witness.validAfter",

@@ -3,6 +3,13 @@ import type { Address } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { formatBoth, unitsOf } from "../../protocol/token-units.ts";
+import {
+  type JudgedPayment,
+  type StateFacts,
+  type StateRefusals,
+  usualStateRefusals,
+} from "../payment-state.ts";
+import { approvalOf, approvalRefusals } from "./approval.ts";
 import { permit2Address } from "./permit.ts";
 
 /** A number of the chain, or a placeholder where it is not known beforehand. */
@@ -53,3 +60,24 @@ export const permit2Refusals = {
 
   wouldRevert: (why: string) => invalid("permit_would_revert", `Settling would revert on chain: ${why}`),
 } as const satisfies Record<string, (...facts: never[]) => Invalid>;
+
+export const permit2StateRefusals: StateRefusals = (facts, one) => [
+  facts.assetMissing && permit2Refusals.assetWithoutCode(one.payment.asset, one.network),
+  (facts.permit2Missing || facts.proxyMissing) && permit2Refusals.proxyMissing(one.network),
+  ...usualStateRefusals(facts, one),
+  refuseAllowance(facts, one),
+  facts.assetKeepsFee && permit2Refusals.tokenKeepsAFee(one.payment.asset),
+];
+
+function refuseAllowance(
+  { payerAllowance, nextApproval }: StateFacts,
+  { payment, needed, token }: JudgedPayment,
+): Invalid | undefined {
+  if (payerAllowance === undefined || payerAllowance >= needed) return undefined;
+  const approval = approvalOf({ payload: payment.payload ?? null });
+  if (typeof approval !== "object") {
+    return permit2Refusals.allowanceTooSmall(payment, token, { allowance: payerAllowance, needed });
+  }
+  // A token that was not asked may take the approval.
+  return nextApproval === undefined ? undefined : approvalRefusals.refusedByToken(approval, nextApproval);
+}

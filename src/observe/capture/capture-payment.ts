@@ -1,11 +1,7 @@
 import { encodeIsValidSignature, isValidSignatureSelector } from "../../chain/views.ts";
 import { methodOf } from "../../methods/methods.ts";
-import {
-  askPayerState,
-  type PayerState,
-  paymentIn,
-  rewindPayerState,
-} from "../../methods/on-chain/payer-state.ts";
+import { askPayerState, paymentIn, rewindPayerState } from "../../methods/on-chain/payer-state.ts";
+import { readPayerState, writePayerState } from "../../methods/state-json.ts";
 import { type Hex, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isErc6492 } from "../../protocol/signed-payment.ts";
@@ -167,16 +163,8 @@ async function readCapturedChain(
 }
 
 /** What a payment is judged by, of the state of a chain at a block. */
-export type CapturedState = Pick<
-  CapturedChain,
-  | "payerBalance"
-  | "payerAllowance"
-  | "payerHasCode"
-  | "walletAccepts"
-  | "authorizationUsed"
-  | "payerBlacklisted"
-  | "assetPaused"
->;
+export type CapturedState = ReturnType<typeof writePayerState> &
+  Pick<CapturedChain, "payerHasCode" | "walletAccepts">;
 
 type StateReader = Pick<ReadableChain, "network" | "asset" | "facilitatorContract" | "ask">;
 
@@ -198,7 +186,7 @@ async function readState(
   ]);
   if (state === undefined || code.error !== undefined) return undefined;
   const accepts = String(wallet?.result).startsWith(isValidSignatureSelector);
-  return { ...written(state), payerHasCode, walletAccepts: payerHasCode ? accepts : null };
+  return { ...writePayerState(state), payerHasCode, walletAccepts: payerHasCode ? accepts : null };
 }
 
 /**
@@ -212,29 +200,10 @@ export async function rewindState(
   { payment }: PaymentRequest,
   { to, at, state }: { to: bigint; at: bigint; state: CapturedState },
 ): Promise<CapturedState | undefined> {
-  const { payerAllowance } = state;
-  const later: PayerState = {
-    used: state.authorizationUsed,
-    balance: BigInt(state.payerBalance),
-    payerBlacklisted: state.payerBlacklisted,
-    tokenPaused: state.assetPaused,
-    ...(payerAllowance !== undefined && { allowance: BigInt(payerAllowance) }),
-  };
   const earlier = await rewindPayerState({ ask, facilitatorContract }, paymentIn(payment, asset), {
     to,
     at,
-    state: later,
+    state: readPayerState(state),
   });
-  return earlier && { ...state, ...written(earlier) };
-}
-
-/** The members of a capture that say it. */
-function written({ balance, used, payerBlacklisted, tokenPaused, allowance }: PayerState) {
-  return {
-    ...(allowance !== undefined && { payerAllowance: `${allowance}` }),
-    payerBalance: `${balance}`,
-    authorizationUsed: used,
-    payerBlacklisted,
-    assetPaused: tokenPaused,
-  };
+  return earlier && { ...state, ...writePayerState(earlier) };
 }

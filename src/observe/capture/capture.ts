@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
-import { approvalOf } from "../../methods/permit2/approval.ts";
-import { permit2Refusals } from "../../methods/permit2/permit2-refusals.ts";
+import { refuseByState } from "../../methods/payment-state.ts";
+import { refuseSignature } from "../../methods/refuse-signature.ts";
+import { payerStateSchema, readPayerState } from "../../methods/state-json.ts";
 import { type Invalid, invalid, reasonOf, withReasonOfMethod } from "../../protocol/catalogue.ts";
 import {
   type CheckName,
@@ -11,7 +12,7 @@ import {
   type ServedNetwork,
 } from "../../protocol/checks.ts";
 import { sameAddress } from "../../protocol/hex.ts";
-import { address, uint256String } from "../../protocol/primitives.ts";
+import { address } from "../../protocol/primitives.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isErc6492 } from "../../protocol/signed-payment.ts";
@@ -21,10 +22,6 @@ import { firstPlace } from "../../util/text.ts";
 
 /** The version of the file format. */
 const captureVersion = 1;
-
-const uint256Text = z
-  .string()
-  .refine((text) => uint256String.safeParse(text).success, "must be decimal digits");
 
 /** The state of the chain, at one block, that decided a payment. */
 const chainStateSchema = z.object({
@@ -43,15 +40,10 @@ const chainStateSchema = z.object({
   blockNumber: z.int().nonnegative(),
   /** Unix seconds. */
   time: z.int().nonnegative(),
-  payerBalance: uint256Text,
-  /** How much Permit2 may take of the payer's tokens; not there where the payment needs no approval. */
-  payerAllowance: uint256Text.optional(),
+  ...payerStateSchema.shape,
   payerHasCode: z.boolean(),
   /** Whether the contract at the payer's address accepts the signature (ERC-1271); null if it was not asked. */
   walletAccepts: z.boolean().nullable(),
-  authorizationUsed: z.boolean(),
-  payerBlacklisted: z.boolean(),
-  assetPaused: z.boolean(),
 });
 
 export type CapturedChain = z.infer<typeof chainStateSchema>;
@@ -196,20 +188,11 @@ const stateChecks: readonly (readonly [CheckName, StateCheck])[] = [
 ];
 
 /** What the simulation would have shown, by the state that it depends on. */
-function simulate(
-  { payment, requirements }: PaymentRequest,
-  { asset, authorizationUsed, assetPaused, payerBlacklisted, payerBalance, payerAllowance }: CapturedChain,
-): Invalid | undefined {
-  if (authorizationUsed) return refusals.usedOnChain();
-  if (assetPaused) return refusals.assetPaused();
-  if (payerBlacklisted) return refusals.payerBlacklisted();
-  const balance = BigInt(payerBalance);
+function simulate({ payment, requirements }: PaymentRequest, chain: CapturedChain): Invalid | undefined {
+  const { asset: token, network } = chain;
   const isPart = requirements.amount < payment.limit;
   const needed = isPart ? requirements.amount : payment.limit;
-  if (balance < needed) return refusals.balanceTooSmall(balance, needed, asset);
-  const allowance = payerAllowance === undefined ? undefined : BigInt(payerAllowance);
-  if (allowance === undefined || allowance >= needed || approvalOf(payment) !== undefined) return undefined;
-  return permit2Refusals.allowanceTooSmall(payment, asset, { allowance, needed });
+  return refuseByState(methodOf(payment), readPayerState(chain), { payment, needed, token, network });
 }
 
 async function checkSignature(
@@ -223,8 +206,7 @@ async function checkSignature(
     // A delegated account (EIP-7702): its delegate decides.
     return payerHasCode && walletAccepts === false ? refusals.tokenRefusesSignature(payer, words) : undefined;
   }
-  if (walletAccepts === true) return undefined;
-  if (payerHasCode) return refusals.walletRefuses(payer);
-  const mistake = await method.describeWrongSignature(payment, { asset, chainId }, recoverSigner);
-  return refusals.notSignedByPayer(payer, network, words.domain(asset), mistake);
+  const proof = walletAccepts ? "accepted" : payerHasCode ? "refused" : "no_code";
+  const place = { asset, network: { name: network, chainId }, recover: recoverSigner };
+  return refuseSignature(method, payment, proof, place);
 }

@@ -2,6 +2,7 @@ import type { Chain } from "../../chain/chain.ts";
 import { normaliseSignature, recoverSigner, rememberSigners } from "../../chain/signing/recover-signer.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
+import { refuseSignature } from "../../methods/refuse-signature.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { type CheckName, checkOwnPayTo, checkTerms, payeeOf } from "../../protocol/checks.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
@@ -10,12 +11,7 @@ import { type Operation, problemDetails } from "../../protocol/problems.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { PaymentWords } from "../../protocol/signed-payment.ts";
-import {
-  isErc6492,
-  type SignedPayment,
-  tokenSignature,
-  unwrapErc6492,
-} from "../../protocol/signed-payment.ts";
+import { type SignedPayment, tokenSignature } from "../../protocol/signed-payment.ts";
 import { ForbiddenError, OperatorError } from "../../util/errors.ts";
 import { belowMinimum, type Caller, type Organization, type Scope } from "../organizations/organizations.ts";
 import type { Checked, FacilitatorContext, Lane, Lanes } from "./context.ts";
@@ -147,21 +143,18 @@ export type ProvenSignature = { signature: Hex };
 export async function verifySignature(
   payment: SettleablePayment,
   chain: Chain,
-  ways: Pick<WaysToPay, "methodOf" | "settlingOf">,
+  ways: Pick<WaysToPay, "methodOf">,
 ): Promise<ProvenSignature | Invalid> {
-  const { signed, words, digest } = payment;
+  const { signed, digest } = payment;
   const { payer, signature } = signed;
   if (hasSigned(payment)) return { signature: normaliseSignature(signature) };
 
   const inner = tokenSignature(signature);
   const proof = await chain.askWallet(payer, digest, inner, payment.id);
-  if (proof === "accepted") return { signature: inner };
-  if (proof === "no_code" && isErc6492(signature)) return judgeDeployment(payment, ways);
-  if (proof !== "no_code") return refusals.walletRefuses(payer);
   const { asset, network } = payment;
-  const domain = { asset, chainId: network.chainId };
-  const mistake = await ways.methodOf(signed.method).describeWrongSignature(signed, domain, recoverSigner);
-  return refusals.notSignedByPayer(payer, network.name, words.domain(asset), mistake);
+  const place = { asset, network, recover: recoverSigner };
+  const refusal = await refuseSignature(ways.methodOf(signed.method), signed, proof, place);
+  return refusal ?? { signature: proof === "accepted" ? inner : signature };
 }
 
 /** A payment is verified and then settled, as a rule: to recover its signer takes a third of the CPU of a verify. */
@@ -171,20 +164,6 @@ const recoverOnce = rememberSigners(recoverSigner, 4_096);
 function hasSigned({ signed: { payer, signature }, digest }: SettleablePayment): boolean {
   const signer = recoverOnce(digest, signature);
   return signer !== undefined && sameAddress(signer, payer);
-}
-
-/** Whether a wallet may be deployed with its payment (ERC-6492). The simulation does so, and with it asks for the signature. */
-function judgeDeployment(
-  { signed: { payer, signature, method }, network }: SettleablePayment,
-  ways: Pick<WaysToPay, "settlingOf">,
-): ProvenSignature | Invalid {
-  const { name, walletFactories = [] } = network;
-  const factory = unwrapErc6492(signature)?.factory;
-  if (factory === undefined || !ways.settlingOf(method).deploysWallets) {
-    return refusals.walletNotDeployed(payer, name);
-  }
-  const isAllowed = walletFactories.some((one) => sameAddress(one, factory));
-  return isAllowed ? { signature } : refusals.factoryNotAllowed(payer, name, factory);
 }
 
 /** A request that passed the pure checks: a payment that one network, asset and contract could settle. */

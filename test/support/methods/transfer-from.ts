@@ -35,9 +35,11 @@ export const transferFrom: Method = {
   versions: [1, 2],
   transfer: "transfer-from",
   takesLess: false,
+  stateRefusals: () => [],
   extra: () => ({ assetTransferMethod: "transfer-from" }),
   words: {
-    ...{ payTo: "transfer.to", limit: "transfer.value", start: "0", end: "until" },
+    ...{ payer: "transfer.from", nonce: "transfer.nonce", payTo: "transfer.to", limit: "transfer.value" },
+    ...{ start: "0", end: "until" },
     ...{
       startsSaid: "from",
       endsSaid: "until",

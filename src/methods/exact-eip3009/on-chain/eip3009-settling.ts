@@ -16,7 +16,7 @@ import {
 import type { Payout, Recovery, Search, SettlementProof, Settling } from "../../on-chain/settling.ts";
 import { createIsUsed } from "../../on-chain/use-reader.ts";
 import { exactEip3009 } from "../eip3009-method.ts";
-import { authorizationUse, explainRevert, forwardLimitOf, stateOf } from "./eip3009-state.ts";
+import { authorizationUse, explain, forwardLimitOf, stateOf } from "./eip3009-state.ts";
 import {
   countBatch,
   effectOf,
@@ -57,7 +57,6 @@ export const exactEip3009Settling: Settling = {
   method: exactEip3009,
 
   transaction: settleTransaction,
-  deploysWallets: true,
   // A wallet that is deployed first is known by its revert alone.
   effect: ({ payment }, network) =>
     goesStraight(payment, network) && !isErc6492(payment.signature) ? effectOf(payment) : undefined,
@@ -87,7 +86,7 @@ export const exactEip3009Settling: Settling = {
       : findPayout(chain, search),
 
   stateOf,
-  explain: explainRevert,
+  explain,
   isUsed: createIsUsed(authorizationUse),
 
   recovery: exactEip3009Recovery,

@@ -128,7 +128,7 @@ describe("nothing is proven", () => {
     await deployment.send(deployment.usdc, await deployment.encodeCancellation("mallory", call));
     expect(await find(call)).toBe("cancelled");
     // What state alone would have said.
-    expect((await diagnose(chain, call)).used).toBe(true);
+    expect((await diagnose(chain, call)).authorizationUsed).toBe(true);
   });
 
   test("by a cancellation right before a transfer of the payer's own, in one transaction", async () => {

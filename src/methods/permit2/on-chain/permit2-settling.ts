@@ -34,7 +34,7 @@ import {
   encodeSettleBatch,
   settlesSeveral,
 } from "./permit2-calls.ts";
-import { allowanceOf, explainBefore, explainRevert, nonceUse, stateOf } from "./permit2-state.ts";
+import { allowanceOf, explain, explainBefore, nonceUse, stateOf } from "./permit2-state.ts";
 import { prepare, transactionBefore } from "./prepare-approval.ts";
 import { findDirectSubmission, findSubmission } from "./submissions.ts";
 
@@ -116,7 +116,7 @@ function createPermit2Settling(method: string, recovery?: Recovery): Settling {
     findPayout,
 
     stateOf,
-    explain: explainRevert,
+    explain,
     prepare,
     before: transactionBefore,
     explainBefore,

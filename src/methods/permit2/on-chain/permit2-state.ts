@@ -1,37 +1,36 @@
-import type { Chain, ChainQueries } from "../../../chain/chain.ts";
-import { askViews, expectWord } from "../../../chain/chain-reader.ts";
+import type { Chain } from "../../../chain/chain.ts";
 import { describeRevert, type Revert } from "../../../chain/revert.ts";
-import {
-  balanceOf,
-  codeOf,
-  hasOperatorRole,
-  isBlacklisted,
-  isPaused,
-  isTrue,
-  selector,
-  type ViewCall,
-  viewGas,
-} from "../../../chain/views.ts";
+import { selector, type ViewCall } from "../../../chain/views.ts";
 import { type Invalid, invalid } from "../../../protocol/catalogue.ts";
-import { type Address, addressWord, type Hex, sameAddress, uintWord } from "../../../protocol/hex.ts";
-import { findAsset } from "../../../protocol/networks.ts";
-import { refusals } from "../../../protocol/refusals.ts";
-import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
-import { maxUint256 } from "../../../protocol/wire-values.ts";
 import {
-  amountOf,
-  findObstacle,
-  type PaymentState,
-  requireOperable,
-  requireSimulated,
-  type SettleCall,
-} from "../../on-chain/settling.ts";
-import type { UseView } from "../../on-chain/use-reader.ts";
-import { approvalOf, approvalRefusals } from "../approval.ts";
+  type Address,
+  addressWord,
+  type Hex,
+  keccak256Text,
+  sameAddress,
+  uintWord,
+} from "../../../protocol/hex.ts";
+import { refusals } from "../../../protocol/refusals.ts";
+import type { SignedPayment } from "../../../protocol/signed-payment.ts";
+import { maxUint256 } from "../../../protocol/wire-values.ts";
+import { transferTopic } from "../../on-chain/events.ts";
+import type { SettleCall } from "../../on-chain/settling.ts";
+import {
+  amount,
+  createDiagnosing,
+  type Diagnosis,
+  type DiagnosisSources,
+  type FactSource,
+  orElse,
+  type RewoundSource,
+  sumOf,
+  tokenSources,
+  withoutCode,
+} from "../../on-chain/state-facts.ts";
 import { transactionRefusals } from "../approval-transaction.ts";
 import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../permit.ts";
 import { permit2Words, permitOf, uptoPermit2 } from "../permit2-payload.ts";
-import { permit2Refusals } from "../permit2-refusals.ts";
+import { permit2Refusals, permit2StateRefusals } from "../permit2-refusals.ts";
 import { describePermit2Revert, permit2ErrorOf } from "./permit2-calls.ts";
 
 const selectors = {
@@ -83,111 +82,66 @@ export function permit2Of(proxy: Address): ViewCall {
 }
 
 /** Whether Permit2 has the nonce of a payment as used or cancelled. */
-export const nonceUse: UseView = { viewOf: nonceBitmapOf, isUsed: isBitSet };
-
-/** The state that can keep a correctly signed payment from settling. */
-type Diagnosis = {
-  assetHasCode: boolean;
-  proxyIsThere: boolean;
-  payerHasCode: boolean;
-  used: boolean;
-  balance: bigint;
-  allowance: bigint;
-  /** The payer's next nonce of EIP-2612; 0 of a token that has none. */
-  nextApproval: bigint;
-  tokenPaused: boolean;
-  payerBlacklisted: boolean;
-  recipientBlacklisted: boolean;
-  contractBlacklisted: boolean;
-  contractPaused: boolean;
-  operatorAuthorized: boolean;
-};
-
-/** Reads whatever may explain a failed simulation. */
-async function diagnose(
-  { reader, operator, network: { facilitatorContract } }: ChainQueries,
-  { payment, recipient, id }: SettleCall,
-): Promise<Diagnosis> {
-  const { asset, payer } = payment;
-  const proxy = payment.method === uptoPermit2 ? uptoProxyAddress : exactProxyAddress;
-  const [
-    code,
-    payerCode,
-    permit2Code,
-    permit2,
-    bitmap,
-    balance,
-    allowance,
-    nextApproval,
-    paused,
-    payerBlacklisted,
-    recipientBlacklisted,
-    contractBlacklisted,
-    contractPaused,
-    operatorAuthorized,
-  ] = await askViews(
-    reader,
-    [
-      codeOf(asset),
-      codeOf(payer),
-      codeOf(permit2Address),
-      permit2Of(proxy),
-      nonceBitmapOf(payment),
-      balanceOf(asset, payer),
-      allowanceOf(payment),
-      nextApprovalOf(payment),
-      isPaused(asset),
-      isBlacklisted(asset, payer),
-      isBlacklisted(asset, recipient),
-      isBlacklisted(asset, facilitatorContract),
-      isPaused(facilitatorContract),
-      hasOperatorRole(facilitatorContract, operator),
-    ],
-    viewGas,
-    id,
-  );
-  const amount = (word: Hex | undefined) => (word === undefined ? 0n : BigInt(word));
+export function nonceUse(payment: KnownPayment): FactSource<boolean> {
   return {
-    assetHasCode: code?.codeHash != null,
-    payerHasCode: payerCode?.codeHash != null,
-    proxyIsThere:
-      permit2Code?.codeHash != null &&
-      permit2?.word !== undefined &&
-      sameAddress(`0x${permit2.word.slice(26)}`, permit2Address),
-    used: bitmap?.word !== undefined && isBitSet(payment, bitmap.word),
-    balance: amount(balance?.word),
-    allowance: amount(allowance?.word),
-    nextApproval: amount(nextApproval?.word),
-    tokenPaused: isTrue(paused?.word),
-    payerBlacklisted: isTrue(payerBlacklisted?.word),
-    recipientBlacklisted: isTrue(recipientBlacklisted?.word),
-    contractBlacklisted: isTrue(contractBlacklisted?.word),
-    contractPaused: isTrue(expectWord(reader, "paused of the facilitator contract", contractPaused)),
-    operatorAuthorized: isTrue(expectWord(reader, "hasRole of the facilitator contract", operatorAuthorized)),
+    view: nonceBitmapOf(payment),
+    read: ({ word }) => (word === undefined ? undefined : isBitSet(payment, word)),
   };
 }
 
-/** {@link Settling.stateOf} */
-export async function stateOf(chain: ChainQueries, call: SettleCall): Promise<PaymentState> {
-  const state = await diagnose(chain, call);
-  // What goes straight to its payee has nothing in its way once it is used.
-  if (goesStraight(call.payment, chain.network)) return { used: state.used };
-  return { used: state.used, obstacle: findObstacle(state) };
+const approvalTopic = keccak256Text("Approval(address,address,uint256)");
+
+/** How much Permit2 may take of the payer's tokens, now and earlier. */
+export function allowanceSource(payment: Pick<SignedPayment, "asset" | "payer">): RewoundSource<bigint> {
+  const { asset: address, payer } = payment;
+  const account: Hex = `0x${addressWord(payer)}`;
+  return {
+    ...amount(allowanceOf(payment)),
+    logs: [
+      { address, topics: [transferTopic, account] },
+      { address, topics: [approvalTopic, account, `0x${addressWord(permit2Address)}`] },
+    ],
+    before(now, [sent, approvals = []]) {
+      if (approvals.length > 0) return undefined;
+      // What was sent without Permit2 counts too: of an approval that is used up, more may seem to have been there.
+      const most = now + sumOf(sent);
+      const isTooMuch = most > maxUint256;
+      return isTooMuch ? maxUint256 : most;
+    },
+  };
 }
 
-/**
- * Why a correctly signed payment would not settle, after its simulation reverted. Reads the state that may explain it, since
- * Permit2 says the same whatever the token refused, and falls back on the words of the revert.
- *
- * @throws UndeterminedError when the fault is ours: the contract paused. OperatorError when it is the operator's: without
- * its role.
- */
-export async function explainRevert(chain: Chain, call: SettleCall, revert: Revert): Promise<Invalid> {
-  requireSimulated(revert, chain.network);
-  const state = await diagnose(chain, call);
-  requireOperable(state, chain.network);
-  return explainByState(state, call, chain) ?? explainByRevert(revert, call, state);
+/** Where there is no token, or no Permit2, that is what is said, and not that it has answered nothing. */
+function sourcesOf(payment: SignedPayment): DiagnosisSources {
+  const { asset, payer, method } = payment;
+  const proxy = permit2Of(method === uptoPermit2 ? uptoProxyAddress : exactProxyAddress);
+  const { payerBalance, ...token } = tokenSources(payment);
+  return {
+    assetMissing: withoutCode(asset),
+    permit2Missing: withoutCode(permit2Address),
+    proxyMissing: {
+      view: proxy,
+      read: ({ word }) => word === undefined || !sameAddress(`0x${word.slice(26)}`, permit2Address),
+    },
+    payerHasCode: { ...withoutCode(payer), read: ({ codeHash }) => codeHash !== null },
+    authorizationUsed: orElse(nonceUse(payment), false),
+    payerBalance: orElse(payerBalance, 0n),
+    payerAllowance: orElse(allowanceSource(payment), 0n),
+    nextApproval: orElse(amount(nextApprovalOf(payment)), 0n),
+    ...token,
+  };
 }
+
+const { diagnose, refuse, ...judging } = createDiagnosing({
+  stateRefusals: permit2StateRefusals,
+  sourcesOf,
+  needsContract: () => true,
+  factsOf: (revert) => ({ assetKeepsFee: revert.kind === "custom" && revert.name === "UnexpectedBalance" }),
+  explainRevert,
+});
+
+/** Reads the state that may explain a revert, since Permit2 says the same whatever the token refused. */
+export const { stateOf, explain } = judging;
 
 /** {@link Settling.explainBefore}: of an approval that is a transaction of the payer's. */
 export async function explainBefore(
@@ -196,38 +150,12 @@ export async function explainBefore(
   outcome: Revert | "unknown",
 ): Promise<Invalid | undefined> {
   const state = await diagnose(chain, call);
-  requireOperable(state, chain.network);
-  const byState = explainByState({ ...state, allowance: maxUint256 }, call, chain);
+  const byState = refuse({ ...state, payerAllowance: maxUint256 }, call, chain.network);
   if (byState !== undefined || outcome === "unknown") return byState;
   return transactionRefusals.refusedByToken(describeRevert(outcome));
 }
 
-function explainByState(
-  state: Diagnosis,
-  { payment, recipient, ...call }: SettleCall,
-  { network }: Chain,
-): Invalid | undefined {
-  if (!state.assetHasCode) return permit2Refusals.assetWithoutCode(payment.asset, network.name);
-  if (!state.proxyIsThere) return permit2Refusals.proxyMissing(network.name);
-  if (state.used) return refusals.usedOnChain();
-  if (state.tokenPaused) return refusals.assetPaused();
-  if (state.payerBlacklisted) return refusals.payerBlacklisted();
-  if (state.recipientBlacklisted) return refusals.recipientBlacklisted(recipient);
-  if (state.contractBlacklisted && !goesStraight(payment, network)) return refusals.contractBlacklisted();
-  const needed = amountOf({ payment, ...call });
-  const asset = findAsset(network.assets, payment.asset);
-  if (state.balance < needed) return refusals.balanceTooSmall(state.balance, needed, asset);
-  if (state.allowance >= needed) return undefined;
-  const approval = approvalOf(payment);
-  if (typeof approval === "object") return approvalRefusals.refusedByToken(approval, state.nextApproval);
-  return permit2Refusals.allowanceTooSmall(payment, asset, { allowance: state.allowance, needed });
-}
-
-function explainByRevert(
-  revert: Revert,
-  { payment }: SettleCall,
-  { payerHasCode }: Pick<Diagnosis, "payerHasCode">,
-): Invalid {
+function explainRevert(revert: Revert, { payment }: SettleCall, { payerHasCode }: Diagnosis): Invalid {
   const error = permit2ErrorOf(revert);
   switch (error) {
     case "InvalidSigner()":
@@ -242,8 +170,6 @@ function explainByRevert(
     case "UnauthorizedFacilitator()":
       return permit2Refusals.facilitatorDiffers(permitOf(payment).facilitator ?? permit2Address, undefined);
     default:
-      if (revert.kind === "custom" && revert.name === "UnexpectedBalance")
-        return permit2Refusals.tokenKeepsAFee(payment.asset);
       // A wallet that reverts without a word is the payer's, as far as state tells.
       if (payerHasCode && revert.kind === "custom" && revert.name === "TokenCallFailed")
         return refusals.tokenRefusesSignature(payment.payer, permit2Words);

@@ -12,22 +12,14 @@ import type { RpcAnswer } from "../../../chain/rpc/rpc.ts";
 import { recoverSigner, rememberSigners } from "../../../chain/signing/recover-signer.ts";
 import { callViews, readViews, viewGas } from "../../../chain/views.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
-import { expiryMarginSeconds } from "../../../protocol/refusals.ts";
 import { type ForeignTransaction, readSignedTransaction } from "../../../protocol/signed-transaction.ts";
 import { amountOf, type PayerTransaction, type SettleCall } from "../../on-chain/settling.ts";
-import {
-  type Approval,
-  approvalExtension,
-  approvalOf,
-  approvalRefusals,
-  checkApproval,
-  withoutApproval,
-} from "../approval.ts";
+import { type Approval, checkApproval, checkDeadline, withoutApproval } from "../approval.ts";
 import {
   type ApprovalTransaction,
   approvalTransactionOf,
+  broughtApproval,
   checkTransaction,
-  transactionExtension,
   transactionRefusals,
 } from "../approval-transaction.ts";
 import { allowanceOf } from "./permit2-state.ts";
@@ -35,8 +27,7 @@ import { allowanceOf } from "./permit2-state.ts";
 /**
  * Keeps the approval that came with a payment only where it is to be used: where that is switched on, and Permit2 may not take
  * enough yet. One by EIP-2612 sets what Permit2 may take to the very amount, so that one too many would break the payer's other
- * payments; one that is a transaction of the payer's would cost gas for nothing. Of both, the former is used, as public
- * facilitators do.
+ * payments; one that is a transaction of the payer's would cost gas for nothing.
  */
 export async function prepare(
   chain: Chain,
@@ -44,15 +35,9 @@ export async function prepare(
   isUnderWay = async () => false,
 ): Promise<SettleCall | Invalid> {
   const { payment } = call;
-  const { gasSponsoring = [] } = chain.network;
-  const approval = approvalOf(payment);
-  if (approval !== undefined && gasSponsoring.includes(approvalExtension)) {
-    return preparePermit(chain, call, approval);
-  }
-  const transaction = approvalTransactionOf(payment);
-  if (transaction !== undefined && gasSponsoring.includes(transactionExtension)) {
-    return prepareTransaction(chain, call, transaction, isUnderWay);
-  }
+  const { approval, transaction } = broughtApproval(payment, chain.network);
+  if (approval !== undefined) return preparePermit(chain, call, approval);
+  if (transaction !== undefined) return prepareTransaction(chain, call, transaction, isUnderWay);
   return { ...call, payment: withoutApproval(payment) };
 }
 
@@ -69,12 +54,8 @@ async function preparePermit(
   if (wrong !== undefined) return wrong;
   const [{ timestamp }, isShort] = await Promise.all([chain.head(), isAllowanceShort(chain, call)]);
   if (!isShort || approval === "malformed") return { ...call, payment: withoutApproval(payment) };
-  // Where the permit itself expires no later, that is what is said of it.
-  const isTooLate =
-    approval.deadline < timestamp + expiryMarginSeconds && approval.deadline < payment.window.last;
-  return isTooLate
-    ? approvalRefusals.expired(approval.deadline, timestamp)
-    : { ...call, payment: withoutApproval(payment, "approval") };
+  const tooLate = checkDeadline(approval, payment, timestamp);
+  return tooLate ?? { ...call, payment: withoutApproval(payment, "approval") };
 }
 
 async function prepareTransaction(

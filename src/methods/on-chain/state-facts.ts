@@ -1,0 +1,257 @@
+import type { Chain, ChainQueries } from "../../chain/chain.ts";
+import { askViews } from "../../chain/chain-reader.ts";
+import type { LogFilter } from "../../chain/logs-and-receipts.ts";
+import type { Revert } from "../../chain/revert.ts";
+import type { AskNode } from "../../chain/rpc/calls.ts";
+import {
+  balanceOf,
+  codeOf,
+  hasOperatorRole,
+  isBlacklisted,
+  isPaused,
+  isTrue,
+  type ViewCall,
+  type ViewResult,
+  viewGas,
+} from "../../chain/views.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
+import {
+  type Address,
+  addressWord,
+  type Hex,
+  isBytes32,
+  keccak256Text,
+  readQuantity,
+} from "../../protocol/hex.ts";
+import { findAsset } from "../../protocol/networks.ts";
+import { goesStraight, type SignedPayment } from "../../protocol/signed-payment.ts";
+import { OperatorError, UndeterminedError } from "../../util/errors.ts";
+import { membersOf } from "../../util/json.ts";
+import { type JudgedPayment, refuseByState, type StateFacts, type StateRefusals } from "../payment-state.ts";
+import { transferTopic } from "./events.ts";
+import { amountOf, type SettleCall, type Settling } from "./settling.ts";
+
+/** How a fact is read from a chain; undefined where its contract does not say. */
+export type FactSource<Value = boolean | bigint> = {
+  readonly view: ViewCall;
+  read(result: ViewResult): Value | undefined;
+};
+
+/** The same of what a payer may know of, whose state at an earlier block nodes may have forgotten. */
+export type RewoundSource<Value = boolean | bigint> = FactSource<Value> & {
+  /** What has been logged since says what it was. */
+  readonly logs: readonly LogFilter[];
+  /** What it was, by what it is now and by the logs of each filter; undefined where they do not say. */
+  before(now: Value, logged: readonly (readonly unknown[])[]): Value | undefined;
+};
+
+/** Whether something is so; it is not where the contract has no such function, as a token without a blacklist. */
+export function flag(view: ViewCall): FactSource<boolean> {
+  return { view, read: ({ word }) => isTrue(word) };
+}
+
+/** The same of a contract that must have the function. */
+export function neededFlag(view: ViewCall): FactSource<boolean> {
+  return { view, read: ({ word }) => (word === undefined ? undefined : isTrue(word)) };
+}
+
+export function amount(view: ViewCall): FactSource<bigint> {
+  return { view, read: ({ word }) => (word === undefined ? undefined : BigInt(word)) };
+}
+
+/** Whether there is no code at an address. */
+export function withoutCode(account: Address): FactSource<boolean> {
+  return { view: codeOf(account), read: ({ codeHash }) => codeHash === null };
+}
+
+/** What is taken for a fact where its contract does not say. */
+export function orElse<Value>({ view, read }: FactSource<Value>, otherwise: Value): FactSource<Value> {
+  return { view, read: (result) => read(result) ?? otherwise };
+}
+
+const blacklistTopics = ["Blacklisted(address)", "UnBlacklisted(address)"].map(keccak256Text);
+const pauseTopics = ["Pause()", "Unpause()"].map(keccak256Text);
+
+/** What a token says of a payer, in whatever way that pays. */
+export function tokenSources({ asset: address, payer }: Pick<SignedPayment, "asset" | "payer">) {
+  const account: Hex = `0x${addressWord(payer)}`;
+  return {
+    payerBalance: {
+      ...amount(balanceOf(address, payer)),
+      logs: [
+        { address, topics: [transferTopic, account] },
+        { address, topics: [transferTopic, null, account] },
+      ],
+      before: (now, [sent, received]) => now + sumOf(sent) - sumOf(received),
+    } satisfies RewoundSource<bigint>,
+    payerBlacklisted: {
+      ...flag(isBlacklisted(address, payer)),
+      logs: [{ address, topics: [blacklistTopics, account] }],
+      before: (now, [listings]) => beforeFirst(listings, blacklistTopics[0], now),
+    } satisfies RewoundSource<boolean>,
+    assetPaused: {
+      ...flag(isPaused(address)),
+      logs: [{ address, topics: [pauseTopics] }],
+      before: (now, [pauses]) => beforeFirst(pauses, pauseTopics[0], now),
+    } satisfies RewoundSource<boolean>,
+  };
+}
+
+/** The sum of the amounts of transfers. */
+export function sumOf(transfers: readonly unknown[] = []): bigint {
+  return transfers.reduce<bigint>((total, log) => total + (readQuantity(membersOf(log).data) ?? 0n), 0n);
+}
+
+/** Before the first event the opposite held. */
+function beforeFirst([first]: readonly unknown[] = [], begins: Hex | undefined, now: boolean): boolean {
+  return first === undefined ? now : [membersOf(first).topics].flat()[0] !== begins;
+}
+
+/** Asks a node for one fact of a contract that has code. */
+export async function askFact<Value>(
+  ask: AskNode,
+  { view: { target: to, data }, read }: FactSource<Value>,
+  block = "latest",
+): Promise<Value | undefined> {
+  // Otherwise a revert: the contract refuses, or lacks the function.
+  const { result } = await ask("eth_call", { to, data }, block);
+  return read({ word: isBytes32(result) ? result : undefined, codeHash: null });
+}
+
+/** What a service reads of a chain: with what is not the payment's fault. */
+export type Diagnosis = StateFacts & {
+  payerHasCode?: boolean;
+  contractPaused?: boolean;
+  operatorAuthorized?: boolean;
+};
+
+export type DiagnosisSources = {
+  readonly [Name in keyof Omit<Diagnosis, "failingFactory">]: FactSource<NonNullable<Diagnosis[Name]>>;
+};
+
+/** What keeps the contract from paying out what others have submitted, in a few words. */
+const obstacles: readonly [keyof Diagnosis, string][] = [
+  ["contractPaused", "the facilitator contract is paused"],
+  ["assetPaused", "the token is paused by its issuer"],
+  ["contractBlacklisted", "the facilitator contract is blacklisted by the token's issuer"],
+  ["recipientBlacklisted", "the recipient is blacklisted by the token's issuer"],
+];
+
+/** What a way to pay adds to judge its payments by the state of the chain. */
+type Diagnosed = {
+  stateRefusals: StateRefusals;
+  /** What is read of the payer, and of what the way to pay needs. */
+  sourcesOf(payment: SignedPayment): DiagnosisSources;
+  /** Whether the facilitator contract has a part in settling it. */
+  needsContract(payment: SignedPayment, network: ChainQueries["network"]): boolean;
+  /** The facts that the revert itself says. */
+  factsOf(revert: Revert, payment: SignedPayment): StateFacts;
+  /** Why it would be reverted where the state of the chain does not say. */
+  explainRevert(revert: Revert, call: SettleCall, state: Diagnosis): Invalid;
+};
+
+/** Makes what judges the payments of one way to pay by the state of the chain. */
+export function createDiagnosing({
+  stateRefusals,
+  sourcesOf,
+  needsContract,
+  factsOf,
+  explainRevert,
+}: Diagnosed): Pick<Settling, "stateOf" | "explain"> & {
+  diagnose(chain: ChainQueries, call: SettleCall): Promise<Diagnosis>;
+  refuse(state: Diagnosis, call: SettleCall, network: Chain["network"]): Invalid | undefined;
+} {
+  function sourcesIn(
+    { network, operator }: ChainQueries,
+    { payment, recipient }: SettleCall,
+  ): DiagnosisSources {
+    const { asset, payTo } = payment;
+    const { facilitatorContract } = network;
+    const isStraight = goesStraight(payment, network);
+    return {
+      ...sourcesOf(payment),
+      recipientBlacklisted: flag(isBlacklisted(asset, isStraight ? payTo : recipient)),
+      ...(!isStraight && { contractBlacklisted: flag(isBlacklisted(asset, facilitatorContract)) }),
+      ...(needsContract(payment, network) && {
+        contractPaused: neededFlag(isPaused(facilitatorContract)),
+        operatorAuthorized: neededFlag(hasOperatorRole(facilitatorContract, operator)),
+      }),
+    };
+  }
+
+  async function diagnose(chain: ChainQueries, call: SettleCall): Promise<Diagnosis> {
+    const sources = Object.entries<FactSource>(sourcesIn(chain, call));
+    const views = sources.map(([, { view }]) => view);
+    const results = await askViews(chain.reader, views, viewGas, call.id);
+    const facts = results.map((result, index) => {
+      const [name = "", source] = sources[index] ?? [];
+      const fact = source?.read(result);
+      if (fact !== undefined) return [name, fact] as const;
+      throw chain.reader.undetermined(`${name}: no such contract, or it has no such function`);
+    });
+    return Object.fromEntries(facts);
+  }
+
+  function refuse(state: Diagnosis, call: SettleCall, network: Chain["network"]): Invalid | undefined {
+    requireOperable(state, network);
+    const { payment, recipient } = call;
+    const token = findAsset(network.assets, payment.asset);
+    const one: JudgedPayment = { payment, needed: amountOf(call), token, network: network.name, recipient };
+    return refuseByState({ stateRefusals }, state, one);
+  }
+
+  return {
+    diagnose,
+    refuse,
+
+    async stateOf(chain, call) {
+      const state = await diagnose(chain, call);
+      const used = state.authorizationUsed === true;
+      // What goes straight to its payee has nothing in its way once it is used.
+      if (goesStraight(call.payment, chain.network)) return { used };
+      return { used, obstacle: obstacles.find(([fact]) => state[fact])?.[1] };
+    },
+
+    async explain(chain, call, revert) {
+      requireSimulated(revert, chain.network);
+      const state = await diagnose(chain, call);
+      return (
+        refuse({ ...state, ...factsOf(revert, call.payment) }, call, chain.network) ??
+        explainRevert(revert, call, state)
+      );
+    },
+  };
+}
+
+/**
+ * A simulation that ran out of gas says nothing of the payment.
+ *
+ * @throws UndeterminedError
+ */
+function requireSimulated(revert: Revert, { name }: { name: string }): void {
+  if (revert.kind !== "custom" || revert.name !== "InsufficientGas") return;
+  throw new UndeterminedError("The facilitator could not simulate the settlement; try again", {
+    hints: [`The RPC of ${name} caps the gas of eth_call below what settling needs`],
+  });
+}
+
+/**
+ * Neither is a fault of the payment.
+ *
+ * @throws UndeterminedError where the contract is paused, OperatorError where the operator lacks its role
+ */
+function requireOperable(
+  { contractPaused = false, operatorAuthorized = true }: Diagnosis,
+  { name }: { name: string },
+): void {
+  if (contractPaused) {
+    throw new UndeterminedError("The facilitator cannot settle at the moment", {
+      hints: [`The facilitator contract on ${name} is paused: unpause it with the pauser's key`],
+    });
+  }
+  if (!operatorAuthorized) {
+    throw new OperatorError("without OPERATOR_ROLE", {
+      hints: [`The operator lacks OPERATOR_ROLE on ${name}: grant it with the admin key`],
+    });
+  }
+}
