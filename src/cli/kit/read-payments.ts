@@ -1,6 +1,5 @@
 import { z } from "zod";
 import {
-  type PaymentDetail,
   type PaymentSummary,
   paymentAnswerSchema,
   paymentListSchema,
@@ -12,16 +11,7 @@ import { membersOf, parseJson } from "../../util/json.ts";
 import { sleep } from "../../util/waiting.ts";
 
 /** Reads what a running `up`, `mock` or `serve` shows of payments. */
-export type PaymentReader = {
-  /** Newest first. */
-  list(limit: number): Promise<readonly PaymentSummary[]>;
-  find(id: string): Promise<PaymentDetail | undefined>;
-  /**
-   * Calls back with every change of a payment until the signal aborts, beginning with all that is known; goes on by
-   * itself where the stream was cut.
-   */
-  follow(onChange: (payment: PaymentSummary) => void, signal: AbortSignal): Promise<void>;
-};
+export type PaymentReader = ReturnType<typeof createPaymentReader>;
 
 const listSchema = paymentListSchema.extend({ payments: z.array(z.unknown()) });
 
@@ -32,7 +22,7 @@ const reconnectMs = 500;
  * @param origin such as `http://127.0.0.1:4402`
  * @param token what the admin listener of `serve` asks for; `up` and `mock` ask for none
  */
-export function createPaymentReader(origin: string, token?: string): PaymentReader {
+export function createPaymentReader(origin: string, token?: string) {
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const shownBy =
     "Payments are shown by a running `x402-kit up` or `mock`, and by the admin listener of `serve`; with --url for another address than the default";
@@ -94,7 +84,8 @@ export function createPaymentReader(origin: string, token?: string): PaymentRead
   }
 
   return {
-    async list(limit) {
+    /** Newest first. */
+    async list(limit: number) {
       const path = `/payments?limit=${limit}`;
       const { data } = listSchema.safeParse(await read(path));
       if (data === undefined) throw somethingElse(path);
@@ -103,7 +94,7 @@ export function createPaymentReader(origin: string, token?: string): PaymentRead
       if (payments.length === 0 && data.payments.length > 0) throw somethingElse(path);
       return payments;
     },
-    async find(id) {
+    async find(id: string) {
       const path = `/payments/${encodeURIComponent(id)}`;
       const body = await read(path);
       if (body === undefined) return undefined;
@@ -111,7 +102,11 @@ export function createPaymentReader(origin: string, token?: string): PaymentRead
       if (data === undefined) throw somethingElse(path);
       return data.payment;
     },
-    async follow(onChange, signal) {
+    /**
+     * Calls back with every change of a payment until the signal aborts, beginning with all that is known; goes on by
+     * itself where the stream was cut.
+     */
+    async follow(onChange: (payment: PaymentSummary) => void, signal: AbortSignal) {
       let lastEventId: string | undefined;
       let reached = false;
       while (!signal.aborted) {

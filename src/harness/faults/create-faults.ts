@@ -24,11 +24,7 @@ import { type ConnectionFaultSpec, type FaultSpec, facilitatorPlace, readFaultSp
 import type { FaultBoard, FaultReport } from "./faults.ts";
 
 /** A proxy on loopback in front of one node. Disposing of it ends it, and every connection through it. */
-export type FaultProxy = AsyncDisposable & {
-  readonly url: string;
-  /** The faults of the connection through it; nothing is wrong with one that has none. */
-  readonly faults: ConnectionFaults;
-};
+export type FaultProxy = Awaited<ReturnType<typeof createFaultProxy>>;
 
 /** A JSON-RPC request that went through a proxy, with what the node answered to each call. Times in milliseconds. */
 export type ProxiedExchange = {
@@ -63,7 +59,7 @@ export type FaultProxyOptions = {
  * await using proxy = await createFaultProxy({ target: chain.rpcUrl });
  * proxy.faults.add({ network: "base", kind: "answer-lost", method: "eth_sendRawTransaction", nth: 2 });
  */
-export async function createFaultProxy({ target, onExchange }: FaultProxyOptions): Promise<FaultProxy> {
+export async function createFaultProxy({ target, onExchange }: FaultProxyOptions) {
   const faults = createConnectionFaults();
   const node = createLocalRpc(target);
   const to = relayTargetOf(target);
@@ -102,6 +98,7 @@ export async function createFaultProxy({ target, onExchange }: FaultProxyOptions
   });
   return {
     url: `http://${to.host}:${await listenOnLoopback(relay.server, { host: to.host })}`,
+    /** The faults of the connection through it; nothing is wrong with one that has none. */
     faults,
     [Symbol.asyncDispose]: relay.close,
   };

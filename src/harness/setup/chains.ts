@@ -14,7 +14,7 @@ import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { endOrphans } from "../nodes/orphans.ts";
 import type { FacilitatorContracts } from "./addresses.ts";
 import { beginningOf, type CapturedSlice } from "./captured-slice.ts";
-import type { HarnessChain, SavedChain } from "./prepare-chain.ts";
+import type { SavedChain } from "./prepare-chain.ts";
 import { startFork } from "./start-fork.ts";
 
 export type StartChainsOptions = {
@@ -51,16 +51,7 @@ export type StartChainsOptions = {
 };
 
 /** Running chains. Disposing of them stops them. */
-export type Chains = AsyncDisposable & {
-  /** By network, in the order in which they were asked for. */
-  readonly chains: Readonly<Record<string, HarnessChain>>;
-  /** The pids of everything that was started: the nodes, and the watchdog last. */
-  readonly pids: readonly number[];
-  /** Calls the listener when a node ends without having been asked to, with an error that names it. */
-  onFailure(listener: (error: KitError) => void): void;
-  /** Ends all nodes, and resolves when no process is left. Can be called again. */
-  stop(): Promise<void>;
-};
+export type Chains = Awaited<ReturnType<typeof startChains>>;
 
 /**
  * Starts a chain for each network, all at once, with the facilitator contract, the token and the test payers in
@@ -73,7 +64,7 @@ export type Chains = AsyncDisposable & {
  *   networks: ["base", "polygon"], facilitatorContracts: resolveFacilitatorContracts(),
  * });
  */
-export async function startChains(options: StartChainsOptions): Promise<Chains> {
+export async function startChains(options: StartChainsOptions) {
   const { facilitatorContracts, assets = {}, rpcPorts = {}, allowHosts, signal, slice } = options;
   const beginning = slice === undefined ? { genesisTime: options.genesisTime } : beginningOf(slice);
   const host: GateHost = options.host === "0.0.0.0" || options.host === "::" ? options.host : "127.0.0.1";
@@ -151,13 +142,17 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
   }
   for (const { fork } of nodes) fork?.keepRecording(true);
   return {
+    /** By network, in the order in which they were asked for. */
     chains: Object.fromEntries(
       results.filter((result) => result.status === "fulfilled").map(({ value }) => value),
     ),
+    /** The pids of everything that was started: the nodes, and the watchdog last. */
     pids: [...nodes.map(({ pid }) => pid), ...(watchdog.pid === undefined ? [] : [watchdog.pid])],
-    onFailure(listener) {
+    /** Calls the listener when a node ends without having been asked to, with an error that names it. */
+    onFailure(listener: (error: KitError) => void) {
       for (const node of nodes) node.onExit(listener);
     },
+    /** Ends all nodes, and resolves when no process is left. Can be called again. */
     stop,
     [Symbol.asyncDispose]: stop,
   };

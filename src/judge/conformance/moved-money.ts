@@ -38,19 +38,7 @@ export type Exchange = { request: FixtureRequest; answer: FixtureAnswer };
 export type Contradiction = { difference: Difference; rule: Rule };
 
 /** The chain that payments are made on, as an RPC endpoint tells of it. */
-export type MovedMoney = {
-  ask: AskNode;
-  /** What an account holds, in the asset's smallest unit. */
-  balanceOf(account: Address): Promise<bigint>;
-  /**
-   * Finds payments that moved although no settle has said so, and settles that say so although nothing moved, by the asset's
-   * `Transfer` events.
-   *
-   * @param runs the exchanges of each scenario
-   * @returns for each scenario what contradicts its answers
-   */
-  judge(runs: readonly (readonly Exchange[])[]): Promise<readonly (readonly Contradiction[])[]>;
-};
+export type MovedMoney = Awaited<ReturnType<typeof watchMoney>>;
 
 /** Questions to the node at a time. */
 const mostQuestions = 8;
@@ -76,7 +64,7 @@ function askWithoutUrl(rpcUrl: string): AskNode {
  *
  * @throws {KitError} when the endpoint does not answer, or is of another chain
  */
-export async function watchMoney(rpcUrl: string, network: FixtureNetwork): Promise<MovedMoney> {
+export async function watchMoney(rpcUrl: string, network: FixtureNetwork) {
   const [asset] = network.assets;
   const ask = askWithoutUrl(rpcUrl);
 
@@ -104,12 +92,20 @@ export async function watchMoney(rpcUrl: string, network: FixtureNetwork): Promi
   return {
     ask,
 
-    async balanceOf(account) {
+    /** What an account holds, in the asset's smallest unit. */
+    async balanceOf(account: Address) {
       const { target: to, data } = balanceOf(asset.address, account);
       return readQuantity(await expectResult("eth_call", { to, data }, "latest")) ?? 0n;
     },
 
-    async judge(runs) {
+    /**
+     * Finds payments that moved although no settle has said so, and settles that say so although nothing moved, by the asset's
+     * `Transfer` events.
+     *
+     * @param runs the exchanges of each scenario
+     * @returns for each scenario what contradicts its answers
+     */
+    async judge(runs: readonly (readonly Exchange[])[]) {
       const accounts = runs.map((exchanges) => readPayments(exchanges, network));
       const payments = accounts.flat();
       if (payments.length === 0) return runs.map(() => []);

@@ -32,17 +32,10 @@ export type PayerLine = {
 };
 
 /** A proxy between a server and its facilitator. */
-export type FacilitatorLine = AsyncDisposable & {
-  /** The facilitator's URL for the server; ends in `/v1`. */
-  readonly url: string;
-  /** How many requests came, about any payer or none. */
-  readonly requests: number;
-  /** The line of the requests whose body names this payer. All others are forwarded. */
-  of(payer: Address): PayerLine;
-};
+export type FacilitatorLine = Awaited<ReturnType<typeof startFacilitatorLine>>;
 
 /** Starts a proxy to a facilitator, which forwards everything until it has a rule. */
-export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): Promise<FacilitatorLine> {
+export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0) {
   const facilitator = relayTargetOf(facilitatorUrl);
   const payers = new Map<string, { requests: number; rule: LineRule | undefined }>();
   let requests = 0;
@@ -89,11 +82,14 @@ export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): 
     });
   });
   return {
+    /** The facilitator's URL for the server; ends in `/v1`. */
     url: `http://127.0.0.1:${port}/v1`,
+    /** How many requests came, about any payer or none. */
     get requests() {
       return requests;
     },
-    of(payer) {
+    /** The line of the requests whose body names this payer. All others are forwarded. */
+    of(payer: Address) {
       const key = payer.toLowerCase();
       const line = payers.get(key) ?? { requests: 0, rule: undefined };
       payers.set(key, line);

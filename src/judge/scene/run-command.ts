@@ -18,15 +18,7 @@ const outputGraceMs = 250;
  * A running command in its own process group. The group is killed when this is disposed of, or when this process
  * ends.
  */
-export type RunningCommand = AsyncDisposable & {
-  stdout(): string;
-  stderr(): string;
-  hasEnded(): boolean;
-  /** When the command itself has ended. Its children may run on until it is disposed of. */
-  readonly ended: Promise<CommandEnd>;
-  /** Resolves when all of its output was read, or the time for that is over. */
-  readonly outputEnded: Promise<unknown>;
-};
+export type RunningCommand = Awaited<ReturnType<typeof startCommand>>;
 
 export type CommandEnd = { code: number | null; signal: NodeJS.Signals | null };
 
@@ -40,10 +32,7 @@ export function describeEnd({ code, signal }: CommandEnd): string {
  *
  * @throws {KitError} when it cannot be started
  */
-export async function startCommand(
-  command: readonly string[],
-  env: Readonly<Record<string, string>>,
-): Promise<RunningCommand> {
+export async function startCommand(command: readonly string[], env: Readonly<Record<string, string>>) {
   const [file = "", ...args] = command;
   const watchdog = startWatchdog();
   const child = spawn(file, args, {
@@ -60,7 +49,7 @@ export async function startCommand(
   // What the command has started may keep its output open.
   const closed = once(child, "close");
   closed.catch(() => {});
-  const outputEnded = ended.then(() => Promise.race([closed, sleep(outputGraceMs)]));
+  const outputEnded: Promise<unknown> = ended.then(() => Promise.race([closed, sleep(outputGraceMs)]));
   outputEnded.catch(() => {});
   try {
     await once(child, "spawn");
@@ -75,7 +64,9 @@ export async function startCommand(
     stdout,
     stderr,
     hasEnded: () => child.exitCode !== null || child.signalCode !== null,
+    /** When the command itself has ended. Its children may run on until it is disposed of. */
     ended,
+    /** Resolves when all of its output was read, or the time for that is over. */
     outputEnded,
     async [Symbol.asyncDispose]() {
       signalGroup(child, "SIGTERM");

@@ -1,6 +1,6 @@
 import { encodeFunctionData, parseAbi, parseAbiItem } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { createHarness, type Fault, type Harness, type HarnessNetwork } from "../../harness/index.ts";
+import { createHarness, type Harness, type HarnessNetwork } from "../../harness/index.ts";
 import { authorizationOf } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { encodeCancellation, encodeSubmission } from "../../methods/exact-eip3009/on-chain/token-calls.ts";
 import { encodeProxySettle } from "../../methods/permit2/on-chain/permit2-calls.ts";
@@ -35,39 +35,7 @@ const abi = parseAbi([
 ]);
 
 /** A facilitator on local chains, with offers that can be paid there. */
-export type Scene = AsyncDisposable & {
-  readonly network: Network;
-  /** The facilitator's base URL; ends in `/v1`. */
-  readonly facilitatorUrl: string;
-  /** The studio's URL; undefined when it is not served. */
-  readonly studioUrl: string | undefined;
-  readonly apiKey: string;
-  /** The offer that buyers may take: USDC on the network, to the facilitator contract. */
-  readonly offer: Offer;
-  /** The same offer on another running network, which buyers may not pay on; undefined when only one network runs. */
-  readonly otherNetwork: Offer | undefined;
-  /**
-   * Gives a payer money of the token that is asked for, and lets Permit2 take it where that is the way to pay.
-   *
-   * @param options.everywhere also on the other network, and of the other token
-   * @param options.way how it will pay; as the offers of the scene ask by default
-   */
-  fund(payer: CasePayer, options?: { everywhere?: boolean; way?: WayName }): Promise<void>;
-  /** Every transfer from an account, on every chain of the scene, since it was funded. */
-  transfersFrom(account: Address): Promise<readonly TokenTransfer[]>;
-  /** Another token on the network, which buyers may not pay with. */
-  otherAsset(): Promise<Asset>;
-  /** Submits a payment without the facilitator, which every holder of it can do. Undefined when the chain refuses. */
-  submit(payment: ReceivedPayment): Promise<Hex | undefined>;
-  /** Cancels a payment as its payer, so that it counts as used without a transfer. */
-  cancel(payment: ReceivedPayment, payer: CasePayer): Promise<void>;
-  /** The chain's time, in unix seconds. */
-  now(): Promise<bigint>;
-  /** Moves the chain's time. */
-  advanceTime(seconds: number): Promise<void>;
-  /** Lets nothing be mined until the fault is removed. */
-  holdBlocks(): Promise<Fault>;
-};
+export type Scene = Awaited<ReturnType<typeof openScene>>;
 
 export type SceneOptions = {
   network: NetworkName;
@@ -88,7 +56,7 @@ export type SceneOptions = {
 };
 
 /** Starts chains and a facilitator for the cases of a run. */
-export async function openScene(options: SceneOptions): Promise<Scene> {
+export async function openScene(options: SceneOptions) {
   const {
     network: name,
     knownNetworks,
@@ -136,12 +104,25 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
 
   return {
     network,
+    /** The facilitator's base URL; ends in `/v1`. */
     facilitatorUrl: harness.facilitator.url,
+    /** The studio's URL; undefined when it is not served. */
     studioUrl: studio ? new URL("/studio", harness.facilitator.url).href : undefined,
     apiKey: harness.organization.apiKey,
+    /** The offer that buyers may take: USDC on the network, to the facilitator contract. */
     offer: offerOn(chain),
+    /** The same offer on another running network, which buyers may not pay on; undefined when only one network runs. */
     otherNetwork: other === undefined ? undefined : offerOn(chainOf(harness, other)),
-    async fund(payer, { everywhere = false, way: ownWay = way } = {}) {
+    /**
+     * Gives a payer money of the token that is asked for, and lets Permit2 take it where that is the way to pay.
+     *
+     * @param options.everywhere also on the other network, and of the other token
+     * @param options.way how it will pay; as the offers of the scene ask by default
+     */
+    async fund(
+      payer: CasePayer,
+      { everywhere = false, way: ownWay = way }: { everywhere?: boolean; way?: WayName } = {},
+    ) {
       const isByPermit2 = ownWay !== "eip3009";
       const { address } = payer;
       fundedAt.set(address, await Promise.all(chains.map(({ client }) => client.getBlockNumber())));
@@ -160,18 +141,25 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
       const approved = encodeFunctionData({ abi, functionName: "approve", args: [permit2Address, amount] });
       await send(chain, { to: token.address, data: approved }, payer);
     },
-    transfersFrom: (account) => readTransfers(chains, account, fundedAt.get(account) ?? []),
+    /** Every transfer from an account, on every chain of the scene, since it was funded. */
+    transfersFrom: (account: Address) => readTransfers(chains, account, fundedAt.get(account) ?? []),
+    /** Another token on the network, which buyers may not pay with. */
     otherAsset() {
       otherToken ??= deployToken(chain);
       return otherToken;
     },
-    submit: ({ signed }) => send(chain, submissionOf(way, signed), payerOf(0, signed.nonce)),
-    async cancel({ signed }, payer) {
+    /** Submits a payment without the facilitator, which every holder of it can do. Undefined when the chain refuses. */
+    submit: ({ signed }: ReceivedPayment) => send(chain, submissionOf(way, signed), payerOf(0, signed.nonce)),
+    /** Cancels a payment as its payer, so that it counts as used without a transfer. */
+    async cancel({ signed }: ReceivedPayment, payer: CasePayer) {
       const { privateKey } = payer;
       await send(chain, await cancellationOf(way, signed, { ...chain, privateKey }), payer);
     },
+    /** The chain's time, in unix seconds. */
     now: () => chain.now(),
-    advanceTime: async (seconds) => void (await chain.advanceTime(seconds)),
+    /** Moves the chain's time. */
+    advanceTime: async (seconds: number) => void (await chain.advanceTime(seconds)),
+    /** Lets nothing be mined until the fault is removed. */
     holdBlocks: () => harness.faults.chain(name).holdBlocks(),
     [Symbol.asyncDispose]: () => harness.close(),
   };
