@@ -1,10 +1,22 @@
-import { execFileSync } from "node:child_process";
+import { type ChildProcess, execFileSync } from "node:child_process";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { readdirSync, readFileSync } from "node:fs";
 
 /** The pids of all running descendants of a process. */
 export function descendantsOf(pid: number): number[] {
   const children = process.platform === "linux" ? readProc(pid) : askPs(pid);
   return children.flatMap((child) => [child, ...descendantsOf(child)]);
+}
+
+/** Notes what this process starts from now on; the returned function ends that, and gives the command lines. */
+export function noteStarted(): () => string[][] {
+  const children: ChildProcess[] = [];
+  const note = (message: unknown) => children.push((message as { process: ChildProcess }).process);
+  subscribe("child_process", note);
+  return () => {
+    unsubscribe("child_process", note);
+    return children.map(({ spawnargs }) => spawnargs);
+  };
 }
 
 /** The command line of a process; empty when there is no such process. */

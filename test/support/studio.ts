@@ -50,7 +50,7 @@ export function useStudio(): Studio {
 /** For what the page shows a moment later. */
 export const soon = { timeout: 20_000 };
 
-/** A page of the studio in Chromium, a new one for each test, which fails where the page has an error. */
+/** The studio in a tab of Chromium, loaded anew for each test, which fails where the page has an error. */
 export type StudioPage = {
   readonly browser: Browser;
   readonly page: Page;
@@ -70,18 +70,21 @@ export function useStudioPage(studio: Studio): StudioPage {
   const troubles: string[] = [];
   beforeAll(async () => {
     browser = await startBrowser();
-  });
-  beforeEach(async () => {
-    page = await browser?.newPage();
-    page?.on("pageerror", (error) => troubles.push(String(error)));
-    page?.on("console", (message) => {
+    page = await browser.newPage();
+    page.on("pageerror", (error) => troubles.push(String(error)));
+    page.on("console", (message) => {
       if (message.type() === "error") troubles.push(message.text());
     });
+  });
+  beforeEach(async () => {
     await page?.goto(`${studio.origin}/studio`);
     await page?.waitForSelector("text=live");
   });
   afterEach(async () => {
-    await page?.close();
+    await page?.unrouteAll({ behavior: "ignoreErrors" });
+    await page?.emulateMedia({ colorScheme: null });
+    // Before the studio is reset.
+    await page?.goto("about:blank");
     expect(troubles.splice(0)).toEqual([]);
   });
   afterAll(() => browser?.close());

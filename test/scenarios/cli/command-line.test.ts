@@ -3,7 +3,7 @@ import { createServer as createTcpServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { localContracts } from "../../../src/published/local-chains.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
-import { descendantsOf } from "../../support/processes.ts";
+import { noteStarted } from "../../support/processes.ts";
 import { runHere } from "../../support/run-here.ts";
 
 /*
@@ -13,11 +13,11 @@ import { runHere } from "../../support/run-here.ts";
 
 type Row = { args: string[]; env?: Record<string, string>; exitCode?: number };
 
-/** Runs a command here, and sees that it left no process behind. */
+/** Runs a command here, and notes which processes it started. */
 async function run(args: readonly string[], env?: Record<string, string>) {
-  const before = new Set(descendantsOf(process.pid));
+  const started = noteStarted();
   const outcome = await runHere(args, env);
-  return { ...outcome, started: descendantsOf(process.pid).filter((pid) => !before.has(pid)) };
+  return { ...outcome, started: started() };
 }
 
 async function refusalOf({ args, env, exitCode = 1 }: Row): Promise<string> {

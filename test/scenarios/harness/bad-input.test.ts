@@ -13,7 +13,7 @@ import {
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { isRunning, stillRunningAfter } from "../../support/live-processes.ts";
-import { commandOf, descendantsOf } from "../../support/processes.ts";
+import { commandOf, descendantsOf, noteStarted } from "../../support/processes.ts";
 import { programFile } from "../../support/programs.ts";
 
 /* One clear error each, and nothing left running. */
@@ -37,7 +37,7 @@ const createWith = (options: object) => refusalOf(createHarness(options as never
 const started = () => descendantsOf(process.pid);
 
 test("everything that is wrong with the options is said at once", async () => {
-  const before = started();
+  const startedMeanwhile = noteStarted();
   const error = await createWith({
     networks: ["bas", "base", "base"],
     contracts: { mainnet: "0x12", testnet: "0x036CbD53842c5426634e7929541eC2318f3dCF7e" },
@@ -67,7 +67,7 @@ test("everything that is wrong with the options is said at once", async () => {
     contracts.mainnet: is not an address: 0x and 40 hexadecimal digits (for example 0x4E782726E82e776099A7c95486A32519583f82E3)
     contracts.testnet: is the address of the asset "USDC" (for example 0x9425c41F9A16A0a8035f120c2c734Fd4715C933f)"
   `);
-  expect(started()).toEqual(before);
+  expect(startedMeanwhile()).toEqual([]);
 });
 
 test.each([
@@ -104,7 +104,7 @@ test.each([
 });
 
 test("a port in use, found out before anything is started", async () => {
-  const before = started();
+  const startedMeanwhile = noteStarted();
   const other = createServer().listen(0, "127.0.0.1");
   await once(other, "listening");
   const { port } = other.address() as { port: number };
@@ -112,7 +112,7 @@ test("a port in use, found out before anything is started", async () => {
   other.close();
   expect(error.message).toBe(`Port ${port} on 127.0.0.1 is in use`);
   expect(error.hints.join("\n")).toContain("0 is any free one");
-  expect(started()).toEqual(before);
+  expect(startedMeanwhile()).toEqual([]);
 });
 
 test("of two that want the same port at the same time one says so, and leaves nothing", async () => {

@@ -13,7 +13,7 @@ const scene = useRecoveryScene();
 
 test("what a wallet does not stand by any more waits with the reason, until it does again", async () => {
   const { node } = scene.chain;
-  const service = await scene.startService({ settleWaitMs: 3_000 });
+  const service = await scene.startService({ settleWaitMs: 1_000 });
   const body = await scene.sign("smartWallet");
   const wallet = body.paymentPayload.payload.authorization.from;
   const owner = await node.request("eth_getStorageAt", wallet, "0x0", "latest");

@@ -240,12 +240,13 @@ describe("rate limits", () => {
 
   test("are what the variables say, for a key and for an address", async () => {
     await using command = await startServing({ RATE_LIMIT_KEY: "1/5", RATE_LIMIT_ADDRESS: "1/2" });
-    const statusesOf = async (count: number, headers?: Record<string, string>) => {
-      const answers = await Promise.all(
-        Array.from({ length: count }, () => post(`${command.url}/verify`, unknownVersion, headers)),
-      );
-      return answers.map(({ status }) => status).sort();
+    const statusOf = async (headers?: Record<string, string>): Promise<number> => {
+      const { status } = await post(`${command.url}/verify`, unknownVersion, headers);
+      // As above: it is to be asked again.
+      return status === 503 ? statusOf(headers) : status;
     };
+    const statusesOf = async (count: number, headers?: Record<string, string>) =>
+      (await Promise.all(Array.from({ length: count }, () => statusOf(headers)))).sort();
     const ofKey = await statusesOf(2);
     expect(ofKey).toEqual([200, 200]);
     expect((await statusesOf(6)).filter((status) => status === 429).length).toBeGreaterThan(0);
