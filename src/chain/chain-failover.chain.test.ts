@@ -12,8 +12,9 @@ import type { SettleCall } from "../methods/on-chain/settling.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import type { Chain } from "./chain.ts";
-import { createChain } from "./create-chain.ts";
+import { connect, createChain } from "./create-chain.ts";
 import { estimateFees } from "./fees.ts";
+import type { Rpc } from "./rpc/rpc.ts";
 import { createLocalSigner } from "./signing/local-signer.ts";
 
 /*
@@ -26,6 +27,7 @@ let deployment: TestDeployment;
 let preferred: StubNode;
 let second: StubNode;
 let chain: Chain;
+let rpc: Rpc;
 
 beforeAll(async () => {
   deployment = await deployContracts();
@@ -37,25 +39,29 @@ beforeEach(async () => {
   snapshot = await deployment.snapshot();
   preferred = await startStubNode(forwardingTo(deployment.url));
   second = await startStubNode(forwardingTo(deployment.url));
-  chain = connect([preferred.url, second.url]);
+  ({ chain, rpc } = open([preferred.url, second.url]));
 });
 afterEach(async () => {
   chain.close();
   await Promise.all([preferred.stop(), second.stop(), deployment.revert(snapshot)]);
 });
 
-function connect(rpcUrls: readonly [string, ...string[]]): Chain {
-  return createChain({
-    network: { ...deployment.network, rpcUrls },
-    operator: deployment.operator,
-    timeoutMs: 4_000,
-    pace: { passOverMs: 500, probeMs: 30, firstPauseMs: 10, longestPauseMs: 60, slowMs: 5_000 },
-  });
+function open(rpcUrls: readonly [string, ...string[]]): { chain: Chain; rpc: Rpc } {
+  const network = { ...deployment.network, rpcUrls };
+  const pace = { passOverMs: 500, probeMs: 30, firstPauseMs: 10, longestPauseMs: 60, slowMs: 5_000 };
+  const rpc = connect({ network, timeoutMs: 4_000, pace });
+  return { chain: createChain({ network, operator: deployment.operator, rpc }), rpc };
 }
 
 /** Looks again and again, as long as it takes on a busy machine. */
 const eventually = <T>(look: () => T) => expect.poll(look, { interval: 5 });
-const healths = () => chain.status().endpoints.map(({ health }) => health);
+/** How the endpoints are, in the order of the configuration. */
+const states = () =>
+  rpc
+    .endpoints()
+    .toSorted((a, b) => Number(a.endpoint) - Number(b.endpoint))
+    .map(({ state }) => state);
+const healths = () => states().map(({ health }) => health);
 const untilHealthy = () => eventually(healths).toEqual(["healthy", "healthy"]);
 
 async function sign(call: SettleCall) {
@@ -158,12 +164,12 @@ describe("a node that stands still", () => {
   afterEach(() => still.stop());
 
   test("keeps no payment from settling, and is not asked about it afterwards, though it is preferred", async () => {
-    const alone = connect([still.url]);
-    const live = connect([deployment.url]);
+    const { chain: alone } = open([still.url]);
+    const { chain: live } = open([deployment.url]);
     // It reads what it needs of the state while the other node still has it.
     await simulateSettle(alone, call, { withFunds: false });
     chain.close();
-    chain = connect([still.url, deployment.url]);
+    ({ chain, rpc } = open([still.url, deployment.url]));
     await chain.head();
     await untilHealthy();
     const { raw, hash } = await sign(call);
@@ -189,7 +195,7 @@ describe("a node that stands still", () => {
   test("gives no verdict when it is the last one left", async () => {
     const proxy = await startStubNode(forwardingTo(deployment.url));
     chain.close();
-    chain = connect([proxy.url, still.url]);
+    ({ chain, rpc } = open([proxy.url, still.url]));
     await settle(call);
     await deployment.mine(10);
     expect((await simulateSettle(chain, call, { withFunds: false })).revert).toBeDefined();
@@ -215,9 +221,9 @@ describe("endpoints of other chains", () => {
     preferred.behave(ofChain("0xa"));
     second.behave(ofChain("0x89"));
     await expect(chain.head()).rejects.toThrow(UndeterminedError);
-    expect(chain.status().endpoints).toMatchObject([
-      { health: "wrong_chain", chainId: 10 },
-      { health: "wrong_chain", chainId: 137 },
+    expect(states()).toMatchObject([
+      { health: "wrong_chain", detail: "serves chain 10, not 8453" },
+      { health: "wrong_chain", detail: "serves chain 137, not 8453" },
     ]);
     await expect(simulateSettle(chain, await deployment.pay(), { withFunds: false })).rejects.toThrow(
       UndeterminedError,
@@ -227,21 +233,18 @@ describe("endpoints of other chains", () => {
   test("do not keep the right one from being asked", async () => {
     preferred.behave(ofChain("0xa"));
     expect((await chain.head()).number).toBeTypeOf("bigint");
-    expect(chain.status().endpoints).toMatchObject([
-      {
-        health: "wrong_chain",
-        chainId: 10,
-        detail: "serves chain 10, not 8453",
-        head: { number: expect.any(BigInt) },
-      },
-      { health: "healthy", chainId: 8453, inUse: true },
+    expect(states()).toMatchObject([
+      { health: "wrong_chain", detail: "serves chain 10, not 8453" },
+      { health: "healthy" },
     ]);
+    expect(rpc.endpoints()[0]?.endpoint).toBe("2");
   });
 
   test("are not told from others where there is only one, so that the inspection of the network can name it", async () => {
     preferred.behave(ofChain("0xa"));
-    const only = connect([preferred.url]);
-    expect((await only.probe()).endpoints).toMatchObject([{ chainId: 10, health: "healthy" }]);
-    only.close();
+    const only = open([preferred.url]);
+    expect((await only.chain.head()).number).toBeTypeOf("bigint");
+    expect(only.rpc.endpoints()).toMatchObject([{ state: { health: "healthy" } }]);
+    only.chain.close();
   });
 });

@@ -6,7 +6,6 @@ import type { ChainReader } from "./chain-reader.ts";
 import type { LogReader, ReceiptReader } from "./logs-and-receipts.ts";
 import type { Revert } from "./revert.ts";
 import type { Head } from "./rpc/calls.ts";
-import type { RpcStatus } from "./rpc/endpoint-state.ts";
 import type { ViewCall, ViewResult } from "./views.ts";
 
 /** What a transaction does, and the most gas that it may use. */
@@ -145,13 +144,6 @@ export type Chain = {
    * that are asked first at the moment.
    */
   endpoints(): readonly ChainView[];
-  /** How the RPC endpoints are, without asking them. Names no URL. */
-  status(): RpcStatus;
-  /**
-   * How they are now: asks each of them for its chain id and its newest block. Never throws. A network's only
-   * endpoint is not checked for its chain: compare its `chainId`.
-   */
-  probe(): Promise<RpcStatus>;
   /** Ends what is under way, undetermined, and all that goes on in the background. */
   close(): void;
 };

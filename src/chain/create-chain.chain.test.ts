@@ -580,26 +580,6 @@ describe("the hash of a block", () => {
   });
 });
 
-test("endpoints are probed on request, and told of without their URLs", async () => {
-  const dead = "http://127.0.0.1:9/v2/s3cr3t-k3y-0123456789";
-  const probed = createChain({
-    network: { ...network, rpcUrls: [dead, proxy.url] },
-    operator: deployment.operator,
-  });
-  expect(probed.status().endpoints.map(({ health }) => health)).toEqual(["untried", "untried"]);
-  const { number } = await deployment.newestBlock();
-  const { endpoints } = await probed.probe();
-  expect(endpoints).toMatchObject([
-    { label: "1", health: "failing", detail: "the connection failed (ECONNREFUSED)", inUse: false },
-    { label: "2", health: "healthy", inUse: true, chainId: 8453, head: { number } },
-  ]);
-  expect(probed.status()).toEqual({ endpoints });
-  probed.close();
-
-  expect(chain.status().endpoints).toMatchObject([{ label: "1", inUse: true, chainId: undefined }]);
-  expect((await chain.probe()).endpoints).toMatchObject([{ chainId: 8453, head: { number } }]);
-});
-
 test("the suggested tip is between the network's usual one and its limit", async () => {
   const node = await startStubNode(answering(() => "0x77359400"));
   const rpcUrls = [node.url] as const;

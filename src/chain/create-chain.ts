@@ -149,9 +149,6 @@ export function createChain(options: ChainOptions): Chain {
     receipts: createReceiptReader(reader),
 
     endpoints: () => rpc.endpoints().map(viewOf),
-
-    status: () => rpc.status(),
-    probe: () => rpc.probe(),
     close: () => rpc.close(),
   };
 }

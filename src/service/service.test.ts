@@ -11,7 +11,7 @@ import { createLogger } from "../observe/log/logger.ts";
 import { networks } from "../protocol/networks.ts";
 import { harnessAccounts } from "../published/accounts.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
-import { composeService, createCore, type ServiceCore } from "./service.ts";
+import { createCore, createService, type ServiceCore } from "./service.ts";
 import { openParts, type ServiceOptions } from "./service-parts.ts";
 
 /* What the service does about its database; no network is needed for that. */
@@ -97,7 +97,7 @@ test("a service that closes while its database is away records what became of it
   const own = await openDatabase({ url: `sqlite:${join(folder, "ledger.db")}` });
   const lasting = { ...options, database: own, leaseMs: 30_000 };
   const parts = openParts(lasting);
-  const service = await composeService(lasting, parts);
+  const service = await createService(lasting, parts);
   const id = `0x${"5e".repeat(32)}` as const;
   await parts.ledger.leases.acquireLease(id, "request");
   const leases = async () => (await sql`select id from leases`.execute(database)).rows;
@@ -125,7 +125,7 @@ test("leases are renewed however long it takes to record what was answered", asy
       },
     },
   };
-  const service = await composeService(options, { ...parts, ledger });
+  const service = await createService(options, { ...parts, ledger });
   await expect.poll(() => renewals).toBeGreaterThan(3);
   await service.close();
   await core.close();
@@ -146,7 +146,7 @@ test("a renewal of leases that fails is tried again at once, and not when it is 
       },
     },
   };
-  const service = await composeService(lasting, { ...parts, ledger });
+  const service = await createService(lasting, { ...parts, ledger });
   vi.advanceTimersByTime(10_000);
   vi.useRealTimers();
   await expect.poll(() => failures).toBeGreaterThan(2);

@@ -30,7 +30,6 @@ import {
   createNetworkStarts,
   createSupervision,
   type StartOptions,
-  type Supervision,
 } from "./service-health.ts";
 import {
   createMetricSources,
@@ -97,14 +96,12 @@ const unrecordedDeliveries =
 
 const fastKeccakAfterMs = 500;
 
-/** Puts the whole service together. */
-export function createService(options: ServiceOptions): Promise<Service> {
-  return composeService(options, openParts(options));
-}
-
-/** Puts the whole service together from the given parts; closes them where that fails. */
-export async function composeService(options: ServiceOptions, parts: ServiceParts): Promise<Service> {
-  const core = composeCore(options, parts);
+/** Puts the whole service together, from the given parts if there are any; closes them where that fails. */
+export async function createService(
+  options: ServiceOptions,
+  parts: ServiceParts = openParts(options),
+): Promise<Service> {
+  const core = createCore(options, parts);
   const { facilitator, organizations, catalog, checkHealth } = core;
   const creation = createApp({
     facilitator,
@@ -150,11 +147,7 @@ export async function composeService(options: ServiceOptions, parts: ServicePart
 }
 
 /** Everything of the service but its HTTP, which it can be put behind with `createApp`. */
-export function createCore(options: ServiceOptions): ServiceCore {
-  return composeCore(options, openParts(options));
-}
-
-function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore {
+export function createCore(options: ServiceOptions, parts: ServiceParts = openParts(options)): ServiceCore {
   const { serviceId, ledger } = parts;
   const { logger, apiKeyPepper, settleWaitMs, leaseMs = usualLeaseMs, inspectEveryMs } = options;
   const { database: db, ways = waysToPay, clock = usualClockTolerance } = options;
@@ -271,11 +264,7 @@ function createNetworks(
   options: ServiceOptions,
   { ledger, chains, endpoints }: ServiceParts,
   outcomes: Outcomes,
-): {
-  networks: ReadonlyMap<NetworkName, Lanes>;
-  recoveries: ReadonlyMap<NetworkName, RecoveryLoop>;
-  supervision: Supervision;
-} {
+) {
   const { logger, signers, recoverer, sponsor, ways = waysToPay, clock = usualClockTolerance } = options;
   const { metrics = noMetrics } = options.http ?? {};
   const now = () => Date.now();
@@ -283,12 +272,8 @@ function createNetworks(
     [...chains].flatMap(([name, [chain]]) => {
       const { gifts: limits } = chain.network;
       if (sponsor === undefined || limits === undefined) return [];
-      return [
-        [
-          name,
-          createSponsor({ chain, signer: sponsor, gifts: ledger.gifts, limits, metrics, now, log: logger }),
-        ],
-      ];
+      const parts = { chain, signer: sponsor, gifts: ledger.gifts, limits, metrics, now, log: logger };
+      return [[name, createSponsor(parts)]];
     }),
   );
   const networks = new Map<NetworkName, Lanes>(

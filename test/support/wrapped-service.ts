@@ -1,6 +1,6 @@
 import type { Chain } from "../../src/chain/chain.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
-import { composeService, type Service } from "../../src/service/service.ts";
+import { createService, type Service } from "../../src/service/service.ts";
 import { openParts, type ServiceOptions } from "../../src/service/service-parts.ts";
 
 /** A test's wrappers around the ledger or the chains of a service. */
@@ -13,7 +13,7 @@ export function createWrappedService(wrap: Wrap | undefined, options: ServiceOpt
   const wrapped = [...chains].map(
     ([name, [first, ...more]]) => [name, [wrapChain(first), ...more.map(wrapChain)]] as const,
   );
-  return composeService(options, {
+  return createService(options, {
     ...others,
     ledger: wrap?.ledger?.(ledger) ?? ledger,
     chains: new Map(wrapped),

@@ -1,20 +1,5 @@
 import type { Hex } from "../../protocol/hex.ts";
 
-/** None of each of the {@link EndpointError errors}, to count from. */
-export const noErrors = {
-  timeout: 0,
-  connection: 0,
-  http_3xx: 0,
-  http_4xx: 0,
-  http_5xx: 0,
-  rate_limited: 0,
-  refused: 0,
-  too_large: 0,
-  malformed: 0,
-  wrong_chain: 0,
-  lagging: 0,
-};
-
 /**
  * Why an HTTP request to an endpoint gave nothing that could be used.
  *
@@ -28,7 +13,16 @@ export const noErrors = {
  * - `wrong_chain`: it serves another chain than the network's
  * - `lagging`: its newest block is too far behind the newest that any endpoint showed
  */
-export type EndpointError = keyof typeof noErrors;
+export type EndpointError =
+  | "timeout"
+  | "connection"
+  | `http_${3 | 4 | 5}xx`
+  | "rate_limited"
+  | "refused"
+  | "too_large"
+  | "malformed"
+  | "wrong_chain"
+  | "lagging";
 
 /**
  * How an endpoint is.
@@ -55,38 +49,12 @@ export type EndpointHealth =
 /** What a request to an endpoint was for: reads, a broadcast, or to learn how the endpoint is. */
 export type Purpose = "read" | "send" | "probe";
 
-/** One endpoint of a network, as an operator may be shown it: without its URL, which may hold a key. */
-export type EndpointStatus = {
-  /** Its place in the configuration: "1" is the most preferred. */
-  label: string;
-  /** Whether the next read goes to it first. */
-  inUse: boolean;
-  health: EndpointHealth;
-  /** What is wrong with it, in a few words without secrets; undefined while nothing is. */
-  detail: string | undefined;
-  /** Unix milliseconds: since when it has been that way. */
-  since: number;
-  /** The newest block it showed; undefined before it has, and where nothing asked for one. */
-  head: { number: bigint; timestamp: bigint; seenAt: number } | undefined;
-  /** The chain it says it serves; undefined before it was asked. */
-  chainId: number | undefined;
-  /** Milliseconds that its answers take, smoothed over the last ones; undefined before the first. */
-  latencyMs: number | undefined;
-  /** HTTP requests since the start. */
-  requests: Readonly<Record<Purpose, number>>;
-  /** Those that gave nothing usable, by why. */
-  errors: Readonly<Record<EndpointError, number>>;
-};
-
-/** All endpoints of a network, in the order of the configuration. Taking it asks no endpoint. */
-export type RpcStatus = { endpoints: readonly EndpointStatus[] };
-
 /** A call as observers see it; `about` is that of `RpcCall`. */
 export type ObservedCall = { readonly method: string; readonly about?: Hex | undefined };
 
 /** One HTTP request to an endpoint, once it is over. */
 export type RpcExchange = {
-  /** {@link EndpointStatus.label} */
+  /** Its place in the configuration: "1" is the most preferred. */
   endpoint: string;
   purpose: Purpose;
   /** Of the calls of the batch, in order. */
@@ -98,20 +66,8 @@ export type RpcExchange = {
   error: EndpointError | undefined;
 };
 
-export type HealthChange = {
-  /** {@link EndpointStatus.label} */
-  endpoint: string;
-  from: EndpointHealth;
-  to: EndpointHealth;
-  /** {@link EndpointStatus.detail} */
-  detail: string | undefined;
-};
-
 /** Called as it happens, for histograms and logs. Must not throw. */
-export type RpcObserver = {
-  exchanged?(exchange: RpcExchange): void;
-  healthChanged?(change: HealthChange): void;
-};
+export type RpcObserver = { exchanged?(exchange: RpcExchange): void };
 
 /** Why a request to an endpoint gave nothing usable. Its message names no address: RPC URLs hold API keys. */
 export class EndpointFailure {
@@ -130,10 +86,8 @@ export class EndpointFailure {
 /** What is remembered of an endpoint, to decide when it is asked. Times are milliseconds of one clock. */
 export type EndpointState = {
   readonly health: EndpointHealth;
-  /** What is wrong, in a few words; undefined while nothing is. */
+  /** What is wrong, in a few words without secrets; undefined while nothing is. */
   readonly detail: string | undefined;
-  /** When the health became what it is. */
-  readonly since: number;
   /** When it is worth asking again whether it has recovered. */
   readonly pausedUntil: number;
   /** When it failed last; lagging is no failure. */
@@ -154,7 +108,6 @@ export type EndpointStateOptions = {
   firstPauseMs: number;
   /** The longest pause, whatever the endpoint asks for. */
   longestPauseMs: number;
-  changed: (from: EndpointHealth, state: EndpointState) => void;
 };
 
 /**
@@ -164,7 +117,7 @@ export type EndpointStateOptions = {
  * long as the longest pause: an endpoint that answers probes and fails at everything else is soon left alone.
  */
 export function createEndpointState(options: EndpointStateOptions): EndpointState {
-  const { now, firstPauseMs, longestPauseMs, changed } = options;
+  const { now, firstPauseMs, longestPauseMs } = options;
   let trouble: Exclude<EndpointHealth, "untried" | "healthy" | "slow"> | undefined;
   let tried = false;
   let slowWhy: string | undefined;
@@ -182,24 +135,19 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
     return slowWhy === undefined ? "healthy" : "slow";
   }
 
-  /** Makes a change, and reports it where the health is another one afterwards. */
+  /** Makes a change, and notes when the health became another one. */
   function change(make: () => void): void {
     const before = health();
     make();
-    if (health() === before) return;
-    since = now();
-    changed(before, state);
+    if (health() !== before) since = now();
   }
 
-  const state: EndpointState = {
+  return {
     get health() {
       return health();
     },
     get detail() {
       return trouble === undefined ? slowWhy : detail;
-    },
-    get since() {
-      return since;
     },
     get pausedUntil() {
       return pausedUntil;
@@ -249,5 +197,4 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
       });
     },
   };
-  return state;
 }

@@ -5,8 +5,6 @@ import {
   type EndpointError,
   EndpointFailure,
   type EndpointState,
-  type EndpointStatus,
-  noErrors,
   type Purpose,
   type RpcObserver,
 } from "./endpoint-state.ts";
@@ -42,7 +40,6 @@ export type Endpoint = {
   ): Promise<Answers | EndpointFailure>;
   /** Sends the batches one after the other; undefined when all of them were answered. Never throws. */
   send(batches: readonly Question[], timeoutMs?: number): Promise<EndpointFailure | undefined>;
-  status(): Omit<EndpointStatus, "inUse">;
   /** Ends what is under way, and every connection. */
   close(): void;
 };
@@ -76,9 +73,6 @@ export const extraCalls = 2;
 
 const maxResponseBytes = 10_485_760;
 
-/** The weight of the newest latency in the smoothed one. */
-const latencyWeight = 0.3;
-
 /**
  * JSON-RPC codes for "too many requests", which providers give to single calls of a batch: EIP-1474, the HTTP status
  * as Alchemy uses it, QuickNode.
@@ -101,16 +95,8 @@ export function isUsable({ rank }: Endpoint): boolean {
 export function createEndpoint(options: EndpointOptions): Endpoint {
   const { label, url, now, redact, expected, observer, onFailure } = options;
   const post = createKeepAlivePost(url, { timeoutMs: options.timeoutMs, maxResponseBytes });
-  const state = createEndpointState({
-    ...options,
-    changed: (from, { health, detail }) =>
-      observer.healthChanged?.({ endpoint: label, from, to: health, detail }),
-  });
-  const requests: Record<Purpose, number> = { read: 0, send: 0, probe: 0 };
-  const errors: Record<EndpointError, number> = { ...noErrors };
-  let latencyMs: number | undefined;
+  const state = createEndpointState(options);
   let chainId: number | undefined;
-  let head: (Head & { seenAt: number }) | undefined;
   let closed = false;
   const closure = new EndpointFailure("connection", "closed");
 
@@ -122,12 +108,9 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   ): Promise<Answers | EndpointFailure> {
     if (closed) return closure;
     const sentAt = now();
-    requests[purpose]++;
     const answers = await request(post, calls, { label, redact, timeoutMs });
     const durationMs = now() - sentAt;
     const failure = answers instanceof EndpointFailure ? answers : check?.(answers);
-    if (answers !== failure) latencyMs = smooth(latencyMs, durationMs);
-    if (failure !== undefined) errors[failure.kind]++;
     const methods = calls.map(({ method }) => method);
     observer.exchanged?.({ endpoint: label, purpose, methods, questions, durationMs, error: failure?.kind });
     if (failure === undefined) return answers;
@@ -150,7 +133,6 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   function check(answers: Answers, floor: bigint | undefined): EndpointFailure | undefined {
     chainId = readSafeInteger(answers.get(chainIdCall)?.result) ?? chainId;
     const newest = readHead(answers.get(headCall)?.result);
-    if (newest !== undefined) head = { ...newest, seenAt: Date.now() };
     return expected && judge(answers, { chainId, newest, floor, expected });
   }
 
@@ -193,18 +175,6 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
       }
       return tooLarge;
     },
-
-    status: () => ({
-      label,
-      health: state.health,
-      detail: state.detail,
-      since: Math.round(performance.timeOrigin + state.since),
-      head: head && { number: head.number, timestamp: head.timestamp, seenAt: head.seenAt },
-      chainId,
-      latencyMs,
-      requests: { ...requests },
-      errors: { ...errors },
-    }),
 
     close() {
       closed = true;
@@ -307,10 +277,6 @@ function judge(
   }
   expected.highest.saw(newest.number);
   return undefined;
-}
-
-function smooth(before: number | undefined, newest: number): number {
-  return before === undefined ? newest : before + latencyWeight * (newest - before);
 }
 
 /** One call that was refused for its being one too many spoils the batch. */

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { UndeterminedError } from "../../util/errors.ts";
 import { chainIdCall, headCall } from "./calls.ts";
 import { type Answers, createEndpoint, type Endpoint, type HighestHead, isUsable } from "./endpoint.ts";
-import { EndpointFailure, type RpcObserver, type RpcStatus } from "./endpoint-state.ts";
+import { EndpointFailure, type RpcObserver } from "./endpoint-state.ts";
 import { createRedactor, type Question, type RpcCall } from "./rpc.ts";
 
 /** When an endpoint is passed over for another. For a network's only endpoint `longestPauseMs` alone counts. */
@@ -77,9 +77,6 @@ export type Failover = {
    * @throws UndeterminedError when none of the endpoints answered all of them.
    */
   send(batches: readonly Question[], options: { everywhere: boolean }): Promise<void>;
-  status(): RpcStatus;
-  /** Asks every endpoint how it is. */
-  probe(): Promise<RpcStatus>;
   close(): void;
 };
 
@@ -144,11 +141,6 @@ export function createFailover(options: FailoverOptions): Failover {
 
   const undetermined = (failures: readonly Failed[]) => undeterminedBy(failures, { network, endpoints });
 
-  function status(): RpcStatus {
-    const [first] = routeOf(endpoints);
-    return { endpoints: endpoints.map((each) => ({ ...each.status(), inUse: each === first })) };
-  }
-
   return {
     async read(questions, refused) {
       prober?.wake();
@@ -194,13 +186,6 @@ export function createFailover(options: FailoverOptions): Failover {
         failures.push([endpoint, failure]);
       }
       throw undetermined(failures);
-    },
-
-    status,
-
-    async probe() {
-      await Promise.all(endpoints.map((endpoint) => endpoint.read("probe", [probeCalls], passOverMs)));
-      return status();
     },
 
     close() {

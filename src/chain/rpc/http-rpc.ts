@@ -252,6 +252,7 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
     endpoints() {
       return failover.all().map((endpoint) => ({
         endpoint: endpoint.label,
+        state: endpoint.state,
         ask: (calls) => (urls.length === 1 ? all : batchingOf(endpoint)).ask(calls, 0),
       }));
     },
@@ -260,9 +261,6 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
       all.requireOpen();
       await failover.send(all.split(calls), { everywhere });
     },
-
-    status: () => failover.status(),
-    probe: () => failover.probe(),
 
     close() {
       for (const batching of [all, ...single.values()]) batching.close();

@@ -1,6 +1,6 @@
 import type { Hex } from "../../protocol/hex.ts";
 import { isObject, membersOf } from "../../util/json.ts";
-import type { RpcStatus } from "./endpoint-state.ts";
+import type { EndpointState } from "./endpoint-state.ts";
 
 /** One JSON-RPC call. The same object asked by several callers at once goes out once. */
 export type RpcCall = {
@@ -29,8 +29,10 @@ export type EndpointAnswer = RpcAnswer & { readonly endpoint: string };
 
 /** One endpoint of a network: what it is asked is answered by it, or by none. */
 export type RpcEndpoint = {
-  /** {@link EndpointStatus.label} */
+  /** Its label: its place in the configuration, counted from 1. */
   readonly endpoint: string;
+  /** How it is. */
+  readonly state: Pick<EndpointState, "health" | "detail">;
   /**
    * Reads, as {@link Rpc.ask} does.
    *
@@ -63,10 +65,6 @@ export type Rpc = {
   send(calls: readonly RpcCall[], options?: { everywhere?: boolean }): Promise<void>;
   /** Each endpoint by itself, those first that {@link ask} prefers at the moment; always as many as are configured. */
   endpoints(): readonly RpcEndpoint[];
-  /** How the nodes are, without asking them. */
-  status(): RpcStatus;
-  /** How they are now, each of them having been asked. Never throws: what is wrong with one is in its status. */
-  probe(): Promise<RpcStatus>;
   /** Ends what is under way, undetermined, and all that goes on in the background. Nothing can be asked any more. */
   close(): void;
 };
