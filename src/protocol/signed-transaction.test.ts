@@ -104,7 +104,8 @@ test("no bytes are read as two transactions, and none throw", async () => {
       const text = byte.toString(16).padStart(2, "0");
       const changed: Hex = `0x${raw.slice(2, 2 + 2 * at)}${text}${raw.slice(4 + 2 * at)}`;
       const read = readSignedTransaction(changed);
-      if (read === undefined) return;
+      // Of what offers a tip above all that it pays, which no node takes, viem reads nothing.
+      if (read === undefined || read.maxPriorityFeePerGas > read.maxFeePerGas) return;
       const { r, s } = parseTransaction(changed);
       const yParity = read.signature.endsWith("1b") ? 0 : 1;
       // Written again it is what it was read from.
