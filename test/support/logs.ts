@@ -2,7 +2,7 @@ import { encodeAbiParameters, encodeEventTopics } from "viem";
 import type { EventLog, Receipt } from "../../src/chain/logs-and-receipts.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
-import type { ReceivedPayment } from "../../src/methods/exact-eip3009/on-chain/received-transfers.ts";
+import type { ReceivedPayment } from "../../src/methods/on-chain/payouts.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 
 /** Logs as the contracts emit them, encoded by viem from the generated ABIs. */

@@ -53,6 +53,26 @@ export function decodeEvents({ succeeded, logs }: Receipt): readonly PaymentEven
   return succeeded ? logs.flatMap((log) => decodeEvent(log) ?? []) : [];
 }
 
+export type TransferEvent = Extract<PaymentEvent, { name: "Transfer" }>;
+
+/**
+ * The uses of authorizations (EIP-3009), each with what it moved. The token emits `AuthorizationUsed` and, with no call in between,
+ * the `Transfer`: a pair that stands next to each other belongs together. An `AuthorizationCanceled` moves nothing, whatever stands
+ * behind it.
+ */
+export function readUses(
+  events: readonly PaymentEvent[],
+): readonly { use: PaymentEvent & AuthorizationRef; transfer: TransferEvent }[] {
+  const byIndex = new Map(events.map((event) => [event.logIndex, event]));
+  return events.flatMap((use) => {
+    if (use.name !== "AuthorizationUsed") return [];
+    const transfer = byIndex.get(use.logIndex + 1);
+    const isOfIt =
+      transfer?.name === "Transfer" && transfer.emitter === use.emitter && transfer.from === use.payer;
+    return isOfIt ? [{ use, transfer }] : [];
+  });
+}
+
 /** An authorization as a key of maps and sets, the same in whatever casing it is written. */
 export function authorizationKey({ token, payer, authorizationNonce }: AuthorizationRef): string {
   return `${token} ${payer} ${authorizationNonce}`.toLowerCase();

@@ -22,6 +22,7 @@ import {
   decodeEvents,
   type PaymentEvent,
   permit2SettledTopic,
+  readUses,
 } from "./events.ts";
 import type { PaymentUse } from "./settling.ts";
 import type { FactSource } from "./state-facts.ts";
@@ -63,14 +64,10 @@ function ofToken(payment: KnownPayment): Nonces {
     use: authorizationUse(payment),
     ends: [{ address: asset, topics }],
     isEnd: () => true,
-    describe({ logIndex }, events) {
-      const isUse = events.some((event) => event.logIndex === logIndex && event.name === "AuthorizationUsed");
-      const transfer = events.find((event) => event.logIndex === logIndex + 1 && event.name === "Transfer");
-      const isOfToken = transfer?.name === "Transfer" && sameAddress(transfer.emitter, asset);
-      return {
-        kind: isUse ? "used" : "cancelled",
-        moved: isUse && isOfToken ? { to: transfer.to, value: transfer.value } : undefined,
-      };
+    describe(log, events) {
+      const moved = readUses(events).find(({ use }) => use.logIndex === log.logIndex)?.transfer;
+      const isUse = decodeEvent(log)?.name === "AuthorizationUsed";
+      return { kind: isUse ? "used" : "cancelled", moved: moved && { to: moved.to, value: moved.value } };
     },
   };
 }

@@ -17,10 +17,12 @@ import type { RunningHarness } from "../../../src/harness/run/running-harness.ts
 import { compareExactly } from "../../../src/judge/conformance/compare.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import { askNextApproval, askNextTransaction } from "../../../src/methods/on-chain/payer-state.ts";
+import { create2Deployer } from "../../../src/protocol/create2.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import type { Operation } from "../../../src/protocol/problems.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
 import { type TestKeyName, testKeys } from "../../../src/published/test-keys.ts";
+import type { TestPayerName } from "../../../src/published/test-payers.ts";
 import { loosen } from "../../support/conformance/loosen.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import { startTestHarness } from "../../support/service.ts";
@@ -107,6 +109,21 @@ test("what has several things wrong is answered as the service answers it", asyn
     { numRuns: 150, examples: [[emptyWithHighS], [changedByBlacklisted], [withCodeOverBudget]] },
   );
 }, 60_000);
+
+/** By payer and amount: signatures that say that they are of a wallet which a factory deploys (ERC-6492), and which it does not. */
+const wrapped: readonly (readonly [TestPayerName, bigint])[] = [
+  ...(["funded", "empty", "smartWallet", "fickle", "gasBurner", "delegated", "hijacked"] as const),
+  ...(["blacklisted", "undeployedWallet"] as const),
+].flatMap((payer) => [10_000n, 10n ** 15n].map((amount) => [payer, amount] as const));
+
+test.each(wrapped)(
+  "a wallet of %s that its factory does not deploy, and %s asked of it, is answered as the service does",
+  async (payer, amount) => {
+    const at = { ...verifyV1, label: `wrapped ${++count}` };
+    const request = await writeRequest(environment, at, { payer, amount, factory: create2Deployer });
+    expect(await compareBoth(request)).toEqual([]);
+  },
+);
 
 const step = fc.record({
   operation: fc.constantFrom<Operation>("verify", "settle", "settle"),

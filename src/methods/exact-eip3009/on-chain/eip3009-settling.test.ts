@@ -18,8 +18,8 @@ import {
 } from "../../../../test/support/logs.ts";
 import { x402FacilitatorAbi } from "../../../contracts/x402Facilitator.ts";
 import { type Hex, toHex } from "../../../protocol/hex.ts";
-import { provesForwarding, readSettlements } from "./eip3009-settling.ts";
-import type { ReceivedPayment } from "./received-transfers.ts";
+import { provesForwarding, type ReceivedPayment } from "../../on-chain/payouts.ts";
+import { readSettlements } from "./eip3009-settling.ts";
 
 const settlement = (of: ReceivedPayment) => [authorizationUsed(of), transfer(of), settledLog(of)];
 
@@ -170,7 +170,7 @@ describe("a forwarding is proven", () => {
   /** The contract pays, and then says so. */
   const paid = (of: ReceivedPayment) => transfer(of, of.recipient, of.asset, contract);
   const isProven = (logs: readonly UnplacedLog[], succeeded = true) =>
-    provesForwarding(receiptOf(logs, succeeded), contract, payment);
+    provesForwarding("Forwarded", receiptOf(logs, succeeded), contract, payment);
 
   test("by Forwarded together with the token's Transfer, in whatever casing", () => {
     expect(isProven([paid(payment), forwarded(payment)])).toBe(true);
@@ -182,7 +182,9 @@ describe("a forwarding is proven", () => {
       value: payment.value,
       recipient: upper(recipient),
     };
-    expect(provesForwarding(receiptOf([paid(payment), forwarded(payment)]), contract, asWritten)).toBe(true);
+    expect(
+      provesForwarding("Forwarded", receiptOf([paid(payment), forwarded(payment)]), contract, asWritten),
+    ).toBe(true);
   });
 
   test.each<[string, UnplacedLog[]]>([

@@ -1,19 +1,18 @@
-import type { ChainQueries } from "../../../chain/chain.ts";
 import { askViews, expectWord } from "../../../chain/chain-reader.ts";
-import { type Receipt, readReceiptsAt } from "../../../chain/logs-and-receipts.ts";
+import type { Receipt } from "../../../chain/logs-and-receipts.ts";
 import { decodeRevert, describeRevert } from "../../../chain/revert.ts";
 import { viewGas } from "../../../chain/views.ts";
-import { type Address, addressWord, type Hex, sameAddress } from "../../../protocol/hex.ts";
+import { type Address, type Hex, sameAddress } from "../../../protocol/hex.ts";
 import { goesStraight, isErc6492 } from "../../../protocol/signed-payment.ts";
+import { authorizationKey, decodeEvents, type PaymentEvent } from "../../on-chain/events.ts";
 import {
-  type AuthorizationRef,
-  authorizationKey,
-  decodeEvents,
-  forwardedTopic,
-  type PaymentEvent,
-  settledTopic,
-} from "../../on-chain/events.ts";
-import type { Payout, Recovery, Search, SettlementProof, Settling } from "../../on-chain/settling.ts";
+  findContractPayout,
+  payoutKey,
+  provesForwarding,
+  type ReceivedPayment,
+  receivedOf,
+} from "../../on-chain/payouts.ts";
+import type { Recovery, SettlementProof, Settling } from "../../on-chain/settling.ts";
 import { createIsUsed } from "../../on-chain/use-reader.ts";
 import { exactEip3009 } from "../eip3009-method.ts";
 import { authorizationUse, explain, forwardLimitOf, stateOf } from "./eip3009-state.ts";
@@ -28,14 +27,14 @@ import {
   usualForward,
   usualSettle,
 } from "./eip3009-transaction.ts";
-import { findDirectSubmission, type ReceivedPayment, receivedOf } from "./received-transfers.ts";
+import { findDirectSubmission } from "./received-transfers.ts";
 
 /** `forwardReceived`, for what others submitted. */
 export const exactEip3009Recovery: Recovery = {
   transaction: (call, { facilitatorContract: to }) => ({ to, ...forwardTransaction(call) }),
   usual: usualForward,
   proves: (receipt, { facilitatorContract }, call) =>
-    provesForwarding(receipt, facilitatorContract, receivedOf(call)),
+    provesForwarding("Forwarded", receipt, facilitatorContract, receivedOf(call)),
 
   async limit({ reader, network: { facilitatorContract } }, asset) {
     const views = forwardLimitOf(facilitatorContract, asset);
@@ -47,6 +46,18 @@ export const exactEip3009Recovery: Recovery = {
   },
 
   findDirectSubmission,
+};
+
+/** What goes straight to where it was signed to is proven by the token alone. */
+const prove: Settling["prove"] = (receipt, network) => {
+  const proofs = readSettlements(receipt, network.facilitatorContract);
+  const wentStraight = readStraightPayments(receipt);
+  return {
+    find(call) {
+      if (!goesStraight(call.payment, network)) return proofs.find(receivedOf(call));
+      return wentStraight(call.payment) ? { settled: true } : proofs.findFailure(receivedOf(call));
+    },
+  };
 };
 
 /**
@@ -70,20 +81,11 @@ export const exactEip3009Settling: Settling = {
   settlesSeveral,
   usual: usualSettle,
 
-  prove(receipt, network) {
-    const proofs = readSettlements(receipt, network.facilitatorContract);
-    const wentStraight = readStraightPayments(receipt);
-    return {
-      find(call) {
-        if (!goesStraight(call.payment, network)) return proofs.find(receivedOf(call));
-        return wentStraight(call.payment) ? { settled: true } : proofs.findFailure(receivedOf(call));
-      },
-    };
-  },
+  prove,
   findPayout: (chain, search) =>
     goesStraight(search.payment, chain.network)
       ? findStraightPayout(chain, search)
-      : findPayout(chain, search),
+      : findContractPayout("Forwarded", prove, chain, search),
 
   stateOf,
   explain,
@@ -146,64 +148,6 @@ export function readSettlements(receipt: Receipt, facilitatorContract: Address):
   };
 }
 
-/**
- * Whether a receipt proves that stranded value of this payment was paid out: `Forwarded` of the facilitator contract
- * and, of the token itself, a `Transfer` of the value from the contract to the recipient.
- */
-export function provesForwarding(
-  receipt: Receipt,
-  facilitatorContract: Address,
-  { asset: token, ...expected }: ReceivedPayment,
-): boolean {
-  const payout = payoutKey({ token, ...expected });
-  const transfer = transferKey(token, facilitatorContract, expected.value);
-  const events = decodeEvents(receipt);
-  return (
-    events.some(
-      (event) =>
-        event.name === "Forwarded" &&
-        sameAddress(event.emitter, facilitatorContract) &&
-        payoutKey(event) === payout,
-    ) &&
-    events.some(
-      (event) =>
-        event.name === "Transfer" &&
-        transferKey(event.emitter, event.from, event.value) === transfer &&
-        sameAddress(event.to, expected.recipient),
-    )
-  );
-}
-
-function payoutKey(payout: AuthorizationRef & { recipient: Address; value: bigint }): string {
-  return `${authorizationKey(payout)} ${payout.recipient.toLowerCase()} ${payout.value}`;
-}
-
 function transferKey(token: Address, from: Address, value: bigint): string {
   return `${token} ${from} ${value}`.toLowerCase();
-}
-
-/** {@link Settling.findPayout} */
-async function findPayout(
-  { reader, readLogs, network: { facilitatorContract } }: ChainQueries,
-  { fromBlock, toBlock, ...call }: Search,
-): Promise<Payout | null> {
-  const received = receivedOf(call);
-  const topics = [
-    [settledTopic, forwardedTopic],
-    `0x${addressWord(received.asset)}` as const,
-    `0x${addressWord(received.payer)}` as const,
-    received.authorizationNonce,
-  ];
-  const filter = { address: facilitatorContract, topics, about: call.id };
-  for await (const logs of readLogs([filter], fromBlock, toBlock)) {
-    for (const receipt of await readReceiptsAt(reader, logs)) {
-      const { hash, blockNumber, blockHash } = receipt;
-      const place = { hash, blockNumber, blockHash };
-      if (readSettlements(receipt, facilitatorContract).find(received)?.settled === true) {
-        return { kind: "settled", ...place };
-      }
-      if (provesForwarding(receipt, facilitatorContract, received)) return { kind: "forwarded", ...place };
-    }
-  }
-  return null;
 }

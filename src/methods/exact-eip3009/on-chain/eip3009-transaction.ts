@@ -1,6 +1,6 @@
 import type { ChainQueries, Effect } from "../../../chain/chain.ts";
 import { calldataGas } from "../../../chain/fees.ts";
-import { type Receipt, readReceiptsAt } from "../../../chain/logs-and-receipts.ts";
+import type { Receipt } from "../../../chain/logs-and-receipts.ts";
 import { balanceOf, selector } from "../../../chain/views.ts";
 import {
   type Address,
@@ -28,8 +28,10 @@ import {
   authorizationKey,
   authorizationUsedTopic,
   decodeEvents,
-  type PaymentEvent,
+  readUses,
+  type TransferEvent,
 } from "../../on-chain/events.ts";
+import { findPayoutAt } from "../../on-chain/payouts.ts";
 import { type Payout, type Search, type SettleCall, usageOf } from "../../on-chain/settling.ts";
 import { authorizationStateOf } from "./eip3009-state.ts";
 
@@ -156,48 +158,25 @@ export function effectOf(payment: SignedPayment): Effect {
   };
 }
 
-type Transfer = Extract<PaymentEvent, { name: "Transfer" }>;
-
-/**
- * What each authorization that a transaction has used moved, by its key. The token emits `AuthorizationUsed` and, with no
- * call in between, the `Transfer`: a pair that stands next to each other belongs together.
- */
-function readTransfers(receipt: Receipt): ReadonlyMap<string, Transfer> {
-  const events = decodeEvents(receipt);
-  const byIndex = new Map(events.map((event) => [event.logIndex, event]));
-  return new Map(
-    events.flatMap((event): [string, Transfer][] => {
-      if (event.name !== "AuthorizationUsed") return [];
-      const next = byIndex.get(event.logIndex + 1);
-      const isOfIt = next?.name === "Transfer" && next.emitter === event.emitter && next.from === event.payer;
-      return isOfIt ? [[authorizationKey(event), next]] : [];
-    }),
-  );
-}
-
 /** Which payments the logs of a transaction prove to have gone straight to where they were signed to, whoever sent it. */
 export function readStraightPayments(receipt: Receipt): (payment: SignedPayment) => boolean {
-  let transfers: ReadonlyMap<string, Transfer> | undefined;
+  let transfers: ReadonlyMap<string, TransferEvent> | undefined;
   return ({ asset: token, payer, nonce: authorizationNonce, payTo, limit }) => {
-    transfers ??= readTransfers(receipt);
+    transfers ??= new Map(
+      readUses(decodeEvents(receipt)).map(({ use, transfer }) => [authorizationKey(use), transfer]),
+    );
     const moved = transfers.get(authorizationKey({ token, payer, authorizationNonce }));
     return moved !== undefined && sameAddress(moved.to, payTo) && moved.value === limit;
   };
 }
 
 /** {@link Settling.findPayout} of these payments: whoever submitted it. */
-export async function findStraightPayout(
-  { reader, readLogs }: ChainQueries,
-  { payment, fromBlock, toBlock, id: about }: Search,
-): Promise<Payout | null> {
-  const topics = [authorizationUsedTopic, `0x${addressWord(payment.payer)}` as const, payment.nonce];
-  for await (const logs of readLogs([{ address: payment.asset, topics, about }], fromBlock, toBlock)) {
-    for (const receipt of await readReceiptsAt(reader, logs)) {
-      const { hash, blockNumber, blockHash } = receipt;
-      if (readStraightPayments(receipt)(payment)) return { kind: "settled", hash, blockNumber, blockHash };
-    }
-  }
-  return null;
+export function findStraightPayout(chain: ChainQueries, search: Search): Promise<Payout | null> {
+  const { asset: address, payer, nonce } = search.payment;
+  const topics = [authorizationUsedTopic, `0x${addressWord(payer)}` as const, nonce];
+  return findPayoutAt(chain, search, { address, topics }, (receipt) =>
+    readStraightPayments(receipt)(search.payment) ? "settled" : undefined,
+  );
 }
 
 /**

@@ -6,11 +6,11 @@ import { useProxiedDeployment } from "../../../../test/support/use-proxied-deplo
 import { createChain } from "../../../chain/create-chain.ts";
 import { type Hex, uintWord } from "../../../protocol/hex.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
+import { provesForwarding, receivedOf } from "../../on-chain/payouts.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
-import { provesForwarding } from "./eip3009-settling.ts";
 import { diagnose } from "./eip3009-state.ts";
 import { encodeForwardReceived, forwardTransaction, settleTransaction } from "./eip3009-transaction.ts";
-import { findDirectSubmission, receivedOf } from "./received-transfers.ts";
+import { findDirectSubmission } from "./received-transfers.ts";
 
 const { deployment, proxy, chain, forward: well, startBlock, sendAsOperator } = useProxiedDeployment();
 
@@ -69,8 +69,8 @@ describe("what a third party submitted straight to the token", () => {
     expect(receipt.gasUsed).toBeLessThan(165_000n);
     const [ours] = await chain.receipts([receipt.transactionHash]);
     if (!ours) throw new Error("no receipt");
-    expect(provesForwarding(ours, facilitatorContract, forward)).toBe(true);
-    expect(provesForwarding(ours, facilitatorContract, { ...forward, value: 1n })).toBe(false);
+    expect(provesForwarding("Forwarded", ours, facilitatorContract, forward)).toBe(true);
+    expect(provesForwarding("Forwarded", ours, facilitatorContract, { ...forward, value: 1n })).toBe(false);
     expect((await deployment.send(facilitatorContract, encodeForwardReceived(call), gas)).status).toBe(
       "reverted",
     );

@@ -13,8 +13,9 @@ import {
   decodeEvent,
   decodeEvents,
   type PaymentEvent,
+  readUses,
 } from "../../on-chain/events.ts";
-import type { Search, SettleCall, TransferPlace } from "../../on-chain/settling.ts";
+import type { Search, TransferPlace } from "../../on-chain/settling.ts";
 import { wasUsedBy } from "../../on-chain/use-reader.ts";
 import { authorizationUse } from "./eip3009-state.ts";
 
@@ -30,10 +31,8 @@ export type ReceivedTransfer = {
 };
 
 /**
- * Reads what a transaction brought to the facilitator contract, and by which authorizations. The token emits
- * `AuthorizationUsed` and, with no call in between, the `Transfer`: a pair that stands next to each other belongs
- * together. An `AuthorizationCanceled` brings nothing, whatever stands behind it. Of what Permit2 moves nothing says so but the
- * contract, right after each transfer: its event settles the last such transfer before it.
+ * Reads what a transaction brought to the facilitator contract, and by which authorizations. Of what Permit2 moves nothing says so
+ * but the contract, right after each transfer: its event settles the last such transfer before it.
  */
 export function readReceivedTransfers(
   receipt: Receipt,
@@ -41,7 +40,7 @@ export function readReceivedTransfers(
   facilitatorContract: Address,
 ): readonly ReceivedTransfer[] {
   const events = decodeEvents(receipt);
-  const byIndex = new Map(events.map((event) => [event.logIndex, event]));
+  const uses = new Map(readUses(events).map(({ use, transfer }) => [transfer.logIndex, use]));
   const settled = new Set(
     events.flatMap((event) =>
       event.name === "Settled" && sameAddress(event.emitter, facilitatorContract)
@@ -65,16 +64,13 @@ export function readReceivedTransfers(
   return events.flatMap((event) => {
     if (!isTransferTo(event, asset, facilitatorContract)) return [];
     const { logIndex, from, value } = event;
-    const before = byIndex.get(logIndex - 1);
-    const isUse =
-      before?.name === "AuthorizationUsed" && sameAddress(before.emitter, asset) && before.payer === from;
-    const authorizationNonce = isUse ? before.authorizationNonce : undefined;
+    const use = uses.get(logIndex);
     return {
       logIndex,
       from,
       value,
-      authorizationNonce,
-      settled: isUse ? settled.has(authorizationKey(before)) : settledByPermit2.has(logIndex),
+      authorizationNonce: use?.authorizationNonce,
+      settled: use === undefined ? settledByPermit2.has(logIndex) : settled.has(authorizationKey(use)),
     };
   });
 }
@@ -90,23 +86,6 @@ export function isTransferTo(
     sameAddress(event.emitter, asset) &&
     sameAddress(event.to, facilitatorContract)
   );
-}
-
-/** What a payment brings to the facilitator contract, and to whom it goes on from there. */
-export type ReceivedPayment = {
-  asset: Address;
-  payer: Address;
-  authorizationNonce: Hex;
-  value: bigint;
-  recipient: Address;
-  /** As in {@link SettleCall}. */
-  id?: Hex;
-};
-
-/** What a payment brings once its authorization is used. */
-export function receivedOf({ payment, recipient, id }: SettleCall): ReceivedPayment {
-  const { asset, payer, nonce: authorizationNonce, limit: value } = payment;
-  return { asset, payer, authorizationNonce, value, recipient, ...(id !== undefined && { id }) };
 }
 
 /**

@@ -1,18 +1,12 @@
 import type { ChainQueries, Transaction } from "../../../chain/chain.ts";
 import { calldataGas } from "../../../chain/fees.ts";
-import { type Receipt, readReceiptsAt } from "../../../chain/logs-and-receipts.ts";
-import { addressWord, type Hex, sameAddress } from "../../../protocol/hex.ts";
+import type { Receipt } from "../../../chain/logs-and-receipts.ts";
+import { type Hex, sameAddress } from "../../../protocol/hex.ts";
 import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
 import { exactEip3009Recovery } from "../../exact-eip3009/on-chain/eip3009-settling.ts";
 import { type Contract, createTransactions } from "../../on-chain/batch-transactions.ts";
-import {
-  type AuthorizationRef,
-  authorizationKey,
-  decodeEvents,
-  type PaymentEvent,
-  permit2ForwardedTopic,
-  permit2SettledTopic,
-} from "../../on-chain/events.ts";
+import { authorizationKey, decodeEvents, type TransferEvent } from "../../on-chain/events.ts";
+import { findContractPayout, payoutKey, provesForwarding, receivedOf } from "../../on-chain/payouts.ts";
 import {
   amountOf,
   type Payout,
@@ -85,7 +79,8 @@ const usualForward = usageOf(170_000n, { most: forwardGas, bytes: 516 });
 const permit2Recovery: Recovery = {
   transaction: forwardTransaction,
   usual: usualForward,
-  proves: provesForwarding,
+  proves: (receipt, { facilitatorContract }, call) =>
+    provesForwarding("Permit2Forwarded", receipt, facilitatorContract, receivedOf(call)),
   // The contract has one limit for each token, however its payments came.
   limit: exactEip3009Recovery.limit,
   findDirectSubmission,
@@ -162,9 +157,9 @@ function readSettlements(
 
   return {
     find(call) {
-      const { payment, recipient } = call;
-      const ref = refOf(call);
-      const payout = payoutKey({ ...ref, recipient, value: amountOf(call) });
+      const { payment } = call;
+      const { asset: token, ...received } = receivedOf(call);
+      const payout = payoutKey({ token, ...received });
       if (proven.has(payout)) return { settled: true };
       const transfer = transferKey({
         emitter: payment.asset,
@@ -178,67 +173,23 @@ function readSettlements(
         proven.add(payout);
         return { settled: true };
       }
-      const reason = failed.get(authorizationKey(ref));
+      const reason = failed.get(authorizationKey({ token, ...received }));
       return reason && { settled: false, failure: describePermit2Revert(reason) };
     },
   };
 }
 
-/**
- * Whether a receipt proves that what others brought to the facilitator contract was paid out: `Permit2Forwarded` of the
- * contract and, of the token itself, a `Transfer` of the amount from the contract to the recipient.
- */
-function provesForwarding(receipt: Receipt, { facilitatorContract }: Contract, call: SettleCall): boolean {
-  const { payment, recipient } = call;
-  const value = amountOf(call);
-  const payout = payoutKey({ ...refOf(call), recipient, value });
-  const transfer = transferKey({ emitter: payment.asset, from: facilitatorContract, to: recipient, value });
-  const events = decodeEvents(receipt);
-  return (
-    events.some(
-      (event) =>
-        event.name === "Permit2Forwarded" &&
-        sameAddress(event.emitter, facilitatorContract) &&
-        payoutKey(event) === payout,
-    ) && events.some((event) => event.name === "Transfer" && transferKey(event) === transfer)
-  );
-}
-
 /** {@link Settling.findPayout}: our own transaction; or of a payment that goes straight to its payee, anybody's. */
 async function findPayout(chain: ChainQueries, search: Search): Promise<Payout | null> {
-  const { reader, readLogs, network } = chain;
-  const { fromBlock, toBlock, ...call } = search;
-  const { payment, id: about } = call;
-  const topics = [
-    [permit2SettledTopic, permit2ForwardedTopic],
-    `0x${addressWord(payment.asset)}` as const,
-    `0x${addressWord(payment.payer)}` as const,
-    payment.nonce,
-  ];
-  const filter = { address: network.facilitatorContract, topics, about };
-  for await (const logs of readLogs([filter], fromBlock, toBlock)) {
-    for (const receipt of await readReceiptsAt(reader, logs)) {
-      const { hash, blockNumber, blockHash } = receipt;
-      const place = { hash, blockNumber, blockHash };
-      if (readSettlements(receipt, network).find(call)?.settled === true)
-        return { kind: "settled", ...place };
-      if (provesForwarding(receipt, network, call)) return { kind: "forwarded", ...place };
-    }
-  }
+  const { payment } = search;
+  const ours = await findContractPayout("Permit2Forwarded", readSettlements, chain, search);
+  if (ours !== null) return ours;
   // Nobody but the facilitator contract can submit a payment of scheme “upto”.
-  if (payment.method === uptoPermit2 || !goesStraight(payment, network)) return null;
+  if (payment.method === uptoPermit2 || !goesStraight(payment, chain.network)) return null;
   const submission = await findSubmission(chain, search);
   if (submission === null) return null;
   const { transactionHash: hash, blockNumber, blockHash } = submission;
   return { kind: "settled", hash, blockNumber, blockHash };
-}
-
-function refOf({ payment }: SettleCall): AuthorizationRef {
-  return { token: payment.asset, payer: payment.payer, authorizationNonce: payment.nonce };
-}
-
-function payoutKey(payout: AuthorizationRef & { recipient: Hex; value: bigint }): string {
-  return `${authorizationKey(payout)} ${payout.recipient.toLowerCase()} ${payout.value}`;
 }
 
 function transferKey({
@@ -246,7 +197,7 @@ function transferKey({
   from,
   to,
   value,
-}: Pick<Extract<PaymentEvent, { name: "Transfer" }>, "emitter" | "from" | "to" | "value">): string {
+}: Pick<TransferEvent, "emitter" | "from" | "to" | "value">): string {
   return `${emitter} ${from} ${to} ${value}`.toLowerCase();
 }
 

@@ -1,0 +1,105 @@
+import type { ChainQueries } from "../../chain/chain.ts";
+import { type LogFilter, type Receipt, readReceiptsAt } from "../../chain/logs-and-receipts.ts";
+import { type Address, addressWord, type Hex, sameAddress } from "../../protocol/hex.ts";
+import {
+  type AuthorizationRef,
+  authorizationKey,
+  decodeEvents,
+  forwardedTopic,
+  permit2ForwardedTopic,
+  permit2SettledTopic,
+  settledTopic,
+} from "./events.ts";
+import { amountOf, type Payout, type Search, type SettleCall, type Settling } from "./settling.ts";
+
+/** What a payment brings to the facilitator contract, and to whom it goes on from there. */
+export type ReceivedPayment = {
+  asset: Address;
+  payer: Address;
+  authorizationNonce: Hex;
+  value: bigint;
+  recipient: Address;
+};
+
+/** What a payment brings once it is used. */
+export function receivedOf({ payment, recipient, amount }: SettleCall): ReceivedPayment {
+  const { asset, payer, nonce: authorizationNonce } = payment;
+  return { asset, payer, authorizationNonce, value: amountOf({ payment, amount }), recipient };
+}
+
+/** A payout as a key of maps and sets, the same in whatever casing it is written. */
+export function payoutKey(payout: AuthorizationRef & { recipient: Address; value: bigint }): string {
+  return `${authorizationKey(payout)} ${payout.recipient.toLowerCase()} ${payout.value}`;
+}
+
+/** The events by which the facilitator contract says that it paid a recipient, by the name of the second. */
+const topicsOf = {
+  Forwarded: [settledTopic, forwardedTopic],
+  Permit2Forwarded: [permit2SettledTopic, permit2ForwardedTopic],
+} as const;
+
+type Forwarding = keyof typeof topicsOf;
+
+/**
+ * Whether a receipt proves that stranded value of this payment was paid out: the event of the facilitator contract
+ * and, of the token itself, a `Transfer` of the value from the contract to the recipient.
+ */
+export function provesForwarding(
+  forwarding: Forwarding,
+  receipt: Receipt,
+  facilitatorContract: Address,
+  { asset: token, ...expected }: ReceivedPayment,
+): boolean {
+  const payout = payoutKey({ token, ...expected });
+  const events = decodeEvents(receipt);
+  return (
+    events.some(
+      (event) =>
+        event.name === forwarding &&
+        sameAddress(event.emitter, facilitatorContract) &&
+        payoutKey(event) === payout,
+    ) &&
+    events.some(
+      (event) =>
+        event.name === "Transfer" &&
+        sameAddress(event.emitter, token) &&
+        sameAddress(event.from, facilitatorContract) &&
+        sameAddress(event.to, expected.recipient) &&
+        event.value === expected.value,
+    )
+  );
+}
+
+/** {@link Settling.findPayout} of what the facilitator contract paid out: our own transactions. */
+export function findContractPayout(
+  forwarding: Forwarding,
+  prove: Settling["prove"],
+  chain: ChainQueries,
+  search: Search,
+): Promise<Payout | null> {
+  const { network } = chain;
+  const { facilitatorContract: address } = network;
+  const { asset, payer, nonce } = search.payment;
+  const topics = [topicsOf[forwarding], `0x${addressWord(asset)}`, `0x${addressWord(payer)}`, nonce] as const;
+  return findPayoutAt(chain, search, { address, topics }, (receipt) => {
+    if (prove(receipt, network).find(search)?.settled === true) return "settled";
+    return provesForwarding(forwarding, receipt, address, receivedOf(search)) ? "forwarded" : undefined;
+  });
+}
+
+/** The first of the transactions with such a log whose receipt proves a payout. */
+export async function findPayoutAt(
+  { reader, readLogs }: Pick<ChainQueries, "reader" | "readLogs">,
+  { fromBlock, toBlock, id: about }: Search,
+  filter: LogFilter,
+  kindOf: (receipt: Receipt) => Payout["kind"] | undefined,
+): Promise<Payout | null> {
+  for await (const logs of readLogs([{ ...filter, about }], fromBlock, toBlock)) {
+    for (const receipt of await readReceiptsAt(reader, logs)) {
+      const { hash, blockNumber, blockHash } = receipt;
+      const kind = kindOf(receipt);
+      if (kind !== undefined) return { kind, hash, blockNumber, blockHash };
+    }
+  }
+  return null;
+}
