@@ -90,7 +90,6 @@ export function isHostName(text: string): boolean {
   return hostNamePattern.test(text);
 }
 
-/** The name of a host. */
 export function readHostName(text: string): string {
   if (!isHostName(text)) throw new InvalidValue(`${quote(text)} is not the name of a host`);
   return text;
@@ -202,7 +201,6 @@ export function warnOfClearText(
   );
 }
 
-/** One network by its v1 name. */
 export function readNetwork(text: string, known: NetworkRegistry = builtInNetworks): NetworkName {
   return known.find(text, 2)?.name ?? readOneOf(known.names)(text);
 }
@@ -214,7 +212,6 @@ export function readNetworks(text: string, known?: NetworkRegistry): readonly Ne
   return names;
 }
 
-/** One value for each of some networks. */
 export type ByNetwork<T> = Readonly<Record<string, T>>;
 
 /** Reads parts such as `base=VALUE`, each network at most once. Networks may be named that are not in use. */

@@ -14,7 +14,6 @@ import type { Breakage, PaymentOrder } from "./payment-order.ts";
 import { createPayerSigner, type KeySigner, signerNamed } from "./sign-as.ts";
 import { testPayers } from "./test-payers.ts";
 
-/** A network that orders are signed for. */
 export type OrderNetwork = Pick<Network, "name" | "caip2" | "chainId"> & {
   facilitatorContract: Address;
   /** Where payments go by default. */

@@ -11,7 +11,6 @@ export type TestOrganization = {
   minimumAmount?: bigint;
   /** The most that settling may cost in gas on one day, in wei. */
   dailyGasBudget?: bigint;
-  /** Whether payers with code are refused. */
   refusePayersWithCode?: boolean;
 };
 

@@ -24,10 +24,9 @@ export const capture = defineCommand({
   options: {
     id: textOption("ID", "a payment by its settlement id, or last for the one that was asked for last", {
       positional: true,
-      example: "last",
       default: "last",
     }),
-    out: textOption("FILE", "the file to write", { example: "bug.x402.json", default: "bug.x402.json" }),
+    out: textOption("FILE", "the file to write", { default: "bug.x402.json" }),
     "keep-signature": flag(
       "keep the signature of a payer who is no test payer: whoever has the file can then have that payment made on the real network",
     ),

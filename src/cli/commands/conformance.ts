@@ -42,7 +42,6 @@ export const conformance = defineCommand({
   options: {
     url: option("URL", "where the facilitator is: by default, that of a running `up`", {
       read: readFacilitatorUrl,
-      example: url,
       default: url,
     }),
     "api-key": variableOption("X402_API_KEY", { placeholder: "KEY", example: testKeys.local.apiKey }),

@@ -57,11 +57,7 @@ function commonOptions(own: { cases: readonly { name: string }[]; ways: string; 
       example: wayNames.join(),
       read: readList("way to pay", readOneOf(wayNames)),
     }),
-    timeout: option("SECONDS", own.timeout, {
-      example: "25",
-      read: readWholeNumber(1, 600),
-      default: "25",
-    }),
+    timeout: option("SECONDS", own.timeout, { read: readWholeNumber(1, 600), default: "25" }),
     cases: casesOption(own.cases, {
       describe: "only cases whose names contain one of these, and the first",
       example: "plain",
@@ -177,17 +173,14 @@ export const judgeShopCommand = defineCommand({
       read: readHttpUrl,
     }),
     "facilitator-port": option("PORT", "port on this machine where a running shop expects its facilitator", {
-      example: "4402",
       read: readWholeNumber(1, 65_535),
       default: "4402",
     }),
     path: option("PATH", "path of a paid resource, for a shop that is started by a command", {
-      example: "/report",
       read: readPath,
       default: "/report",
     }),
     "other-path": option("PATH", "path of another paid resource of that shop, for the same price", {
-      example: "/report",
       read: readPath,
       default: "/other",
     }),

@@ -83,7 +83,6 @@ export const keyRotate = defineCommand({
     id: keyOption,
     grace: option("SPAN", "for how long the old key still works: 30m, 12h, 7d, or 0m", {
       read: readDuration,
-      example: "24h",
       default: "24h",
     }),
     expires: expiryOption,

@@ -95,7 +95,7 @@ export const why = defineCommand({
     which: textOption(
       "ID",
       "a payment by its settlement id or the hash of its transaction, or last for the one that was asked for last",
-      { example: "last", positional: true, default: "last" },
+      { positional: true, default: "last" },
     ),
     json: flag("print one line of JSON"),
     url: urlOption,

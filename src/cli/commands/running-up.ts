@@ -106,11 +106,12 @@ export const pay = defineCommand({
       amount: paid,
       x402Version: version,
       validForSeconds: 600,
-      ...(payTo !== undefined && { payTo }),
-      ...(asset !== undefined && { asset }),
-      ...(method !== undefined && { method }),
-      ...(max !== undefined && { scheme: "upto", max }),
-      ...(approval !== false && { approval, method: method ?? "permit2" }),
+      payTo,
+      asset,
+      scheme: max === undefined ? "exact" : "upto",
+      max,
+      approval,
+      method: method ?? (approval === false ? undefined : "permit2"),
     };
     const { settle, tookMs } = await payOnHarness(harness, payment, (operation, { status, body }) =>
       print(`${operation}  ${status}  ${JSON.stringify(body, null, 2)}`),

@@ -26,7 +26,7 @@ const deployOptions = {
   "admin-delay": option(
     "SECONDS",
     "seconds before a transfer of the admin role can be accepted (two days are 172800)",
-    { read: readWholeNumber(0, 2_592_000), example: `${usualAdminDelay}`, default: `${usualAdminDelay}` },
+    { read: readWholeNumber(0, 2_592_000), default: `${usualAdminDelay}` },
   ),
   operators: accounts("who may settle (default: the accounts of OPERATOR_PRIVATE_KEY, or OPERATOR_ADDRESS)"),
   recoverer: accountOrNone("who may recover, or none (default: the account of RECOVERER_PRIVATE_KEY)"),

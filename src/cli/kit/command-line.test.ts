@@ -109,7 +109,7 @@ describe("what is wrong", () => {
     const args = ["extra", "--word", "--prot", "80", "--json=1"];
     expect(problemsOf(args, { PORT: "-1" })).toMatchInlineSnapshot(`
       "extra: is not an option: options begin with --
-      --word: needs a value
+      --word: needs a value (for example --word none)
       --prot: there is no such option; did you mean --port?
       --json: takes no value
       PORT: "-1" is not a whole number from 0 to 65535 (for example 8080)"

@@ -164,7 +164,7 @@ function readArguments(
   return { given, problems };
 }
 
-function exampleOf({ example }: Option, prefix = ""): { example?: string } {
+function exampleOf({ default: usual, example = usual }: Option, prefix = ""): { example?: string } {
   return example === undefined ? {} : { example: `${prefix}${example}` };
 }
 

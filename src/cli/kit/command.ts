@@ -37,6 +37,7 @@ export type Option<T = unknown> = {
   isRest?: boolean;
   /** The variable that gives the value when the command line does not. */
   variable?: VariableName;
+  /** Shown where a value is wrong or missing; the default where that does. */
   example?: string;
   /** Throws InvalidValue with what is wrong. `known` are the networks that there are. */
   read: (text: string, known?: KnownNetworks) => T;

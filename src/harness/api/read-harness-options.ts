@@ -35,7 +35,6 @@ import { findChainProblems } from "../setup/chains.ts";
 import { type CaptureSource, readCaptureOption } from "./captured-payment.ts";
 import type { AssetOptions, HarnessSettings } from "./harness-api.ts";
 
-/** The options of a harness, read. */
 export type HarnessPlan<N extends NetworkName> = {
   names: readonly N[];
   start: Omit<StartOptions, "logger">;

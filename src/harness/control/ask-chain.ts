@@ -23,7 +23,11 @@ import { requestJson } from "../../util/http-client.ts";
 import { statesKept } from "../nodes/launch-anvil.ts";
 import type { ControlledHarness } from "../run/running-harness.ts";
 import type { FacilitatorContracts } from "../setup/addresses.ts";
-import { askHarness } from "./description.ts";
+import { askHarness, type RunningNetwork } from "./description.ts";
+
+/*
+ * Questions to what runs at an `origin`, such as `http://127.0.0.1:4402`, without `/v1`.
+ */
 
 /** A local chain as people's questions about a payment are asked of it; undefined where it does not run here. */
 export function readableChainOf(
@@ -42,52 +46,36 @@ export type UsableAuthorization = {
   settlementId: Hex;
 };
 
-/**
- * How the chain of an `up` says that an authorization was used or cancelled, by anyone.
- *
- * @param origin such as `http://127.0.0.1:4402`, without `/v1`
- * @returns null when it is unused; undefined when no chain can be asked there, as at `mock` and `serve`
- */
-export async function askUse(
+/** Asks the chain of an `up`; undefined when none can be asked there, as at `mock` and `serve`, or it does not say. */
+async function askChain<T>(
   origin: string,
-  { network, payment, settlementId }: UsableAuthorization,
-): Promise<PaymentUse | null | undefined> {
+  network: NetworkName,
+  question: (chain: RunningNetwork) => Promise<T>,
+): Promise<T | undefined> {
   try {
     const chain = (await askHarness(origin))?.networks[network];
-    if (chain === undefined) return undefined;
-    const { chainId, rpcUrl, facilitatorContract } = chain;
-    const asset = { address: payment.asset };
-    const readable = {
-      network: { name: network, chainId },
-      asset,
-      facilitatorContract,
-      ask: askNode(rpcUrl),
-    };
-    return (await findPaymentUse(readable, { payment, settlementId })) ?? null;
+    return chain && (await question(chain));
   } catch {
     // Its nodes may listen on another machine than this, or the token is none.
     return undefined;
   }
 }
 
-/**
- * What stands in the way of a payment by the newest block of the chain of an `up`.
- *
- * @param origin such as `http://127.0.0.1:4402`, without `/v1`
- * @returns undefined when no chain can be asked there, as at `mock` and `serve`, or it does not say
- */
-export async function askState(
-  origin: string,
-  { network, payment }: Omit<UsableAuthorization, "settlementId">,
-): Promise<PayerState | undefined> {
-  try {
-    const chain = (await askHarness(origin))?.networks[network];
-    return chain && (await askPayerState(askNode(chain.rpcUrl), payment, "latest"));
-  } catch {
-    // Its nodes may listen on another machine than this, or the token is none.
-    return undefined;
-  }
-}
+/** How the chain of an `up` says that an authorization was used or cancelled, by anyone: null when it is unused. */
+export const askUse = (origin: string, { network, payment, settlementId }: UsableAuthorization) =>
+  askChain(origin, network, async ({ chainId, rpcUrl, facilitatorContract }): Promise<PaymentUse | null> => {
+    const readable = {
+      network: { name: network, chainId },
+      asset: { address: payment.asset },
+      facilitatorContract,
+      ask: askNode(rpcUrl),
+    };
+    return (await findPaymentUse(readable, { payment, settlementId })) ?? null;
+  });
+
+/** What stands in the way of a payment by the newest block of the chain of an `up`. */
+export const askState = (origin: string, { network, payment }: Omit<UsableAuthorization, "settlementId">) =>
+  askChain(origin, network, ({ rpcUrl }) => askPayerState(askNode(rpcUrl), payment, "latest"));
 
 /** Chains answer from memory. */
 const answersWithinMs = 5_000;
@@ -107,8 +95,6 @@ const clockSchema = z.object({ now: z.int() });
 /**
  * The time by which an `up` or `mock` at a URL judges payments on a network, in unix seconds: its chain's, or the mock's.
  * Undefined where what answers there has no time of its own, as `serve` has none.
- *
- * @param origin such as `http://127.0.0.1:4402`, without `/v1`
  */
 export async function askTime(origin: string, network: NetworkName): Promise<bigint | undefined> {
   const chains = chainsSchema.safeParse(await read(`${origin}/harness/chains`)).data;
@@ -128,11 +114,7 @@ const supportedSchema = z.object({
   ),
 });
 
-/**
- * Where the facilitator at a URL lets payments go, as its `/supported` says; undefined where it says nothing of it.
- *
- * @param origin such as `http://127.0.0.1:4402`, without `/v1`
- */
+/** Where the facilitator at a URL lets payments go, as its `/supported` says; undefined where it says nothing of it. */
 export async function askPayTo(origin: string): Promise<PayToPolicy | undefined> {
   const { kinds = [] } = supportedSchema.safeParse(await read(`${origin}/supported`)).data ?? {};
   return kinds.find(({ extra }) => extra !== undefined)?.extra?.payTo;

@@ -217,19 +217,7 @@ export async function apiExampleOf(
  * @throws {KitError} for a time before 1970
  */
 export async function readPayment(
-  {
-    network,
-    payer,
-    amount,
-    asset,
-    payTo,
-    method,
-    max,
-    approval,
-    x402Version,
-    validForSeconds,
-    ...times
-  }: z.infer<typeof payRequest>,
+  asked: z.infer<typeof payRequest>,
   readNow: () => Promise<bigint>,
 ): Promise<PaymentSpec> {
   async function read(name: string, text: string): Promise<bigint> {
@@ -241,21 +229,23 @@ export async function readPayment(
   }
   const authorization: Partial<PaymentTimes> = {};
   for (const { name } of timeFields) {
-    const text = times[name];
+    const text = asked[name];
     if (text !== undefined) authorization[name] = await read(name, text);
   }
+  const { network, payer, amount, asset, payTo, method, max, approval, x402Version, validForSeconds } = asked;
   const isByPermit2 = method === "permit2" || max !== undefined || asset !== undefined;
   return {
     network,
     payer,
     amount,
+    asset,
+    payTo,
+    scheme: max === undefined ? "exact" : "upto",
+    method,
+    max,
+    approval,
+    x402Version,
     validForSeconds,
-    ...(asset !== undefined && { asset }),
-    ...(payTo !== undefined && { payTo }),
-    ...(method !== undefined && { method }),
-    ...(max !== undefined && { scheme: "upto", max }),
-    ...(approval !== undefined && { approval }),
-    ...(x402Version !== undefined && { x402Version }),
     ...(isByPermit2 ? { permit: permitTimes(authorization) } : { authorization }),
   };
 }

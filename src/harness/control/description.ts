@@ -91,7 +91,6 @@ export function payToOf(
   return organizations.find((one) => one.apiKey === apiKey)?.recipients[name] ?? payTo;
 }
 
-/** One of the networks of a running harness. */
 export type RunningNetwork = NonNullable<HarnessDescription["networks"][string]>;
 
 /** A command that sends the body of a payment to the running service, to paste into a terminal. */

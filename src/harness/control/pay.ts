@@ -55,40 +55,40 @@ export type Payer = TestPayerName | Hex | PayerSigner;
 export type PaymentSpec<N extends NetworkName = NetworkName> = {
   network: N;
   /** The test payer `funded` by default. */
-  payer?: Payer;
+  payer?: Payer | undefined;
   /** The token, by its name in `networks.NAME.tokens`, such as “plain”; USDC by default. Others are paid by Permit2. */
-  asset?: LocalTokenName;
+  asset?: LocalTokenName | undefined;
   /**
    * In the asset's smallest unit; 10,000 (0.01 USDC) by default. Of scheme “upto” what settle takes; all of `max` by default.
    */
-  amount?: bigint;
+  amount?: bigint | undefined;
   /** “exact” by default. */
-  scheme?: "exact" | "upto";
+  scheme?: "exact" | "upto" | undefined;
   /** How the tokens move: by EIP-3009 unless said otherwise, and with scheme “upto” by Permit2. */
-  method?: TransferMethod;
+  method?: TransferMethod | undefined;
   /** Of scheme “upto”: the most that settle may take; 10,000 by default. */
-  max?: bigint;
+  max?: bigint | undefined;
   /**
    * Where it goes, in the requirements and in what is signed: to the facilitator contract, or, where `payTo` of the harness
    * allows that, straight to the organization's recipient by default.
    */
-  payTo?: Address;
+  payTo?: Address | undefined;
   /** 1 by default; 2 by Permit2, which version 1 does not have. */
-  x402Version?: X402Version;
+  x402Version?: X402Version | undefined;
   /** Seconds from the chain's time until the authorization expires; 600 by default. */
-  validForSeconds?: number;
+  validForSeconds?: number | undefined;
   /** The URL that is paid for. */
-  resource?: string;
+  resource?: string | undefined;
   /** Members of the authorization that are to be signed as they stand here, right or wrong. */
-  authorization?: Partial<Omit<Authorization, "from">>;
+  authorization?: Partial<Omit<Authorization, "from">> | undefined;
   /** The same of a permit. */
-  permit?: Partial<Omit<Permit, "from">>;
+  permit?: Partial<Omit<Permit, "from">> | undefined;
   /**
    * By Permit2: whether the payer sends an approval along (EIP-2612, extension `eip2612GasSponsoring`), which is submitted with
    * the payment where Permit2 may not take enough yet; or as a transaction of the payer's own (`erc20ApprovalGasSponsoring`),
    * which is sent before it. None by default.
    */
-  approval?: boolean | "transaction";
+  approval?: boolean | "transaction" | undefined;
 };
 
 /** The kind of value that each member of a payment takes. */
@@ -120,7 +120,6 @@ const signedMembers: Readonly<Record<keyof Omit<Authorization, "from">, Wanted>>
   nonce: aText,
 };
 
-/** Those, and what is signed. */
 export type SignedBodies = PaymentBodies & { payment: SignedPayment };
 
 /** What the service answered to one payment, and how long both answers took together. */

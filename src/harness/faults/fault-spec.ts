@@ -76,7 +76,6 @@ const connectionSpecs = [
   }),
 ] as const;
 
-/** Faults of the chain itself. */
 const chainSpecs = [
   onChain("hold-blocks", "no block is mined until the fault is removed"),
   onChain("drop", "transactions that wait for a block are taken out of the node", {
@@ -134,7 +133,6 @@ export type CallMatch = Pick<ConnectionFaultSpec, "method" | "nth" | "times">;
 
 const specs = [...connectionSpecs, ...chainSpecs];
 
-/** Where a fault can be: before a chain's node, on the chain, or before the facilitator. */
 export type FaultPlace = "node" | "chain" | "facilitator";
 
 /** The table of faults, to be shown: what each does, and where it can be set. */

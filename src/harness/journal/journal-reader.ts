@@ -152,7 +152,6 @@ export function describeOtherRequests(requests: readonly OtherRequest[]): string
   return ["requests without a payment that could be read", ...lines].map(escapeControls).join("\n");
 }
 
-/** One line of a text. */
 function shortenText(text: string): string {
   const line = text.replace(/\s+/g, " ");
   return line.length > 300 ? `${line.slice(0, 300)}…` : line;

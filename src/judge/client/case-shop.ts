@@ -36,7 +36,6 @@ export type CaseShopOptions = {
   tested: ClientCase;
   scene: Scene;
   versions: readonly X402Version[];
-  /** The URL of the sold resource. */
   resource: string;
   /** A URL of another origin, where nothing is sold. */
   elsewhere: string;
@@ -47,7 +46,6 @@ export type CaseShopOptions = {
   slowMs: number;
 };
 
-/** The shop of one case. */
 type CaseShop = ReturnType<typeof createCaseShop>;
 
 /** How much longer than it was asked to be, in seconds, a payment may be valid: for clocks that differ. */

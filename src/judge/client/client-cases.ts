@@ -66,7 +66,6 @@ export type Visit = {
 /** A request that carries a payment. */
 export type PaidVisit = Visit & {
   readonly payment: ReceivedPayment;
-  /** Whether this is the first payment of the case. */
   readonly isFirst: boolean;
   /** How often this payment was sent before. */
   readonly repeats: number;

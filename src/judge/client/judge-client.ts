@@ -18,7 +18,6 @@ import { openScene, type Scene, type SceneOptions, type TokenTransfer } from "..
 import { createCaseShop, type Exchange, openShops, type Shops } from "./case-shop.ts";
 import type { ClientCase } from "./client-cases.ts";
 
-/** Options for judging a client. */
 export type JudgeClientOptions = Pick<SceneOptions, "knownNetworks" | "networkFile" | "studio" | "signal"> & {
   /** Starts the client with these variables. */
   start(env: Readonly<Record<string, string>>): Promise<RunningCommand>;
@@ -35,7 +34,6 @@ export type JudgeClientOptions = Pick<SceneOptions, "knownNetworks" | "networkFi
   seed: number;
 };
 
-/** The result of a case on one network. */
 export type ClientResult = {
   tested: ClientCase;
   network: NetworkName;

@@ -6,7 +6,6 @@ import type { Level } from "./compare.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
 import type { ConformanceResult, ConformanceRun, Obstacle } from "./run-conformance.ts";
 
-/** The number of scenarios by result. */
 type Tally = { passed: number; wrong: number; differs: number; kit: number; notRun: number };
 
 /** Counts scenarios by result. */

@@ -31,7 +31,6 @@ import { membersOf, parseJson } from "../../util/json.ts";
 import { poll } from "../../util/waiting.ts";
 import { verdictOf } from "./compare.ts";
 
-/** A request to a facilitator, and its answer. */
 export type Exchange = { request: FixtureRequest; answer: FixtureAnswer };
 
 /** What the chain says about a payment, where the facilitator has said otherwise. */

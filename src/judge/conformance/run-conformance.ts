@@ -66,7 +66,6 @@ export async function runScenario(
   return compare(again, await send(request)).map(({ at, ...rest }) => ({ at: `sent again: ${at}`, ...rest }));
 }
 
-/** The result of a scenario. */
 export type ConformanceResult = { scenario: ScenarioRow } & (
   | { outcome: "passed"; tookMs: number }
   | ({

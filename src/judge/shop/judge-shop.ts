@@ -65,7 +65,6 @@ export async function judgeShop(
   return results;
 }
 
-/** A shop that is judged, and what it is judged on. */
 export type ShopPlace = {
   url: string;
   otherUrl: string | undefined;

@@ -25,7 +25,6 @@ export type ShopCase = {
   run(buyer: ShopBuyer): Promise<void>;
 };
 
-/** The result of one case. */
 export type ShopResult = {
   tested: ShopCase;
   network: NetworkName;

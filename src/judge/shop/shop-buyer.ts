@@ -8,7 +8,6 @@ import { type CasePayer, describePayment } from "../scene/offers.ts";
 import type { Scene } from "../scene/scene.ts";
 import { type Answer, type Deviation, payFor, type SendOptions, send, type Terms } from "./shop-payment.ts";
 
-/** What a case can do. */
 export type ShopBuyer = {
   readonly payer: CasePayer;
   readonly terms: Terms;

@@ -15,7 +15,6 @@ export function Button({ onClick, ...rest }: ButtonProps) {
 type SelectProps = {
   value: string;
   onChange(value: string): void;
-  /** What may be chosen: values, or values with what is shown of them. */
   options: readonly (string | readonly [value: string, shown: string])[];
   /** What no value is called, where none may be chosen. */
   none?: string;

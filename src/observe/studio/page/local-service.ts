@@ -69,7 +69,6 @@ export function coinOf(network: string | null): string {
   return known ?? builtInNetworks.named(network ?? "")?.nativeCoin ?? "of the chain's own coin";
 }
 
-/** The units of a network's token. */
 export function tokenOf(network: string): TokenUnits {
   const asset = harness.value?.networks[network]?.asset;
   return unitsOf(asset ?? { name: "USDC", decimals: 6 });

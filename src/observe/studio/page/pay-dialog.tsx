@@ -198,7 +198,6 @@ function TimesPreview({ network }: { network: string }) {
   );
 }
 
-/** The payment in the dialog, as it is typed. */
 type Draft = Record<"network" | "payer" | "amount" | "x402Version", string> & {
   /** The token's name; empty for the network's own. */
   asset: string;

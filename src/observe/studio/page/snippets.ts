@@ -105,7 +105,6 @@ export function payTermsOf(kind: PayKind, amount: string, x402Version: number): 
   }
 }
 
-/** The signed member of a kind of which there is one. */
 function memberOf({ signedMembers }: PaymentDetail, kind: "recipient" | "amount") {
   return signedMembers.find((member) => member.kind === kind);
 }
@@ -137,7 +136,6 @@ const usualSeconds = 600;
 /** A time that was signed, by the name that `pay` takes it by; undefined of one that was not. */
 type SignedTime = { name: string; value: string | undefined; isEnd: boolean };
 
-/** The signed times of a payment. */
 export function signedTimes(payment: PaymentDetail): readonly (SignedTime & { field: TimeField["name"] })[] {
   const isPermit = payKindOf(payment) !== "eip3009";
   return timeFields.map(({ name, isEnd }) => {
