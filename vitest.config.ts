@@ -15,8 +15,8 @@ const maxWorkers = 4;
 
 const observers = "test/support/observers-setup.ts";
 
-/** What is awaited comes, however busy the machine is: the time-out of the test limits that. */
-const patient = { poll: { timeout: 50_000 } };
+/** What is awaited comes, however busy the machine is: the time-out of the test limits that. Mostly it comes soon. */
+const patient = { poll: { timeout: 50_000, interval: 20 } };
 
 /** In processes that many files share: loading viem anew for each would take longer than many tests do. */
 const shared = { maxWorkers, isolate: false, setupFiles: observers, expect: patient, testTimeout: 30_000 };

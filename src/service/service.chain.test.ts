@@ -166,7 +166,6 @@ describe("what is in flight when the service ends", () => {
   async function dieOver(body: Body, leaseMs: number): Promise<void> {
     const dead = async () => {};
     const first = await composition.start({
-      settleWaitMs: 300,
       leaseMs,
       wrap: {
         ledger: (ledger) => ({
@@ -176,9 +175,10 @@ describe("what is in flight when the service ends", () => {
       },
     });
     composition.proxy.take();
-    expect((await composition.post(first, "settle", body)).status).toBe(503);
+    const waiting = composition.post(first, "settle", body);
     await composition.untilSent();
     await composition.stop(first);
+    expect((await waiting).status).toBe(503);
   }
 
   test("the same payment sent again right after a death waits for the dead one's lease, and gets the success", async () => {

@@ -115,8 +115,8 @@ export async function deployContracts(): Promise<TestDeployment> {
       } catch (error) {
         if (!(error instanceof TransactionReceiptNotFoundError)) throw error;
       }
-      if (looks % 50 === 0) await client.mine({ blocks: 1 });
-      await sleep(20);
+      if (looks % 200 === 0) await client.mine({ blocks: 1 });
+      await sleep(5);
     }
   }
 

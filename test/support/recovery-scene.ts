@@ -440,7 +440,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
 
     async untilState(running, body, state) {
       for (let last = ""; last !== state; ) {
-        await sleep(50);
+        await sleep(20);
         last = (await scene.settlement(running, body)).state;
       }
     },
@@ -488,7 +488,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       for (;;) {
         const { status, body: answer } = await post(running, "settle", body);
         if (status === 200) return (answer as { success: boolean }).success;
-        await sleep(100);
+        await sleep(20);
       }
     },
 

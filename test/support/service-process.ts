@@ -92,7 +92,7 @@ export async function startServiceProcess(
       for (;;) {
         const answer = await settle(body);
         if (answer.status === 200) return answer;
-        await sleep(100);
+        await sleep(20);
       }
     },
     async settleAndDie(body) {

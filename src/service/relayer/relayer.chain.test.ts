@@ -429,7 +429,7 @@ describe("blocks that vanish", () => {
 
 describe("blocks that vanish after the success", () => {
   const untilState = (running: Running, body: Body, state: string) =>
-    expect.poll(() => settlementOf(running, body), { interval: 20 }).toMatchObject({ state });
+    expect.poll(() => settlementOf(running, body)).toMatchObject({ state });
 
   /** Settles a payment by a service that has ended when the block vanishes. Nothing is mined from then on. */
   async function settleIntoVanishedBlock() {

@@ -35,8 +35,6 @@ beforeAll(async () => {
     harnesses[payTo] = await startTestHarness({ networks: names, settleWaitMs: 8_000, payTo });
     await issueKeysThatAreNotGood(harnessOf(payTo));
   }
-  // For rows about a settle that waits in vain.
-  harnesses.hasty = await startTestHarness({ networks: names, settleWaitMs: 2_000 });
 });
 afterAll(async () => {
   for (const harness of Object.values(harnesses)) await harness.close();
@@ -141,6 +139,11 @@ describe.concurrent("on base-sepolia", () => {
 });
 
 describe("in trouble", () => {
+  // For rows about a settle that waits in vain. Not while others run at once: there are processes enough then.
+  beforeAll(async () => {
+    harnesses.hasty = await startTestHarness({ networks: names, settleWaitMs: 2_000 });
+  });
+
   test.each(disturbed.filter(isOf("contract")))("$name", async (scenario) => {
     const waitsInVain = scenario.cause.by === "fault" && scenario.cause.fault === "mining_held";
     const harness = harnessOf(waitsInVain ? "hasty" : "contract");

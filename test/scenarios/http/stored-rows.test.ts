@@ -96,18 +96,21 @@ function isRefused({ cause, outcome, operation }: ScenarioRow): boolean {
   return outcome.kind === "problem" || (outcome.kind === "refusal" && !outcome.again);
 }
 
+/** What a request has in hand is given up right after its answer. */
+const soon = <T>(look: () => T) => expect.poll(look, { interval: 5 });
+
 describe("no table grows, and no transaction is sent, by", () => {
   test.each(scenarios.filter(isRefused))("$name", async (scenario) => {
     const { before, request } = await scenario.plan(environment);
     for (const earlier of before) await send(earlier);
-    await expect.poll(async () => (await countRows()).leases).toBe(0);
+    await soon(async () => (await countRows()).leases).toBe(0);
     const rows = await countRows();
     const transactions = await countTransactions();
     for (let repeat = 0; repeat < 3; repeat++) {
       const answer = await send(asNew(request));
       if (scenario.operation === "settle") expect(answer).not.toMatchObject({ body: { success: true } });
     }
-    await expect.poll(() => growthSince(rows)).toEqual({});
+    await soon(() => growthSince(rows)).toEqual({});
     expect(await countTransactions()).toBe(transactions);
   });
 });
