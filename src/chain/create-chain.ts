@@ -8,7 +8,7 @@ import { askViews, type ChainReader, createChainReader, expectWord } from "./cha
 import { dataFeeCall, readDataFee, readTip, smaller, tipCall, usualCost } from "./fees.ts";
 import { createLogReader, createReceiptReader, transactionCall } from "./logs-and-receipts.ts";
 import { decodeRevert, type Revert, readRevertData } from "./revert.ts";
-import { headCall, readHead, readSafeInteger, transactionCountCall } from "./rpc/calls.ts";
+import { headCall, nativeBalanceCall, readHead, readSafeInteger, transactionCountCall } from "./rpc/calls.ts";
 import type { RpcObserver } from "./rpc/endpoint-state.ts";
 import type { FailoverPace } from "./rpc/failover.ts";
 import { createHttpRpc } from "./rpc/http-rpc.ts";
@@ -110,17 +110,12 @@ export function createChain(options: ChainOptions): Chain {
     pendingTransactionCount: (account) => countTransactions(account, "pending"),
 
     async nativeBalance(account) {
-      const [balance] = await ask([{ method: "eth_getBalance", params: [account, "latest"] }]);
+      const [balance] = await ask([nativeBalanceCall(account)]);
       return expect("the balance of an account", balance, readQuantity);
     },
 
     async gasMoney(accounts, usual) {
-      const calls = [
-        headCall,
-        dataFeeCall(usual.bytes),
-        tipCall,
-        ...accounts.map((account) => ({ method: "eth_getBalance", params: [account, "latest"] })),
-      ];
+      const calls = [headCall, dataFeeCall(usual.bytes), tipCall, ...accounts.map(nativeBalanceCall)];
       const [block, dataFee, tip, ...balances] = await ask(calls, { optional: [tipCall] });
       const head = expect("the newest block", block, readHead);
       return {
@@ -199,7 +194,7 @@ function createSimulations(
   { network, operator }: { network: NetworkConfig; operator: Address },
 ): Pick<Chain, "simulate" | "simulateFrom" | "askWallet"> {
   const { ask, expect } = reader;
-  const gasMoneyCall: RpcCall = { method: "eth_getBalance", params: [operator, "latest"] };
+  const gasMoneyCall = nativeBalanceCall(operator);
 
   /** Why a simulated transaction reverted; undefined when it went through. */
   function readSimulation(what: string, answer: RpcAnswer | undefined): Revert | undefined {
