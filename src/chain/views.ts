@@ -53,9 +53,13 @@ export function isPaused(contract: Address): ViewCall {
   return { target: contract, data: selectors.paused };
 }
 
+/** @param role its hash, as the contract names it */
+export function hasRole(facilitatorContract: Address, role: Hex, account: Address): ViewCall {
+  return { target: facilitatorContract, data: `${selectors.hasRole}${role.slice(2)}${addressWord(account)}` };
+}
+
 export function hasOperatorRole(facilitatorContract: Address, account: Address): ViewCall {
-  const data: Hex = `${selectors.hasRole}${operatorRole.slice(2)}${addressWord(account)}`;
-  return { target: facilitatorContract, data };
+  return hasRole(facilitatorContract, operatorRole, account);
 }
 
 export function domainSeparatorOf(asset: Address): ViewCall {
