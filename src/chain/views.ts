@@ -177,12 +177,8 @@ export function readViews(answer: unknown, count: number): ViewResults | undefin
       const first = wordsBefore + index * wordsPerView;
       return {
         codeHash: noCode.has(word(first)) ? null : `0x${word(first)}`,
-        word: isSet(word(first + 1)) ? `0x${word(first + 2)}` : undefined,
+        word: /[^0]/.test(word(first + 1)) ? `0x${word(first + 2)}` : undefined,
       };
     }),
   };
-}
-
-function isSet(word: string): boolean {
-  return /[^0]/.test(word);
 }
