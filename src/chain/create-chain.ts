@@ -8,10 +8,8 @@ import { askViews, type ChainReader, createChainReader, expectWord } from "./cha
 import { dataFeeCall, readDataFee, readTip, smaller, tipCall, usualCost } from "./fees.ts";
 import { createLogReader, createReceiptReader, transactionCall } from "./logs-and-receipts.ts";
 import { decodeRevert, type Revert, readRevertData } from "./revert.ts";
-import { headCall, readHead, readSafeInteger, transactionCountCall } from "./rpc/calls.ts";
-import type { RpcObserver } from "./rpc/endpoint-state.ts";
-import type { FailoverPace } from "./rpc/failover.ts";
-import { createHttpRpc } from "./rpc/http-rpc.ts";
+import { headCall, nativeBalanceCall, readHead, readSafeInteger, transactionCountCall } from "./rpc/calls.ts";
+import { createHttpRpc, type HttpRpcOptions } from "./rpc/http-rpc.ts";
 import type { Rpc, RpcAnswer, RpcCall, RpcEndpoint } from "./rpc/rpc.ts";
 import {
   balanceOf,
@@ -23,34 +21,21 @@ import {
   viewGas,
 } from "./views.ts";
 
-export type ChainOptions = {
+/** How a network's endpoints are asked; `observer` is called for every request to one. */
+type ConnectOptions = Pick<HttpRpcOptions, "timeoutMs" | "maxBatch" | "pace" | "observer"> & {
   network: NetworkConfig;
+};
+
+export type ChainOptions = ConnectOptions & {
   /** Simulations run as from this account: only operators may settle. */
   operator: Address;
   /** Where to ask, when it is shared with others on the same network; its own by default. See {@link connect}. */
   rpc?: Rpc;
-  /** Milliseconds for one request to a node; 10 s by default. */
-  timeoutMs?: number;
-  /** Calls in one request to a node; 100 by default. */
-  maxBatch?: number;
-  /** When one of several endpoints is passed over; the usual pace where it says nothing. */
-  pace?: Partial<FailoverPace>;
-  /** Called for every request to an endpoint, and for every change of an endpoint's health. */
-  observer?: RpcObserver;
 };
 
 /** A connection to a network's endpoints. */
-export function connect(options: Omit<ChainOptions, "operator" | "rpc">): Rpc {
-  const { network, timeoutMs, maxBatch, pace, observer } = options;
-  return createHttpRpc({
-    network: network.name,
-    chainId: network.chainId,
-    urls: network.rpcUrls,
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(maxBatch !== undefined && { maxBatch }),
-    ...(pace !== undefined && { pace }),
-    ...(observer !== undefined && { observer }),
-  });
+export function connect({ network: { name, chainId, rpcUrls }, ...options }: ConnectOptions): Rpc {
+  return createHttpRpc({ ...options, network: name, chainId, urls: rpcUrls });
 }
 
 /**
@@ -110,17 +95,12 @@ export function createChain(options: ChainOptions): Chain {
     pendingTransactionCount: (account) => countTransactions(account, "pending"),
 
     async nativeBalance(account) {
-      const [balance] = await ask([{ method: "eth_getBalance", params: [account, "latest"] }]);
+      const [balance] = await ask([nativeBalanceCall(account)]);
       return expect("the balance of an account", balance, readQuantity);
     },
 
     async gasMoney(accounts, usual) {
-      const calls = [
-        headCall,
-        dataFeeCall(usual.bytes),
-        tipCall,
-        ...accounts.map((account) => ({ method: "eth_getBalance", params: [account, "latest"] })),
-      ];
+      const calls = [headCall, dataFeeCall(usual.bytes), tipCall, ...accounts.map(nativeBalanceCall)];
       const [block, dataFee, tip, ...balances] = await ask(calls, { optional: [tipCall] });
       const head = expect("the newest block", block, readHead);
       return {
@@ -199,7 +179,7 @@ function createSimulations(
   { network, operator }: { network: NetworkConfig; operator: Address },
 ): Pick<Chain, "simulate" | "simulateFrom" | "askWallet"> {
   const { ask, expect } = reader;
-  const gasMoneyCall: RpcCall = { method: "eth_getBalance", params: [operator, "latest"] };
+  const gasMoneyCall = nativeBalanceCall(operator);
 
   /** Why a simulated transaction reverted; undefined when it went through. */
   function readSimulation(what: string, answer: RpcAnswer | undefined): Revert | undefined {

@@ -53,9 +53,13 @@ export function isPaused(contract: Address): ViewCall {
   return { target: contract, data: selectors.paused };
 }
 
+/** @param role its hash, as the contract names it */
+export function hasRole(facilitatorContract: Address, role: Hex, account: Address): ViewCall {
+  return { target: facilitatorContract, data: `${selectors.hasRole}${role.slice(2)}${addressWord(account)}` };
+}
+
 export function hasOperatorRole(facilitatorContract: Address, account: Address): ViewCall {
-  const data: Hex = `${selectors.hasRole}${operatorRole.slice(2)}${addressWord(account)}`;
-  return { target: facilitatorContract, data };
+  return hasRole(facilitatorContract, operatorRole, account);
 }
 
 export function domainSeparatorOf(asset: Address): ViewCall {
@@ -173,12 +177,8 @@ export function readViews(answer: unknown, count: number): ViewResults | undefin
       const first = wordsBefore + index * wordsPerView;
       return {
         codeHash: noCode.has(word(first)) ? null : `0x${word(first)}`,
-        word: isSet(word(first + 1)) ? `0x${word(first + 2)}` : undefined,
+        word: /[^0]/.test(word(first + 1)) ? `0x${word(first + 2)}` : undefined,
       };
     }),
   };
-}
-
-function isSet(word: string): boolean {
-  return /[^0]/.test(word);
 }

@@ -97,23 +97,27 @@ const longList = 0xf7;
 /** The most bytes whose number fits in the first byte. */
 const mostShort = 55;
 
-/** An item of RLP: where it ends, where its content starts, and its content. */
-type Item = { isList: boolean; start: number; end: number; digits: string };
+/** An item of RLP: where its content starts and ends. */
+type Place = { isList: boolean; start: number; end: number };
+
+/** Where the item at a character is, in any spelling. */
+export function locateItem(text: string, at: number): Place {
+  const first = Number.parseInt(text.slice(at, at + 2), 16);
+  if (first < shortBytes) return { isList: false, start: at, end: at + 2 };
+  const isList = first >= shortList;
+  const size = first - (isList ? shortList : shortBytes);
+  if (size <= mostShort) return { isList, start: at + 2, end: at + 2 + 2 * size };
+  const start = at + 2 + 2 * (size - mostShort);
+  return { isList, start, end: start + 2 * Number.parseInt(text.slice(at + 2, start), 16) };
+}
+
+type Item = Place & { digits: string };
 
 /** The item at a character, in its one spelling; undefined where there is none that ends by `limit`. */
 function readItem(text: string, at: number, limit: number): Item | undefined {
   if (at + 2 > limit) return undefined;
-  const first = Number.parseInt(text.slice(at, at + 2), 16);
-  if (first < shortBytes) return { isList: false, start: at, end: at + 2, digits: text.slice(at, at + 2) };
-  const isList = first >= shortList;
-  const short = isList ? shortList : shortBytes;
-  const isLong = first - short > mostShort;
-  const sizeDigits = isLong ? 2 * (first - short - mostShort) : 0;
-  const start = at + 2 + sizeDigits;
-  if (start > limit) return undefined;
-  const size = isLong ? Number.parseInt(text.slice(at + 2, start), 16) : first - short;
-  const end = start + 2 * size;
-  if (end > limit) return undefined;
+  const { isList, start, end } = locateItem(text, at);
+  if (start > limit || end > limit) return undefined;
   const digits = text.slice(start, end);
   const spelled = isList ? encodeHead(digits, shortList, longList) : encodeBytes(digits);
   return text.startsWith(spelled, at) ? { isList, start, end, digits } : undefined;

@@ -20,13 +20,9 @@ export function formatUnits(amount: bigint | string, decimals: number): string {
 
 /** An amount with its symbol: `1,234.01 USDC`. Of a token that is not known, in its smallest unit. */
 export function formatAmount(amount: bigint | string, units: TokenUnits | null | undefined): string {
-  if (!units) return `${groupDigits(`${amount}`)} units`;
+  if (!units) return `${formatCount(amount)} units`;
   const [whole = "", fraction] = formatUnits(amount, units.decimals).split(".");
-  return `${groupDigits(whole)}${fraction === undefined ? "" : `.${fraction}`} ${units.symbol}`;
-}
-
-function groupDigits(digits: string): string {
-  return digits.replace(/\B(?=(\d{3})+$)/g, ",");
+  return `${formatCount(whole)}${fraction === undefined ? "" : `.${fraction}`} ${units.symbol}`;
 }
 
 /**
@@ -105,7 +101,7 @@ export function formatGwei(weiPerGas: bigint): string {
 }
 
 /** A whole number with commas: `3,497,198`. */
-export function formatCount(value: bigint | number): string {
+export function formatCount(value: bigint | number | string): string {
   return value.toString().replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
@@ -131,5 +127,5 @@ function formatDecimals(value: bigint, decimals: number): string {
   const whole = digits.slice(0, -decimals);
   const fraction = /^0*[1-9]?\d{0,2}/.exec(digits.slice(-decimals))?.[0] ?? "";
   const kept = (whole === "0" ? fraction : fraction.slice(0, 3)).replace(/0+$/, "");
-  return kept === "" ? formatCount(BigInt(whole)) : `${formatCount(BigInt(whole))}.${kept}`;
+  return kept === "" ? formatCount(whole) : `${formatCount(whole)}.${kept}`;
 }

@@ -1,7 +1,8 @@
 import { encodeFunctionData } from "viem";
 import { expect, test } from "vitest";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
-import { encodeHasRole, encodeOperatorChange, roles } from "./contract-state.ts";
+import { hasRole } from "../views.ts";
+import { encodeOperatorChange, roles } from "./contract-state.ts";
 
 const account = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
 
@@ -11,5 +12,5 @@ test("calls about roles are encoded as viem does", () => {
     encodeFunctionData({ abi: x402FacilitatorAbi, functionName, args });
   expect(encodeOperatorChange("grant", account)).toBe(encode("grantRole"));
   expect(encodeOperatorChange("revoke", account)).toBe(encode("revokeRole"));
-  expect(encodeHasRole("operator", account)).toBe(encode("hasRole"));
+  expect(hasRole(account, roles.operator, account).data).toBe(encode("hasRole"));
 });

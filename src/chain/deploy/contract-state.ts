@@ -11,7 +11,7 @@ import {
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
-import { callViews, readViews, selector } from "../views.ts";
+import { callViews, hasRole, readViews, selector } from "../views.ts";
 import { expectAnswer, type OnChain } from "./endpoints.ts";
 import type { ContractCall } from "./priced-transaction.ts";
 
@@ -23,13 +23,6 @@ export const roles = {
 } as const satisfies Record<string, Hex>;
 
 export type Role = keyof typeof roles;
-
-const hasRole = selector("hasRole(bytes32,address)");
-
-/** Asks whether an account holds a role. */
-export function encodeHasRole(role: Role, account: Address): Hex {
-  return `${hasRole}${roles[role].slice(2)}${addressWord(account)}`;
-}
 
 const changes = {
   grant: selector("grantRole(bytes32,address)"),
@@ -45,6 +38,20 @@ export function encodeOperatorChange(change: "grant" | "revoke", account: Addres
 export type ContractCode = "none" | "ours" | "other";
 
 export type Membership = { role: Role; account: Address };
+
+/** The memberships that accounts should have. */
+export function membershipsOf(accounts: {
+  operators: readonly Address[];
+  recoverer: Address | undefined;
+  pauser?: Address | undefined;
+}): readonly Membership[] {
+  const { operators, recoverer, pauser } = accounts;
+  return [
+    ...operators.map((account) => ({ role: "operator", account }) as const),
+    ...(recoverer === undefined ? [] : [{ role: "recoverer", account: recoverer } as const]),
+    ...(pauser === undefined ? [] : [{ role: "pauser", account: pauser } as const]),
+  ];
+}
 
 /** The facilitator contract as it stands on a chain. What it does not answer to is undefined. */
 export type ContractState = {
@@ -71,14 +78,11 @@ export async function readContract(
 
 /** The calls whose answers {@link readContractState} reads. */
 export function contractCalls(address: Address, memberships: readonly Membership[]): readonly RpcCall[] {
-  const probes = [...views, ...memberships.map(({ role, account }) => encodeHasRole(role, account))];
-  return [
-    { method: "eth_getCode", params: [address, "latest"] },
-    callViews(
-      probes.map((data) => ({ target: address, data })),
-      readGas,
-    ),
+  const probes = [
+    ...views.map((data) => ({ target: address, data })),
+    ...memberships.map(({ role, account }) => hasRole(address, roles[role], account)),
   ];
+  return [{ method: "eth_getCode", params: [address, "latest"] }, callViews(probes, readGas)];
 }
 
 /** @throws UndeterminedError when an answer cannot be used */

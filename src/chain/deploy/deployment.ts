@@ -10,7 +10,7 @@ import {
 } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import type { Signer } from "../signing/signer.ts";
-import { type ContractState, type Membership, readContract } from "./contract-state.ts";
+import { type ContractState, membershipsOf, readContract } from "./contract-state.ts";
 import { type OnChain, requireCreate2Deployer } from "./endpoints.ts";
 import { type PricedTransaction, priceTransaction, sendTransaction } from "./priced-transaction.ts";
 
@@ -142,13 +142,4 @@ export async function deployContract(
     );
   }
   return { hash: receipt.hash, blockNumber: receipt.blockNumber, contract };
-}
-
-/** The roles that a deployment hands out. */
-function membershipsOf({ operators, recoverer, pauser }: DeploymentArguments): readonly Membership[] {
-  return [
-    ...operators.map((account) => ({ role: "operator", account }) as const),
-    ...(recoverer === undefined ? [] : [{ role: "recoverer", account: recoverer } as const]),
-    ...(pauser === undefined ? [] : [{ role: "pauser", account: pauser } as const]),
-  ];
 }

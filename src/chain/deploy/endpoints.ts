@@ -4,16 +4,14 @@ import { create2Deployer, create2DeployerCode, missingDeployerHints } from "../.
 import { readQuantity } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
+import { chainIdCall } from "../rpc/calls.ts";
 import { createHttpRpc } from "../rpc/http-rpc.ts";
 import { describeError, type Rpc, type RpcAnswer } from "../rpc/rpc.ts";
 
 /** A client for each RPC URL of a network by itself, none standing in for another. */
 export function openEndpoints(network: Network & Pick<NetworkConfig, "rpcUrls">): readonly Rpc[] {
   const { name, chainId, rpcUrls } = network;
-  return rpcUrls.map((url) => {
-    const options = { network: name, chainId, urls: [url] } as const;
-    return createHttpRpc(options);
-  });
+  return rpcUrls.map((url) => createHttpRpc({ network: name, chainId, urls: [url] }));
 }
 
 /**
@@ -43,7 +41,7 @@ export async function chooseEndpoint(
  * @throws KitError when it serves another
  */
 export async function requireNetwork(rpc: Pick<Rpc, "ask">, { name, chainId }: Network): Promise<void> {
-  const [answer] = await rpc.ask([{ method: "eth_chainId", params: [] }]);
+  const [answer] = await rpc.ask([chainIdCall]);
   const served = expectAnswer("the chain id", answer, readQuantity);
   if (served !== BigInt(chainId)) {
     throw new KitError(`The RPC serves chain ${served}, but ${name} is chain ${chainId}`, {

@@ -1,32 +1,24 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { NetworkConfig } from "../../config/serve-config.ts";
 import { type Address, type Hex, readQuantity } from "../../protocol/hex.ts";
 import { formatCoins, plural } from "../../protocol/token-units.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
-import {
-  dataFeeCall,
-  estimateFees,
-  type Fees,
-  readDataFee as parseDataFee,
-  pricePerGas,
-  readTip,
-  tipCall,
-} from "../fees.ts";
+import { dataFeeCall, estimateFees, type Fees, pricePerGas, readDataFee, readTip, tipCall } from "../fees.ts";
 import { type Receipt, readReceipt } from "../logs-and-receipts.ts";
-import { type Head, headCall, readHead } from "../rpc/calls.ts";
+import { headCall, nativeBalanceCall, readHead, transactionCountCall } from "../rpc/calls.ts";
 import { describeError, type Rpc, type RpcAnswer, type RpcCall } from "../rpc/rpc.ts";
 import type { Signer } from "../signing/signer.ts";
 import { expectAnswer, type OnChain } from "./endpoints.ts";
 
 export type ContractCall = { to: Address; data: Hex };
 
-/** A transaction with what it will cost, in wei. */
+/** A transaction with what it will cost, in wei, by the price of gas now: with the tip that the node suggests. */
 export type PricedTransaction = ContractCall & {
   /** What the node says it will use. */
   gas: bigint;
   /** What it may use. */
   gasLimit: bigint;
-  price: GasPrice;
+  /** `fees` is what it offers; `perGas`, what it pays as long as the base fee stays where it is. */
+  price: { fees: Fees; perGas: bigint };
   expectedCost: bigint;
   highestCost: bigint;
 };
@@ -44,11 +36,16 @@ export async function priceTransaction(
   from: Address,
   call: ContractCall,
 ): Promise<PricedTransaction> {
-  const [price, dataFee, [estimate]] = await Promise.all([
-    readGasPrice(rpc, network),
-    fetchDataFee(rpc, call.data.length / 2),
-    rpc.ask([{ method: "eth_estimateGas", params: [{ from, ...call }] }]),
+  const [block, tip, dataFeeAnswer, estimate] = await rpc.ask([
+    headCall,
+    tipCall,
+    dataFeeCall(call.data.length / 2),
+    { method: "eth_estimateGas", params: [{ from, ...call }] },
   ]);
+  const head = expectAnswer("the newest block", block, readHead);
+  const fees = estimateFees(head, network, readTip(tip, network));
+  const price = { fees, perGas: pricePerGas(head, fees) };
+  const dataFee = expectAnswer("the data fee", dataFeeAnswer, readDataFee);
   if (estimate?.error !== undefined) {
     throw new KitError("The transaction would fail", {
       hints: [`The node says: ${describeError(estimate.error)}`],
@@ -68,7 +65,7 @@ export async function priceTransaction(
 
 /** An account's native balance, in wei. */
 export async function readBalance(rpc: Pick<Rpc, "ask">, account: Address): Promise<bigint> {
-  const [balance] = await rpc.ask([{ method: "eth_getBalance", params: [account, "latest"] }]);
+  const [balance] = await rpc.ask([nativeBalanceCall(account)]);
   return expectAnswer("the balance of the account", balance, readQuantity);
 }
 
@@ -87,8 +84,8 @@ export async function sendTransaction(
   const { address } = signer;
   const [balance, latest, pending] = await Promise.all([
     readBalance(rpc, address),
-    readTransactionCount(rpc, address, "latest"),
-    readTransactionCount(rpc, address, "pending"),
+    readTransactionCount(rpc, transactionCountCall(address)),
+    readTransactionCount(rpc, transactionCountCall(address, "pending")),
   ]);
   if (balance < transaction.highestCost) {
     throw new KitError(`${address} has too little to pay for the transaction; nothing was sent`, {
@@ -158,37 +155,7 @@ async function askIfReachable(rpc: Pick<Rpc, "ask">, call: RpcCall): Promise<rea
   }
 }
 
-async function readTransactionCount(
-  rpc: Pick<Rpc, "ask">,
-  account: Address,
-  block: "latest" | "pending",
-): Promise<number> {
-  const [count] = await rpc.ask([{ method: "eth_getTransactionCount", params: [account, block] }]);
+async function readTransactionCount(rpc: Pick<Rpc, "ask">, call: RpcCall): Promise<number> {
+  const [count] = await rpc.ask([call]);
   return Number(expectAnswer("the number of the account's transactions", count, readQuantity));
-}
-
-/** What gas costs on a network at the moment. */
-export type GasPrice = {
-  head: Head;
-  /** What a transaction offers. */
-  fees: Fees;
-  /** What it pays as long as the base fee stays where it is, in wei per gas. */
-  perGas: bigint;
-};
-
-/** The price of gas now, as the service pays it: with the tip that the node suggests. */
-export async function readGasPrice(rpc: Pick<Rpc, "ask">, network: NetworkConfig): Promise<GasPrice> {
-  const [block, tip] = await rpc.ask([headCall, tipCall]);
-  const head = expectAnswer("the newest block", block, readHead);
-  const fees = estimateFees(head, network, readTip(tip, network));
-  return { head, fees, perGas: pricePerGas(head, fees) };
-}
-
-/**
- * What the rollup charges for the data of a transaction on top of its gas, in wei, at most; 0 where nothing is charged
- * for that, and on local chains.
- */
-export async function fetchDataFee(rpc: Pick<Rpc, "ask">, calldataBytes: number): Promise<bigint> {
-  const [answer] = await rpc.ask([dataFeeCall(calldataBytes)]);
-  return expectAnswer("the data fee", answer, parseDataFee);
 }

@@ -23,6 +23,11 @@ export const headCall: RpcCall = { method: "eth_getBlockByNumber", params: ["lat
 /** Asks which chain a node serves. */
 export const chainIdCall: RpcCall = { method: "eth_chainId", params: [] };
 
+/** Asks for an account's native coins. */
+export function nativeBalanceCall(account: Address): RpcCall {
+  return { method: "eth_getBalance", params: [account, "latest"] };
+}
+
 /** Asks for the number of an account's transactions, by default of those that are mined. */
 export function transactionCountCall(account: Address, block: "latest" | "pending" = "latest"): RpcCall {
   return { method: "eth_getTransactionCount", params: [account, block] };

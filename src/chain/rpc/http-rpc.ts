@@ -189,9 +189,9 @@ export type HttpRpcOptions = {
   chainId: number;
   /** In order of preference. */
   urls: readonly [string, ...string[]];
-  /** Milliseconds for one HTTP request, answer included. */
+  /** Milliseconds for one HTTP request, answer included; 10 s by default. */
   timeoutMs?: number;
-  /** Calls in one HTTP request; providers refuse batches above some 100. */
+  /** Calls in one HTTP request; 100 by default, above which providers refuse batches. */
   maxBatch?: number;
   /** Bytes of calls in one HTTP request, unless a single question has more; nodes refuse requests above 1 MiB or more. */
   maxBatchBytes?: number;
@@ -199,7 +199,7 @@ export type HttpRpcOptions = {
   maxInFlight?: number;
   /** Milliseconds before a failed read is tried again where there is no other node to ask. */
   retryDelayMs?: number;
-  /** When one of several URLs is passed over. */
+  /** When one of several URLs is passed over; the usual pace where it says nothing. */
   pace?: Partial<FailoverPace>;
   observer?: RpcObserver;
 };

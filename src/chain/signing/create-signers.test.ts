@@ -3,12 +3,12 @@ import type { AddressInfo } from "node:net";
 import { parseTransaction, type TransactionSerializable } from "viem";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { accountOf, keyOf } from "../../../test/support/key-accounts.ts";
+import type { TransactionFields } from "../../protocol/signed-transaction.ts";
 import { KitError } from "../../util/errors.ts";
 import { createRemoteSigner } from "./create-signers.ts";
 import { createLocalSigner } from "./local-signer.ts";
-import type { UnsignedTransaction } from "./signer.ts";
 
-const transaction: UnsignedTransaction = {
+const transaction: TransactionFields = {
   chainId: 8453,
   nonce: 7,
   to: `0x${"fa".repeat(20)}`,

@@ -3,12 +3,13 @@ import { parseTransaction, serializeTransaction } from "viem/utils";
 import { z } from "zod";
 import type { Operators } from "../../config/serve-config.ts";
 import { type Address, type Hex, isBytes, keccak256, quantity, sameAddress } from "../../protocol/hex.ts";
+import type { TransactionFields } from "../../protocol/signed-transaction.ts";
 import { KitError } from "../../util/errors.ts";
 import { createKeepAlivePost, HttpFailure } from "../../util/http-client.ts";
 import { parseJson } from "../../util/json.ts";
 import { createRedactor } from "../rpc/rpc.ts";
 import { recoverSigner } from "./recover-signer.ts";
-import type { Signer, UnsignedTransaction } from "./signer.ts";
+import type { Signer } from "./signer.ts";
 
 /** Signers for the operators of a configuration, in their order. Each kind is loaded when it is used. */
 export async function createSigners(operators: Operators): Promise<readonly [Signer, ...Signer[]]> {
@@ -74,7 +75,7 @@ const answerSchema = z.union([
   }),
 ]);
 
-type Ask = (from: Address, transaction: UnsignedTransaction) => Promise<string>;
+type Ask = (from: Address, transaction: TransactionFields) => Promise<string>;
 
 /**
  * Makes the function that asks a signer for a signed transaction, and gives what it says: any text. Asked for the same
@@ -124,7 +125,7 @@ function explain(error: unknown): unknown {
   }
 }
 
-function toParameters(from: Address, transaction: UnsignedTransaction): Record<string, string> {
+function toParameters(from: Address, transaction: TransactionFields): Record<string, string> {
   const { chainId, nonce, to, data, gas, maxFeePerGas, maxPriorityFeePerGas } = transaction;
   return {
     from,
@@ -147,7 +148,7 @@ function toParameters(from: Address, transaction: UnsignedTransaction): Record<s
  */
 export function checkSignedTransaction(
   text: string,
-  wanted: UnsignedTransaction,
+  wanted: TransactionFields,
   account: Address,
 ): TransactionSerializedEIP1559 {
   const raw = text.toLowerCase();

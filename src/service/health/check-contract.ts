@@ -1,7 +1,7 @@
 import {
   type ContractState,
   contractCalls,
-  type Membership,
+  membershipsOf,
   readContractState,
 } from "../../chain/deploy/contract-state.ts";
 import { expectAnswer } from "../../chain/deploy/endpoints.ts";
@@ -17,7 +17,7 @@ import { type Address, addressWord, type Hex, sameAddress } from "../../protocol
 import { type Asset, isPaidBy } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
-import { type Accounts, type Check, failed, type NetworkCheck, ok, warning } from "./check.ts";
+import { type Check, failed, type NetworkCheck, ok, warning } from "./check.ts";
 
 /** What may be forwarded of an asset at once, and now; undefined where the contract does not say. */
 type AssetLimit = { asset: Asset; limit: bigint | undefined; available: bigint | undefined };
@@ -46,13 +46,6 @@ export const contractCheck: NetworkCheck = {
     ];
   },
 };
-
-function membershipsOf({ operators, recoverer }: Accounts): readonly Membership[] {
-  return [
-    ...operators.map((account) => ({ role: "operator", account }) as const),
-    ...(recoverer === undefined ? [] : [{ role: "recoverer", account: recoverer } as const]),
-  ];
-}
 
 function readLimits(answer: RpcAnswer | undefined, { assets }: NetworkConfig): readonly AssetLimit[] {
   const { results } = expectAnswer("the contract's limits", answer, (result) =>

@@ -1,10 +1,10 @@
 import { expectAnswer, explainFailure } from "../../chain/deploy/endpoints.ts";
 import { dataFeeCall, estimateFees, pricePerGas, readDataFee, readTip, tipCall } from "../../chain/fees.ts";
+import { nativeBalanceCall, transactionCountCall } from "../../chain/rpc/calls.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { type Address, readQuantity } from "../../protocol/hex.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
 import { formatCoins, formatCount, formatGwei } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 import {
@@ -32,7 +32,7 @@ export const gasMoneyCheck: NetworkCheck = {
   calls: (context) => [
     tipCall,
     dataFeeCall(context.ways.usual(context.network).settlement.bytes),
-    ...gasPayersOf(context).map(({ account }) => ({ method: "eth_getBalance", params: [account, "latest"] })),
+    ...gasPayersOf(context).map(({ account }) => nativeBalanceCall(account)),
   ],
   read([tip, dataFeeAnswer, ...balances], context) {
     const { network, head, ways } = context;
@@ -97,12 +97,10 @@ export const txNoncesCheck: NetworkCheck = {
   name: "txNonce",
   required: true,
   calls: ({ operators }) =>
-    operators.flatMap((operator) =>
-      ["latest", "pending"].map((block) => ({
-        method: "eth_getTransactionCount",
-        params: [operator, block],
-      })),
-    ),
+    operators.flatMap((operator) => [
+      transactionCountCall(operator),
+      transactionCountCall(operator, "pending"),
+    ]),
   async read(answers, context) {
     const checks = context.operators.map((operator, index) =>
       checkTxNonce(answers.slice(2 * index, 2 * index + 2), operator, context),
@@ -121,12 +119,22 @@ async function checkTxNonce(
   const mined = Number(expectAnswer("the operator's txNonce", minedAnswer, readQuantity));
   const pending = Number(expectAnswer("the operator's pending txNonce", pendingAnswer, readQuantity));
   const next = await nextTxNonce(network.chainId, operator);
-  const foreign = findForeignTransactions({ network: network.name, operator, mined, pending, next });
-  if (foreign !== undefined) {
-    const { problem, advice } = foreign;
-    return [failed("txNonce", problem, { advice, fatal: true })];
-  }
   const known = Math.max(mined, pending);
+  // Transactions that are not in the ledger: another party sends with the key, and two services on one key take each other's txNonces.
+  if (next === null && pending > mined) {
+    return [
+      failed("txNonce", `${operator} has transactions under way that this database does not know`, {
+        advice:
+          "Another service sends with this key. Stop it, or give this service an operator of its own; then wait until they are mined.",
+        fatal: true,
+      }),
+    ];
+  }
+  if (next !== null && next < known) {
+    const detail = `the chain is at ${known} for ${operator}, and this database at ${next}: another service sends with this key, or the database is an old copy`;
+    const advice = `One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: ${self} deploy --network ${network.name} --grant-operator ADDRESS. When no other service sends with it any more: ${self} operator accept-tx-nonce --network ${network.name} --operator ${operator}`;
+    return [failed("txNonce", detail, { advice, fatal: true })];
+  }
   if (next !== null && next > known) {
     const detail = `${operator} goes on at ${next}, but the node knows only its transactions below txNonce ${known}: ${next - known} are missing`;
     const advice = "serve sends them again. Where this stays so, see that it runs, and what its log says.";
@@ -137,39 +145,6 @@ async function checkTxNonce(
       ? `${operator} is new to this database, and begins at ${mined}`
       : `${operator} goes on at ${next}, the chain is at ${mined}`;
   return [ok("txNonce", detail)];
-}
-
-/** How far an operator's transactions are, by the chain and by the ledger. */
-type TxNonces = {
-  network: NetworkName;
-  operator: Address;
-  /** Transactions in blocks. Read before `next`: what another instance sends after that is in the ledger first. */
-  mined: number;
-  /** The same with those that wait in the node's pool. */
-  pending: number;
-  /** The txNonce after the last one in the ledger; null for an operator that it does not know. */
-  next: number | null;
-};
-
-/**
- * Why an operator must not send: there are transactions of it that are not in the ledger, so another party sends
- * with its key, and two services on one key take each other's txNonces. Undefined when all is well.
- */
-function findForeignTransactions(nonces: TxNonces): { problem: string; advice: string } | undefined {
-  const { network, operator, mined, pending, next } = nonces;
-  if (next === null && pending > mined) {
-    return {
-      problem: `${operator} has transactions under way that this database does not know`,
-      advice:
-        "Another service sends with this key. Stop it, or give this service an operator of its own; then wait until they are mined.",
-    };
-  }
-  const onChain = Math.max(mined, pending);
-  if (next === null || onChain <= next) return undefined;
-  return {
-    problem: `the chain is at ${onChain} for ${operator}, and this database at ${next}: another service sends with this key, or the database is an old copy`,
-    advice: `One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: ${self} deploy --network ${network} --grant-operator ADDRESS. When no other service sends with it any more: ${self} operator accept-tx-nonce --network ${network} --operator ${operator}`,
-  };
 }
 
 /**
@@ -209,9 +184,7 @@ export const sponsorCheck: NetworkCheck = {
   name: sponsorCheckName,
   required: false,
   calls: ({ network, sponsor }) =>
-    sponsor === undefined || network.gifts === undefined
-      ? []
-      : [{ method: "eth_getBalance", params: [sponsor, "latest"] }],
+    sponsor === undefined || network.gifts === undefined ? [] : [nativeBalanceCall(sponsor)],
   read([answer], { network, sponsor: account }) {
     const { gifts } = network;
     if (answer === undefined || account === undefined || gifts === undefined) return [];

@@ -1,6 +1,6 @@
 import { failureEndpoints } from "../../chain/chain.ts";
 import { causeOf, expectAnswer, explainFailure } from "../../chain/deploy/endpoints.ts";
-import { type Head, headCall, readHead } from "../../chain/rpc/calls.ts";
+import { chainIdCall, type Head, headCall, readHead } from "../../chain/rpc/calls.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
@@ -176,7 +176,7 @@ export type EndpointState = {
 };
 
 /** What {@link checkEndpoint} reads. */
-export const endpointCalls: readonly RpcCall[] = [{ method: "eth_chainId", params: [] }, headCall];
+export const endpointCalls: readonly RpcCall[] = [chainIdCall, headCall];
 
 /**
  * Checks that an RPC endpoint serves the network's chain and is up to date.

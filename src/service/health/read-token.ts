@@ -1,15 +1,8 @@
+import { decodeParameters } from "../../chain/revert.ts";
 import { createLocalRpc, type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import { domainSeparatorOf, selector } from "../../chain/views.ts";
 import { domainSeparator } from "../../methods/method.ts";
-import {
-  type Address,
-  type Hex,
-  isBytes,
-  isBytes32,
-  quantity,
-  readQuantity,
-  wordAt,
-} from "../../protocol/hex.ts";
+import { type Address, type Hex, isBytes, isBytes32, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
@@ -106,12 +99,8 @@ function timeOf(block: unknown): bigint {
   return time;
 }
 
-/** Decodes an ABI-encoded string; undefined if it is none. */
+/** Decodes an ABI-encoded string; undefined if it is none, empty, or long. */
 function readText(data: unknown): string | undefined {
-  if (!isBytes(data)) return undefined;
-  const length = Number(BigInt(`0x${wordAt(data, 1) ?? "0"}`));
-  const digits = data.slice(2 + 2 * 64, 2 + 2 * 64 + 2 * length);
-  return length === 0 || length > 64 || digits.length < 2 * length
-    ? undefined
-    : Buffer.from(digits, "hex").toString("utf8");
+  const [text] = (isBytes(data) && decodeParameters(["string"], data)) || [];
+  return typeof text === "string" && text !== "" && text.length <= 64 ? text : undefined;
 }

@@ -5,7 +5,13 @@ import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { type Author, lockOrganization, noKey, recordChange } from "./administration.ts";
 import { keyStateOf, type OrganizationTables, toScopes } from "./organization-rows.ts";
-import { type KeyIssuing, scopes as knownScopes, type PepperState, type Scope } from "./organizations.ts";
+import {
+  type IssuedKey,
+  type KeyIssuing,
+  scopes as knownScopes,
+  type PepperState,
+  type Scope,
+} from "./organizations.ts";
 
 /** Makes {@link KeyIssuing}. */
 export function createKeyIssuing(
@@ -17,7 +23,7 @@ export function createKeyIssuing(
 
   async function store(
     transaction: Transaction<OrganizationTables>,
-    { key, keyId }: ApiKey,
+    { key, keyId }: IssuedKey,
     options: { organizationId: string; scopes: readonly Scope[]; expiresAt: number | undefined },
   ): Promise<void> {
     const { organizationId, scopes, expiresAt } = options;
@@ -62,7 +68,7 @@ export function createKeyIssuing(
         const change = { keyId: drawn.keyId, scopes, expiresAt: expiresAt ?? null };
         await recordChange(transaction, author, organizationId, "key created", change);
       });
-      return { key: drawn.key, keyId: drawn.keyId };
+      return drawn;
     },
 
     async rotateKey(keyId, { graceMs, expiresAt }) {
@@ -103,13 +109,10 @@ export function createKeyIssuing(
         });
         return oldExpiresAt;
       });
-      return { key: drawn.key, keyId: drawn.keyId, oldExpiresAt };
+      return { ...drawn, oldExpiresAt };
     },
   };
 }
-
-/** An API key and the part of it that is no secret. */
-export type ApiKey = { key: string; keyId: string };
 
 // Neither part may hold the separator, so that a key splits in one way only.
 const format = /^x4k_([0-9A-Za-z]{1,32})_[0-9A-Za-z]{32,128}$/;
@@ -118,13 +121,13 @@ const format = /^x4k_([0-9A-Za-z]{1,32})_[0-9A-Za-z]{32,128}$/;
  * Draws a key `x4k_<id>_<secret>`: the id of 8 random bytes, the secret of 32, both in lower-case hex. Imported keys
  * may use any letters and digits.
  */
-export function drawApiKey(): ApiKey {
+function drawApiKey(): IssuedKey {
   const keyId = randomBytes(8).toString("hex");
   return { keyId, key: `x4k_${keyId}_${randomBytes(32).toString("hex")}` };
 }
 
 /** Reads a key; null when it is malformed. */
-export function parseApiKey(key: string): ApiKey | null {
+export function parseApiKey(key: string): IssuedKey | null {
   const keyId = format.exec(key)?.[1];
   return keyId === undefined ? null : { key, keyId };
 }

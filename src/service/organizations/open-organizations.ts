@@ -82,18 +82,7 @@ export async function openOrganizations(options: OpenOrganizationsOptions): Prom
     const reserved = reserveByTier(facilitatorContracts, [], all);
     const close = () => db.destroy();
     const organizations = createOrganizations({ db, pepper, now: () => Date.now(), actor, reserved });
-    const withoutPublishedKeys: Organizations = {
-      ...organizations,
-      async createKey(organizationId, key) {
-        if (key.key !== undefined) requireSecret(key.key);
-        return organizations.createKey(organizationId, key);
-      },
-    };
-    return {
-      ...checkGiven(withoutPublishedKeys, names),
-      close,
-      [Symbol.asyncDispose]: close,
-    };
+    return { ...checkGiven(organizations, names), close, [Symbol.asyncDispose]: close };
   } catch (error) {
     await db.destroy();
     throw error;
@@ -153,56 +142,51 @@ const someScopes: Wanted = {
  * The same for programs, which may be JavaScript: a scope or an expiry that is misspelt is refused, and not left out,
  * which would give a key other rights than were meant.
  */
-export function checkGiven(organizations: Organizations, networks: readonly NetworkName[]): Organizations {
+function checkGiven(organizations: Organizations, networks: readonly NetworkName[]): Organizations {
   const requireNetwork = (network: unknown) => requireArgument("network", network, ofThese(networks));
   const requireTexts = (given: Readonly<Record<string, unknown>>) => {
     for (const [name, value] of Object.entries(given)) requireArgument(name, value, aText);
   };
   return {
     ...organizations,
-    async create(organization) {
-      requireGiven(organization, { id: aText, name: needed(aText) }, "organization");
-      return organizations.create(organization);
-    },
-    async find(id) {
-      requireTexts({ id });
-      return organizations.find(id);
-    },
-    async setRecipient(organizationId, network, recipient) {
+    create: checked(organizations.create, (organization) =>
+      requireGiven(organization, { id: aText, name: needed(aText) }, "organization"),
+    ),
+    find: checked(organizations.find, (id) => requireTexts({ id })),
+    setRecipient: checked(organizations.setRecipient, (organizationId, network, recipient) => {
       requireTexts({ organizationId, recipient });
       requireNetwork(network);
-      return organizations.setRecipient(organizationId, network, recipient);
-    },
-    async setLimits(organizationId, network, limits) {
+    }),
+    setLimits: checked(organizations.setLimits, (organizationId, network, limits) => {
       requireTexts({ organizationId });
       requireNetwork(network);
       const wanted = { minimumAmount: limit, dailyGasBudget: limit, refusePayersWithCode: aBoolean };
       requireGiven(limits, wanted, "limits");
-      return organizations.setLimits(organizationId, network, limits);
-    },
-    async listKeys(organizationId) {
-      requireTexts({ organizationId });
-      return organizations.listKeys(organizationId);
-    },
-    async listChanges(organizationId) {
-      requireTexts({ organizationId });
-      return organizations.listChanges(organizationId);
-    },
-    async revokeKey(keyId) {
-      requireTexts({ keyId });
-      return organizations.revokeKey(keyId);
-    },
-    async createKey(organizationId, options) {
+    }),
+    listKeys: checked(organizations.listKeys, (organizationId) => requireTexts({ organizationId })),
+    listChanges: checked(organizations.listChanges, (organizationId) => requireTexts({ organizationId })),
+    revokeKey: checked(organizations.revokeKey, (keyId) => requireTexts({ keyId })),
+    createKey: checked(organizations.createKey, (organizationId, options) => {
       requireTexts({ organizationId });
       requireGiven(options, { scopes: needed(someScopes), expiresAt: time, key: aText });
-      return organizations.createKey(organizationId, options);
-    },
-    async rotateKey(keyId, options) {
+      if (options.key !== undefined) requireSecret(options.key);
+    }),
+    rotateKey: checked(organizations.rotateKey, (keyId, options) => {
       requireTexts({ keyId });
       requireGiven(options, { graceMs: needed(duration), expiresAt: time });
-      return organizations.rotateKey(keyId, options);
-    },
+    }),
     // What is no text is malformed, and takes as long as a wrong key.
     authenticate: (key) => organizations.authenticate(typeof key === "string" ? key : ""),
+  };
+}
+
+/** The same function, for arguments that pass a check. */
+function checked<Args extends unknown[], T>(
+  call: (...args: Args) => Promise<T>,
+  check: (...args: Args) => void,
+): (...args: Args) => Promise<T> {
+  return async (...args) => {
+    check(...args);
+    return call(...args);
   };
 }

@@ -1,4 +1,4 @@
-import type { Generated } from "kysely";
+import type { Generated, Selectable } from "kysely";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import {
@@ -71,11 +71,7 @@ export type OrganizationTables = {
 
 /** A row of an organization joined with its recipients: one per network, or one of nulls. */
 export type NetworkRow = {
-  network: NetworkName | null;
-  recipient: Address | null;
-  minimum_amount: string | null;
-  daily_gas_budget: string | null;
-  refuse_payers_with_code: number | null;
+  [Column in Exclude<keyof RecipientsTable, "organization_id">]: Selectable<RecipientsTable>[Column] | null;
 };
 
 export const networkColumns = [
@@ -119,7 +115,7 @@ export function toScopes(text: string): Scope[] {
 }
 
 /** The columns that decide whether a key works. */
-export type KeyTimes = { expires_at: number | null; revoked_at: number | null; replaced_by: string | null };
+export type KeyTimes = Pick<ApiKeysTable, "expires_at" | "revoked_at" | "replaced_by">;
 
 export function keyStateOf({ expires_at, revoked_at, replaced_by }: KeyTimes, time: number): KeyState {
   if (revoked_at !== null) return "revoked";
@@ -127,10 +123,7 @@ export function keyStateOf({ expires_at, revoked_at, replaced_by }: KeyTimes, ti
   return replaced_by === null ? "active" : "replaced";
 }
 
-export function toKeyRecord(
-  row: KeyTimes & { id: string; organization_id: string; scopes: string; created_at: number },
-  time: number,
-): KeyRecord {
+export function toKeyRecord(row: Omit<ApiKeysTable, "hmac">, time: number): KeyRecord {
   return {
     keyId: row.id,
     organizationId: row.organization_id,

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { encodeHasRole, type Role } from "../../../src/chain/deploy/contract-state.ts";
+import { type Role, roles } from "../../../src/chain/deploy/contract-state.ts";
+import { hasRole as hasRoleCall } from "../../../src/chain/views.ts";
 import type { LocalNode } from "../../../src/harness/nodes/nodes.ts";
 import { create2Deployer, create2DeployerCode } from "../../../src/protocol/create2.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
@@ -61,7 +62,7 @@ async function transactionsOf(account: Address): Promise<number> {
 async function hasRole(contract: Address, role: Role, account: Address): Promise<boolean> {
   const answer = await base.request(
     "eth_call",
-    { to: contract, data: encodeHasRole(role, account) },
+    { to: contract, data: hasRoleCall(contract, roles[role], account).data },
     "latest",
   );
   return BigInt(answer as Hex) === 1n;

@@ -11,6 +11,8 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** Requests that are counted apart from others, so that a flood of one kind leaves places for the other kinds. */
     countedAs?: "documents" | "probes";
+    /** For probes: they cost nothing, and must be answered during a flood too. */
+    unlimited?: boolean;
   }
 }
 
@@ -134,13 +136,6 @@ export function watchEventLoop(sampleMs = 1_000): EventLoopLag {
       delay.disable();
     },
   };
-}
-
-declare module "fastify" {
-  interface FastifyContextConfig {
-    /** For probes: they cost nothing, and must be answered during a flood too. */
-    unlimited?: boolean;
-  }
 }
 
 /** How many requests are taken. */

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from "node:http";
 import type { FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
 import type { ReceivedBody, RequestResult } from "../../../observe/channels/channels.ts";
@@ -121,13 +120,6 @@ export function peekAtBody(request: FastifyRequest): Promise<void> {
   raw.on("data", take).on("end", end).on("close", resolve);
   return promise.finally(() => {
     clearTimeout(timer);
-    stopListening(raw, { take, end, resolve });
+    raw.off("data", take).off("end", end).off("close", resolve);
   });
-}
-
-function stopListening(
-  raw: IncomingMessage,
-  { take, end, resolve }: { take: (chunk: Buffer) => void; end: () => void; resolve: () => void },
-): void {
-  raw.off("data", take).off("end", end).off("close", resolve);
 }

@@ -20,10 +20,14 @@ declare module "fastify" {
     networkName: NetworkName | undefined;
     /** The payment, where it is well formed. */
     payment: PaymentRequest | undefined;
+    /** The organization that the API key belongs to; null where a route needs no key and none was sent. */
+    caller: Caller | null;
   }
   interface FastifyContextConfig {
     /** Which x402 members the problems of this route carry. */
     operation?: Operation;
+    /** Whether the route needs an API key, or takes one when it is sent. By default keys are not looked at. */
+    apiKey?: "required" | "optional";
   }
 }
 
@@ -130,17 +134,6 @@ export function createUuid(): string {
     text[place + 1] = digits[byte & 15] ?? 0;
   }
   return text.toString("latin1");
-}
-
-declare module "fastify" {
-  interface FastifyRequest {
-    /** The organization that the API key belongs to; null where a route needs no key and none was sent. */
-    caller: Caller | null;
-  }
-  interface FastifyContextConfig {
-    /** Whether the route needs an API key, or takes one when it is sent. By default keys are not looked at. */
-    apiKey?: "required" | "optional";
-  }
 }
 
 /** The caller that a request without a key acts for; null for none. */
