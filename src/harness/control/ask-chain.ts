@@ -3,7 +3,6 @@ import { askNode } from "../../chain/rpc/calls.ts";
 import type { KnownPayment } from "../../methods/on-chain/nonces.ts";
 import { askPayerState } from "../../methods/on-chain/payer-state.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
-import type { PayerState } from "../../methods/payment-state.ts";
 import type { Capture } from "../../observe/capture/capture.ts";
 import { capturePayment } from "../../observe/capture/capture-payment.ts";
 import {
