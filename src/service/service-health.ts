@@ -171,19 +171,10 @@ export type StartOptions = {
   mined?: ((network: NetworkName, account: Address) => number | undefined) | undefined;
 };
 
-/** Which networks are served: those that were inspected, and whose transactions in flight were taken up. */
-export type NetworkStarts = {
-  /** Starts what is not started yet, and is tried again later where that fails. Gives the problems that retrying cannot fix. */
-  startAll(options: StartOptions): Promise<readonly ConfigurationProblem[]>;
-  started(): readonly NetworkName[];
-  /** In words for callers; undefined where it is served. The details are for the operator, and are in the log. */
-  whyNotServed(network: NetworkName): string | undefined;
-  stop(): void;
-};
-
 /** The longest pause before networks that could not be reached are tried again, in milliseconds. */
 const reconnectMs = 5_000;
 
+/** Which networks are served: those that were inspected, and whose transactions in flight were taken up. */
 export function createNetworkStarts(options: {
   networks: ReadonlyMap<NetworkName, Lanes>;
   recoveries: ReadonlyMap<NetworkName, RecoveryLoop>;
@@ -194,7 +185,7 @@ export function createNetworkStarts(options: {
   /** Aborts when the service stops. */
   closing: AbortSignal;
   log: ServiceLog;
-}): NetworkStarts {
+}) {
   const {
     networks,
     recoveries,
@@ -209,6 +200,7 @@ export function createNetworkStarts(options: {
   const refused = new Set<NetworkName>();
   let reconnection: NodeJS.Timeout | undefined;
 
+  /** Starts what is not started yet, and is tried again later where that fails. Gives the problems that retrying cannot fix. */
   async function startAll({ inspect, mined }: StartOptions): Promise<readonly ConfigurationProblem[]> {
     const problems = await Promise.all(
       [...networks]
@@ -259,7 +251,8 @@ export function createNetworkStarts(options: {
   return {
     startAll,
     started: () => [...started],
-    whyNotServed(name) {
+    /** In words for callers; undefined where it is served. The details are for the operator, and are in the log. */
+    whyNotServed(name: NetworkName): string | undefined {
       if (started.has(name)) return undefined;
       return refused.has(name) ? "not what was configured; the log says more" : "not reached yet";
     },

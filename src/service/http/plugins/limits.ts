@@ -201,22 +201,15 @@ export type Taken = {
   retryAfterSeconds: number;
 };
 
-/** One token bucket per name. */
-export type TokenBuckets = {
-  take(name: string): Taken;
-  /** Undoes one `take`. */
-  giveBack(name: string): void;
-};
-
 /**
- * Token buckets in bounded memory: of each it keeps one time, that at which it will be full again (GCRA). Names come
+ * Token buckets, one per name, in bounded memory: of each it keeps one time, that at which it will be full again (GCRA). Names come
  * from outside, so at most `maxNames` are remembered; those that were idle for the longest go first, which fills their
  * buckets.
  */
 export function createTokenBuckets(
   { burst, perSecond }: Rate,
   { maxNames = 20_000, now = () => performance.now() }: { maxNames?: number; now?: () => number } = {},
-): TokenBuckets {
+) {
   const tokenMs = 1_000 / perSecond;
   const capacityMs = burst * tokenMs;
   /** Rounding must not refuse the last token of a full bucket. */
@@ -224,7 +217,7 @@ export function createTokenBuckets(
   const fullAt = createBoundedMap<string, number>(maxNames);
 
   return {
-    take(name) {
+    take(name: string): Taken {
       const time = now();
       const spentMs = Math.max(0, (fullAt.get(name) ?? 0) - time);
       const freeMs = capacityMs + slackMs - spentMs;
@@ -239,7 +232,8 @@ export function createTokenBuckets(
       };
     },
 
-    giveBack(name) {
+    /** Undoes one `take`. */
+    giveBack(name: string): void {
       const known = fullAt.get(name);
       if (known !== undefined) fullAt.set(name, known - tokenMs);
     },
