@@ -113,22 +113,13 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
 /** Checks that say which payments cannot be taken, where they are not ok. */
 const limiting: ReadonlySet<string> = new Set([permit2CheckName, sponsorCheckName]);
 
-/** Repeats the inspection of a service's networks while it runs. */
-export type Supervision = {
-  /** Inspects a network, logs new problems, and remembers the result. */
-  inspect(network: NetworkName): Promise<Inspection>;
-  /** Whether an operator can send on a network, by the last inspection: it has its role, gas money, and its signer. */
-  canSend(network: NetworkName, operator: Address): boolean;
-  /** What of the payments that are configured cannot be taken on a network, by the last inspection; the others can. */
-  limits(network: NetworkName): readonly string[];
-  /** Whether its gas money is running low, by the last inspection. */
-  isLow(network: NetworkName, operator: Address): boolean;
-};
+type Supervision = ReturnType<typeof createSupervision>;
 
+/** Repeats the inspection of a service's networks while it runs. */
 export function createSupervision(options: {
   inspect: (network: NetworkName) => Promise<Inspection>;
   log: ServiceLog;
-}): Supervision {
+}) {
   const { log } = options;
   const found = new Map<NetworkName, readonly Check[]>();
 
@@ -138,7 +129,8 @@ export function createSupervision(options: {
     );
 
   return {
-    async inspect(network) {
+    /** Inspects a network, logs new problems, and remembers the result. */
+    async inspect(network: NetworkName): Promise<Inspection> {
       const inspection = await options.inspect(network);
       const bad = inspection.checks.filter(({ status }) => status !== "ok");
       const before = found.get(network) ?? [];
@@ -154,10 +146,14 @@ export function createSupervision(options: {
       return inspection;
     },
 
-    limits: (network) =>
+    /** What of the payments that are configured cannot be taken on a network, by the last inspection; the others can. */
+    limits: (network: NetworkName): readonly string[] =>
       (found.get(network) ?? []).flatMap(({ name, detail }) => (limiting.has(name) ? [detail] : [])),
-    canSend: (network, operator) => !checksOf(network, operator).some(({ status }) => status === "failed"),
-    isLow: (network, operator) => checksOf(network, operator).some(warnsOfGasMoney),
+    /** Whether an operator can send on a network, by the last inspection: it has its role, gas money, and its signer. */
+    canSend: (network: NetworkName, operator: Address) =>
+      !checksOf(network, operator).some(({ status }) => status === "failed"),
+    /** Whether its gas money is running low, by the last inspection. */
+    isLow: (network: NetworkName, operator: Address) => checksOf(network, operator).some(warnsOfGasMoney),
   };
 }
 

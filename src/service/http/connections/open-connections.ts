@@ -173,11 +173,6 @@ declare module "fastify" {
   }
 }
 
-export type ConnectionsOptions = {
-  limits: ConnectionLimits | undefined;
-  timeouts: Pick<Timeouts, "stalledMs" | "checkMs">;
-};
-
 /** How often a closing server looks for connections to close, in milliseconds. */
 const closingCheckMs = 100;
 
@@ -190,7 +185,10 @@ const closingPatienceMs = 2_000;
  * A server that closes waits for all of its connections, which clients keep open for minutes: those that carry nothing
  * are closed at once, the others as soon as their last answer is written.
  */
-export const connections = fp<ConnectionsOptions>(async (app, { limits, timeouts }) => {
+export const connections = fp<{
+  limits: ConnectionLimits | undefined;
+  timeouts: Pick<Timeouts, "stalledMs" | "checkMs">;
+}>(async (app, { limits, timeouts }) => {
   const open = createOpenConnections(limits);
   app.server.on("connection", (socket) => open.add(socket));
   answerHalfClosed(app.server);

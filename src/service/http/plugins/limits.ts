@@ -60,7 +60,7 @@ export const limitPressure = fp<{ limits: PressureLimits | undefined; metrics: M
     };
     const share = limits?.organizationShare ?? 1;
     const perOrganization = new Map<string, number>();
-    let lag: EventLoopLag | undefined;
+    let lag: ReturnType<typeof watchEventLoop> | undefined;
     if (limits !== undefined) {
       lag = watchEventLoop();
       app.addHook("onClose", async () => lag?.stop());
@@ -104,13 +104,6 @@ function overloaded(): ProblemError {
   return new ProblemError("overloaded", problemDetails.overloaded, { retryAfterSeconds });
 }
 
-/** How late the event loop is. */
-export type EventLoopLag = {
-  /** Milliseconds by which half of the turns of the last second, or of the last long one, were late. */
-  readonly ms: number;
-  stop(): void;
-};
-
 /** How often the loop's turns are measured, and the time they take when nothing holds them up. */
 const resolutionMs = 20;
 
@@ -118,7 +111,7 @@ const resolutionMs = 20;
  * Measures the delay of the event loop by its median: one long garbage collection is no reason to refuse requests, many
  * slow turns are.
  */
-export function watchEventLoop(sampleMs = 1_000): EventLoopLag {
+function watchEventLoop(sampleMs = 1_000) {
   const delay = monitorEventLoopDelay({ resolution: resolutionMs });
   delay.enable();
   let ms = 0;
@@ -128,6 +121,7 @@ export function watchEventLoop(sampleMs = 1_000): EventLoopLag {
   }, sampleMs).unref();
 
   return {
+    /** Milliseconds by which half of the turns of the last second, or of the last long one, were late. */
     get ms() {
       return ms;
     },
