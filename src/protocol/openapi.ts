@@ -122,9 +122,9 @@ function operationsOf(payment: object | undefined): Readonly<Record<RouteName, o
       ],
       requestBody: paymentBody,
       responses: {
-        ...withHeaders(answer("SettleAnswer", "The outcome"), { Location: location }),
+        ...answer("SettleAnswer", "The outcome", { Location: location }),
         ...problems("400", "401", "403", "409", "413", "415", "422", "429"),
-        ...withHeaders(problems("503"), { Location: location, "X-Settlement-State": settlementState }),
+        "503": problem("503", { Location: location, "X-Settlement-State": settlementState }),
       },
     },
     listSettlements: {
@@ -182,7 +182,7 @@ function operationsOf(payment: object | undefined): Readonly<Record<RouteName, o
         ),
         "503": {
           description: "No network can be asked, or one of those that were named cannot",
-          content: { "application/json": { schema: reference("Readiness") } },
+          content: jsonOf("Readiness"),
         },
         ...problems("404"),
       },
@@ -199,27 +199,22 @@ function operationsOf(payment: object | undefined): Readonly<Record<RouteName, o
 
 /** The answers with a problem, by their status. */
 function problems(...statuses: string[]) {
-  return Object.fromEntries(
-    statuses.map((status) => [
-      status,
-      {
-        description: describeProblems(status),
-        headers: { ...alwaysSent, ...problemHeaders[status] },
-        content: { [problemMediaType]: { schema: reference("Problem") } },
-      },
-    ]),
-  );
+  return Object.fromEntries(statuses.map((status) => [status, problem(status)]));
+}
+
+/** An answer with a problem: what those of its status are about, in the words of their table. */
+function problem(status: string, headers: object = {}) {
+  const kinds = Object.values(problemKinds).filter((kind) => `${kind.status}` === status);
+  return {
+    description: kinds.flatMap(({ name }) => problemTexts[name].means ?? []).join(", or "),
+    headers: { ...alwaysSent, ...problemHeaders[status], ...headers },
+    content: { [problemMediaType]: { schema: reference("Problem") } },
+  };
 }
 
 /** The answer with a verdict or a resource. */
-function answer(schema: string, description: string) {
-  return {
-    "200": {
-      description,
-      headers: alwaysSent,
-      content: { "application/json": { schema: reference(schema) } },
-    },
-  };
+function answer(schema: string, description: string, headers: object = {}) {
+  return { "200": { description, headers: { ...alwaysSent, ...headers }, content: jsonOf(schema) } };
 }
 
 /** The operations by path: routes of the public protocol are at the root too. */
@@ -233,12 +228,6 @@ function pathsOf(operations: Readonly<Record<RouteName, object>>): object {
       });
     }),
   );
-}
-
-/** What the problems of a status are about, in the words of their table. */
-function describeProblems(status: string): string {
-  const kinds = Object.values(problemKinds).filter((kind) => `${kind.status}` === status);
-  return kinds.flatMap(({ name }) => problemTexts[name].means ?? []).join(", or ");
 }
 
 const text = { type: "string" };
@@ -271,16 +260,6 @@ const settlementState = {
   schema: { ...text, enum: ["pending"] },
 };
 
-/** Responses that have further headers. */
-function withHeaders(responses: Readonly<Record<string, object>>, headers: object): object {
-  return Object.fromEntries(
-    Object.entries(responses).map(([status, response]) => [
-      status,
-      { ...response, headers: { ...alwaysSent, ...problemHeaders[status], ...headers } },
-    ]),
-  );
-}
-
 const settlementQuery: Readonly<Record<keyof SettlementQuery, object>> = {
   network: { description: "By its name in either version of the protocol", example: "base", schema: text },
   state: { schema: { ...text, enum: settlementStates } },
@@ -294,7 +273,8 @@ const settlementQuery: Readonly<Record<keyof SettlementQuery, object>> = {
   cursor: { description: "`next` of the page before", schema: text },
 };
 const settlementParameters = Object.entries(settlementQuery).map(([name, rest]) => ({
-  ...{ name, in: "query" },
+  name,
+  in: "query",
   ...rest,
 }));
 
@@ -311,6 +291,10 @@ const withKey = { security: [{ apiKey: [] }] };
 
 function idempotencyKey(schema: object, description: string): object {
   return { name: "Idempotency-Key", in: "header", schema, description };
+}
+
+function jsonOf(schema: string): object {
+  return { "application/json": { schema: reference(schema) } };
 }
 
 function reference(name: string): object {

@@ -113,22 +113,13 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
 /** Checks that say which payments cannot be taken, where they are not ok. */
 const limiting: ReadonlySet<string> = new Set([permit2CheckName, sponsorCheckName]);
 
-/** Repeats the inspection of a service's networks while it runs. */
-export type Supervision = {
-  /** Inspects a network, logs new problems, and remembers the result. */
-  inspect(network: NetworkName): Promise<Inspection>;
-  /** Whether an operator can send on a network, by the last inspection: it has its role, gas money, and its signer. */
-  canSend(network: NetworkName, operator: Address): boolean;
-  /** What of the payments that are configured cannot be taken on a network, by the last inspection; the others can. */
-  limits(network: NetworkName): readonly string[];
-  /** Whether its gas money is running low, by the last inspection. */
-  isLow(network: NetworkName, operator: Address): boolean;
-};
+type Supervision = ReturnType<typeof createSupervision>;
 
+/** Repeats the inspection of a service's networks while it runs. */
 export function createSupervision(options: {
   inspect: (network: NetworkName) => Promise<Inspection>;
   log: ServiceLog;
-}): Supervision {
+}) {
   const { log } = options;
   const found = new Map<NetworkName, readonly Check[]>();
 
@@ -138,7 +129,8 @@ export function createSupervision(options: {
     );
 
   return {
-    async inspect(network) {
+    /** Inspects a network, logs new problems, and remembers the result. */
+    async inspect(network: NetworkName): Promise<Inspection> {
       const inspection = await options.inspect(network);
       const bad = inspection.checks.filter(({ status }) => status !== "ok");
       const before = found.get(network) ?? [];
@@ -154,10 +146,14 @@ export function createSupervision(options: {
       return inspection;
     },
 
-    limits: (network) =>
+    /** What of the payments that are configured cannot be taken on a network, by the last inspection; the others can. */
+    limits: (network: NetworkName): readonly string[] =>
       (found.get(network) ?? []).flatMap(({ name, detail }) => (limiting.has(name) ? [detail] : [])),
-    canSend: (network, operator) => !checksOf(network, operator).some(({ status }) => status === "failed"),
-    isLow: (network, operator) => checksOf(network, operator).some(warnsOfGasMoney),
+    /** Whether an operator can send on a network, by the last inspection: it has its role, gas money, and its signer. */
+    canSend: (network: NetworkName, operator: Address) =>
+      !checksOf(network, operator).some(({ status }) => status === "failed"),
+    /** Whether its gas money is running low, by the last inspection. */
+    isLow: (network: NetworkName, operator: Address) => checksOf(network, operator).some(warnsOfGasMoney),
   };
 }
 
@@ -171,19 +167,10 @@ export type StartOptions = {
   mined?: ((network: NetworkName, account: Address) => number | undefined) | undefined;
 };
 
-/** Which networks are served: those that were inspected, and whose transactions in flight were taken up. */
-export type NetworkStarts = {
-  /** Starts what is not started yet, and is tried again later where that fails. Gives the problems that retrying cannot fix. */
-  startAll(options: StartOptions): Promise<readonly ConfigurationProblem[]>;
-  started(): readonly NetworkName[];
-  /** In words for callers; undefined where it is served. The details are for the operator, and are in the log. */
-  whyNotServed(network: NetworkName): string | undefined;
-  stop(): void;
-};
-
 /** The longest pause before networks that could not be reached are tried again, in milliseconds. */
 const reconnectMs = 5_000;
 
+/** Which networks are served: those that were inspected, and whose transactions in flight were taken up. */
 export function createNetworkStarts(options: {
   networks: ReadonlyMap<NetworkName, Lanes>;
   recoveries: ReadonlyMap<NetworkName, RecoveryLoop>;
@@ -194,7 +181,7 @@ export function createNetworkStarts(options: {
   /** Aborts when the service stops. */
   closing: AbortSignal;
   log: ServiceLog;
-}): NetworkStarts {
+}) {
   const {
     networks,
     recoveries,
@@ -209,6 +196,7 @@ export function createNetworkStarts(options: {
   const refused = new Set<NetworkName>();
   let reconnection: NodeJS.Timeout | undefined;
 
+  /** Starts what is not started yet, and is tried again later where that fails. Gives the problems that retrying cannot fix. */
   async function startAll({ inspect, mined }: StartOptions): Promise<readonly ConfigurationProblem[]> {
     const problems = await Promise.all(
       [...networks]
@@ -259,7 +247,8 @@ export function createNetworkStarts(options: {
   return {
     startAll,
     started: () => [...started],
-    whyNotServed(name) {
+    /** In words for callers; undefined where it is served. The details are for the operator, and are in the log. */
+    whyNotServed(name: NetworkName): string | undefined {
       if (started.has(name)) return undefined;
       return refused.has(name) ? "not what was configured; the log says more" : "not reached yet";
     },

@@ -59,38 +59,17 @@ export type FailoverOptions = {
   observer: RpcObserver;
 };
 
-/** The endpoints of a network, as one that works while any of them does. */
-export type Failover = {
-  /** @throws UndeterminedError when none of them gave an answer that can be used. */
-  read(questions: readonly Question[], refused: number): Promise<Answers>;
-  /**
-   * Reads from this endpoint alone.
-   *
-   * @throws UndeterminedError when it gave no answer that can be used, and at once soon after it failed.
-   */
-  readAt(endpoint: Endpoint, questions: readonly Question[]): Promise<Answers>;
-  /** All of them: those that may be asked in the order in which a read asks them, then those of another chain. */
-  all(): readonly Endpoint[];
-  /**
-   * Sends the batches in the given order.
-   *
-   * @throws UndeterminedError when none of the endpoints answered all of them.
-   */
-  send(batches: readonly Question[], options: { everywhere: boolean }): Promise<void>;
-  close(): void;
-};
-
 /** The longest that a read waits for the end of a Retry-After where there is no other endpoint to ask. */
 const longestWaitMs = 2_000;
 
 /**
- * Chooses among the endpoints of a network: the first in the order of the configuration that is well. What is not
+ * The endpoints of a network, as one that works while any of them does. Chooses among them: the first in the order of the configuration that is well. What is not
  * well is passed over, and comes back when an answer, mostly to a probe, finds it well again.
  *
  * A single endpoint is neither checked nor probed: there is nothing to compare it with, every question to it is a
  * probe, and a harness may turn its chain back. Only a rate limit with Retry-After makes it rest.
  */
-export function createFailover(options: FailoverOptions): Failover {
+export function createFailover(options: FailoverOptions) {
   const { network, chainId, urls, timeoutMs, retryDelayMs, pace, observer } = options;
   const several = urls.length > 1;
   const now = () => performance.now();
@@ -142,13 +121,19 @@ export function createFailover(options: FailoverOptions): Failover {
   const undetermined = (failures: readonly Failed[]) => undeterminedBy(failures, { network, endpoints });
 
   return {
-    async read(questions, refused) {
+    /** @throws UndeterminedError when none of them gave an answer that can be used. */
+    async read(questions: readonly Question[], refused: number): Promise<Answers> {
       prober?.wake();
       const [only] = endpoints;
       return several || only === undefined ? readFromAny(questions, refused) : readFromOnly(only, questions);
     },
 
-    async readAt(endpoint, questions) {
+    /**
+     * Reads from this endpoint alone.
+     *
+     * @throws UndeterminedError when it gave no answer that can be used, and at once soon after it failed.
+     */
+    async readAt(endpoint: Endpoint, questions: readonly Question[]): Promise<Answers> {
       prober?.wake();
       if (!several) return readFromOnly(endpoint, questions);
       const { state } = endpoint;
@@ -162,16 +147,19 @@ export function createFailover(options: FailoverOptions): Failover {
       return answers;
     },
 
-    all: () => [...new Set([...routeOf(endpoints), ...endpoints])],
+    /** All of them: those that may be asked in the order in which a read asks them, then those of another chain. */
+    all: (): readonly Endpoint[] => [...new Set([...routeOf(endpoints), ...endpoints])],
 
-    /*
-     * One endpoint at first, and the next only when it gave no answer: every endpoint that sees a payment before
+    /**
+     * Sends the batches in the given order: to one endpoint at first, and to the next only when it gave no answer: every endpoint that sees a payment before
      * it is mined could submit it to the token by itself, and each costs a request. One that answers and then
      * drops what it got is met by sending everywhere, which is for what has not been mined after a while. Either way
      * they are the same bytes, of which the chain takes one copy, however many nodes hold it. A rate limit does not
      * hold up a broadcast: a payment is waiting, and it is one request.
+     *
+     * @throws UndeterminedError when none of the endpoints answered all of them.
      */
-    async send(batches, { everywhere }) {
+    async send(batches: readonly Question[], { everywhere }: { everywhere: boolean }): Promise<void> {
       prober?.wake();
       const turns = routeOf(endpoints);
       const well = turns.filter(isUsable);
@@ -264,31 +252,22 @@ function createHighestHead(now: () => number, rememberMs: number): HighestHead {
 }
 
 /** What shows how an endpoint is. */
-export const probeCalls: readonly RpcCall[] = [chainIdCall, headCall];
-
-/** Asks every endpoint of a network, now and then, how it is. */
-export type Prober = {
-  /** A question came in: probing goes on, or begins. */
-  wake(): void;
-  /** An endpoint failed: it is probed when its pause is over. */
-  failed(endpoint: Endpoint): void;
-  stop(): void;
-};
+const probeCalls: readonly RpcCall[] = [chainIdCall, headCall];
 
 /** How many times as long as another's the answers of a slow endpoint take. */
 const slowFactor = 4;
 
 /**
- * Each endpoint has a timer of its own, which keeps no process alive. The probe is the same for all of them, so that
+ * Asks every endpoint of a network, now and then, how it is. Each endpoint has a timer of its own, which keeps no process alive. The probe is the same for all of them, so that
  * the time it takes can be compared: what takes several times as long as at another endpoint is slow.
  */
-export function createProber(options: {
+function createProber(options: {
   endpoints: readonly Endpoint[];
   pace: { probeMs: number; restAfterMs: number; slowMs: number };
   /** The longest that a probe takes. */
   timeoutMs: number;
   now: () => number;
-}): Prober {
+}) {
   const { endpoints, pace, timeoutMs, now } = options;
   const timers = new Map<Endpoint, NodeJS.Timeout>();
   const latencies = new Map<Endpoint, number>();
@@ -332,11 +311,13 @@ export function createProber(options: {
   }
 
   return {
+    /** A question came in: probing goes on, or begins. */
     wake() {
       wokenAt = now();
       for (const endpoint of endpoints) if (!timers.has(endpoint)) schedule(endpoint, 0);
     },
-    failed: (endpoint) => schedule(endpoint, pace.probeMs),
+    /** An endpoint failed: it is probed when its pause is over. */
+    failed: (endpoint: Endpoint) => schedule(endpoint, pace.probeMs),
     stop() {
       stopped = true;
       for (const timer of timers.values()) clearTimeout(timer);

@@ -4,28 +4,11 @@ import type { RpcObserver } from "./endpoint-state.ts";
 import { createFailover, type FailoverPace, usualPace } from "./failover.ts";
 import { type EndpointAnswer, type Question, type Rpc, type RpcCall, sizeOfCall } from "./rpc.ts";
 
-/** What several callers ask at the same time, in as few HTTP requests as it fits in. */
-export type Batching = {
-  /** @throws UndeterminedError when there was no answer, or none that can be understood. */
-  ask(calls: Question, refused: number): Promise<readonly EndpointAnswer[]>;
-  /** The calls in as few batches as they fit in, in their order. */
-  split(calls: Question): readonly Question[];
-  /** @throws UndeterminedError when it was closed. */
-  requireOpen(): void;
-  /** Ends what waits, undetermined. */
-  close(): void;
-};
+type BatchingLimits = Required<
+  Pick<HttpRpcOptions, "network" | "timeoutMs" | "maxBatch" | "maxBatchBytes" | "maxInFlight">
+>;
 
-export type BatchingOptions = {
-  network: string;
-  /** Milliseconds for one HTTP request, answer included. */
-  timeoutMs: number;
-  /** Calls in one HTTP request. */
-  maxBatch: number;
-  /** Bytes of calls in one HTTP request, unless a single question has more. */
-  maxBatchBytes: number;
-  /** HTTP requests at a time. */
-  maxInFlight: number;
+type BatchingOptions = BatchingLimits & {
   /** Makes one HTTP request; `refused` is the largest of the questions'. */
   read(questions: readonly Question[], refused: number): Promise<Answers>;
 };
@@ -45,7 +28,8 @@ type Waiting = {
   reject(error: unknown): void;
 };
 
-export function createBatching(options: BatchingOptions): Batching {
+/** What several callers ask at the same time, in as few HTTP requests as it fits in. */
+function createBatching(options: BatchingOptions) {
   const { network, timeoutMs, maxBatch, maxBatchBytes, maxInFlight, read } = options;
   let waiting: Waiting[] = [];
   let inFlight = 0;
@@ -135,18 +119,21 @@ export function createBatching(options: BatchingOptions): Batching {
   }
 
   return {
-    async ask(calls, refused) {
+    /** @throws UndeterminedError when there was no answer, or none that can be understood. */
+    async ask(calls: Question, refused: number): Promise<readonly EndpointAnswer[]> {
       const parts = split(calls, options);
       if (parts.length <= 1) return queue(calls, refused);
       return (await Promise.all(parts.map((part) => queue(part, refused)))).flat();
     },
 
-    split: (calls) => split(calls, options),
+    split: (calls: Question) => split(calls, options),
 
+    /** @throws UndeterminedError when it was closed. */
     requireOpen() {
       if (closed) throw notSent(network, "the connection was closed");
     },
 
+    /** Ends what waits, undetermined. */
     close() {
       closed = true;
       clearTimeout(patience);
@@ -155,10 +142,8 @@ export function createBatching(options: BatchingOptions): Batching {
   };
 }
 
-function split(
-  calls: Question,
-  { maxBatch, maxBatchBytes }: Pick<BatchingOptions, "maxBatch" | "maxBatchBytes">,
-): readonly Question[] {
+/** The calls in as few batches as they fit in, in their order. */
+function split(calls: Question, { maxBatch, maxBatchBytes }: BatchingLimits): readonly Question[] {
   const batches: RpcCall[][] = [];
   let left = 0;
   for (const call of calls) {
@@ -233,9 +218,9 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
   const limits = { network, timeoutMs, maxBatch, maxBatchBytes, maxInFlight };
   const all = createBatching({ ...limits, read: failover.read });
   /** Each endpoint by itself, once it was asked for. */
-  const single = new Map<Endpoint, Batching>();
+  const single = new Map<Endpoint, ReturnType<typeof createBatching>>();
 
-  function batchingOf(endpoint: Endpoint): Batching {
+  function batchingOf(endpoint: Endpoint) {
     const known = single.get(endpoint);
     if (known !== undefined) return known;
     const made = createBatching({

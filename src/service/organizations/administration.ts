@@ -12,7 +12,6 @@ import {
   toOrganization,
 } from "./organization-rows.ts";
 import {
-  type Change,
   type ChangeAction,
   changeActions,
   type Organization,
@@ -114,7 +113,19 @@ export function createAdministration(
 
     async listChanges(organizationId) {
       await requireOrganization(organizationId);
-      return readChanges(db, organizationId);
+      const rows = await db
+        .selectFrom("audit")
+        .select(["change", "at", "actor", "action", "details"])
+        .where("organization_id", "=", organizationId)
+        .orderBy("change")
+        .execute();
+      return rows.map(({ change, at, actor, action, details }) => ({
+        number: change,
+        at,
+        actor,
+        action: toAction(action),
+        details: JSON.parse(details),
+      }));
     },
   };
 }
@@ -257,25 +268,6 @@ export async function recordChange(
       details: JSON.stringify(details),
     })
     .execute();
-}
-
-export async function readChanges(
-  db: Kysely<OrganizationTables>,
-  organizationId: string,
-): Promise<readonly Change[]> {
-  const rows = await db
-    .selectFrom("audit")
-    .select(["change", "at", "actor", "action", "details"])
-    .where("organization_id", "=", organizationId)
-    .orderBy("change")
-    .execute();
-  return rows.map(({ change, at, actor, action, details }) => ({
-    number: change,
-    at,
-    actor,
-    action: toAction(action),
-    details: JSON.parse(details),
-  }));
 }
 
 function toAction(text: string): ChangeAction {

@@ -16,7 +16,11 @@ import {
 /** Makes {@link KeyIssuing}. */
 export function createKeyIssuing(
   db: Kysely<OrganizationTables>,
-  parts: { author: Author; hmacOf: (key: string) => Buffer; pepperRecord: PepperRecord },
+  parts: {
+    author: Author;
+    hmacOf: (key: string) => Buffer;
+    pepperRecord: ReturnType<typeof createPepperRecord>;
+  },
 ): KeyIssuing {
   const { author, hmacOf, pepperRecord } = parts;
   const { now } = author;
@@ -154,24 +158,10 @@ const only = 1;
 const text = "which pepper the API keys are hashed with";
 
 /** Remembers in the database which pepper the API keys are hashed with, without the pepper itself. */
-export type PepperRecord = {
-  state(): Promise<PepperState>;
-  /**
-   * To be called in the transaction that stores a key, before it does: records the pepper with the first key.
-   *
-   * @throws KitError when the other keys have another pepper.
-   */
-  require(transaction: Kysely<OrganizationTables>): Promise<void>;
-  /** Records the pepper after a key was recognized, which shows that it is right. Never throws. */
-  recognized(): Promise<void>;
-  /** Makes this the pepper; gives the number of keys that stop working. */
-  accept(): Promise<number>;
-};
-
 export function createPepperRecord(
   db: Kysely<OrganizationTables>,
   { hmacOf, now }: { hmacOf: (text: string) => Buffer; now: () => number },
-): PepperRecord {
+) {
   const hmac = hmacOf(text).toString("hex");
   let isRecorded = false;
 
@@ -193,7 +183,12 @@ export function createPepperRecord(
   return {
     state: () => stateIn(db),
 
-    async require(transaction) {
+    /**
+     * To be called in the transaction that stores a key, before it does: records the pepper with the first key.
+     *
+     * @throws KitError when the other keys have another pepper.
+     */
+    async require(transaction: Kysely<OrganizationTables>): Promise<void> {
       if ((await stateIn(transaction)) === "unknown") {
         // Keys from before this record existed may have any pepper.
         const older = await transaction.selectFrom("api_keys").select("id").limit(1).executeTakeFirst();
@@ -206,7 +201,8 @@ export function createPepperRecord(
         throw new KitError(`${wrongPepper.name} ${wrongPepper.problem}`, { hints: [wrongPepper.advice] });
     },
 
-    async recognized() {
+    /** Records the pepper after a key was recognized, which shows that it is right. Never throws. */
+    async recognized(): Promise<void> {
       if (isRecorded) return;
       isRecorded = true;
       await record(db).catch(() => {
@@ -214,6 +210,7 @@ export function createPepperRecord(
       });
     },
 
+    /** Makes this the pepper; gives the number of keys that stop working. */
     accept: () =>
       inTransaction(db, async (transaction) => {
         if ((await stateIn(transaction)) === "right") return 0;

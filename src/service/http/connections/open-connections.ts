@@ -12,14 +12,6 @@ export type ConnectionLimits = {
   maxPerAddress: number;
 };
 
-export type OpenConnections = {
-  add(socket: Socket): void;
-  /** Closes connections whose peer does not read: for `stalledMs` nothing of an answer could be written. */
-  closeStalled(stalledMs: number): void;
-  /** Closes connections that carry nothing, and those on which a request has arrived in part if asked to. */
-  closeIdle(options: { unfinishedToo: boolean }): void;
-};
-
 /** The connections of one address. */
 type Group = {
   size: number;
@@ -35,7 +27,7 @@ const maxPassedOver = 16;
  * the limit of an address, of the address with the most connections at the limit of all. So an address that opens many
  * and uses few cannot keep others out. Only where all are in use is the new one closed.
  */
-export function createOpenConnections(limits: ConnectionLimits | undefined): OpenConnections {
+function createOpenConnections(limits: ConnectionLimits | undefined) {
   const groups = new Map<string, Group>();
   const busy = new Set<Socket>();
   /** How much was written to a connection, and since when nothing more. */
@@ -78,7 +70,7 @@ export function createOpenConnections(limits: ConnectionLimits | undefined): Ope
   }
 
   return {
-    add(socket) {
+    add(socket: Socket): void {
       const name = addressGroup(socket.remoteAddress);
       const group = groups.get(name) ?? { size: 0, idle: new Map() };
       if (!makeRoom(group)) {
@@ -104,7 +96,8 @@ export function createOpenConnections(limits: ConnectionLimits | undefined): Ope
       });
     },
 
-    closeStalled(stalledMs) {
+    /** Closes connections whose peer does not read: for `stalledMs` nothing of an answer could be written. */
+    closeStalled(stalledMs: number): void {
       const time = performance.now();
       for (const socket of busy) {
         const { response } = currentExchange(socket) ?? {};
@@ -116,7 +109,8 @@ export function createOpenConnections(limits: ConnectionLimits | undefined): Ope
       }
     },
 
-    closeIdle({ unfinishedToo }) {
+    /** Closes connections that carry nothing, and those on which a request has arrived in part if asked to. */
+    closeIdle({ unfinishedToo }: { unfinishedToo: boolean }): void {
       for (const { idle } of groups.values()) {
         for (const [socket, bytesRead] of idle) {
           if (unfinishedToo || socket.bytesRead === bytesRead) socket.destroy();
@@ -179,11 +173,6 @@ declare module "fastify" {
   }
 }
 
-export type ConnectionsOptions = {
-  limits: ConnectionLimits | undefined;
-  timeouts: Pick<Timeouts, "stalledMs" | "checkMs">;
-};
-
 /** How often a closing server looks for connections to close, in milliseconds. */
 const closingCheckMs = 100;
 
@@ -196,7 +185,10 @@ const closingPatienceMs = 2_000;
  * A server that closes waits for all of its connections, which clients keep open for minutes: those that carry nothing
  * are closed at once, the others as soon as their last answer is written.
  */
-export const connections = fp<ConnectionsOptions>(async (app, { limits, timeouts }) => {
+export const connections = fp<{
+  limits: ConnectionLimits | undefined;
+  timeouts: Pick<Timeouts, "stalledMs" | "checkMs">;
+}>(async (app, { limits, timeouts }) => {
   const open = createOpenConnections(limits);
   app.server.on("connection", (socket) => open.add(socket));
   answerHalfClosed(app.server);

@@ -98,11 +98,11 @@ export function answerUnroutable(error: FastifyError, request: FastifyRequest, r
     .send(problemBody(problem, { operation: undefined, requestId: request.id, envelope: undefined }));
 }
 
-/** The methods that a path takes; none where there is no such path. */
-export type AllowedMethods = (path: string) => readonly string[];
-
-/** Collects the methods of routes that are registered from now on, except those with a wildcard. */
-export function collectAllowedMethods(app: FastifyInstance): AllowedMethods {
+/**
+ * Collects the methods of routes that are registered from now on, except those with a wildcard. Gives the function that tells
+ * the methods of a path; none where there is no such path.
+ */
+function collectAllowedMethods(app: FastifyInstance) {
   const routes = new Map<string, { matches: RegExp; methods: Set<string> }>();
   app.addHook("onRoute", ({ url, method }) => {
     if (url.includes("*")) return;
@@ -110,7 +110,7 @@ export function collectAllowedMethods(app: FastifyInstance): AllowedMethods {
     for (const one of [method].flat()) route.methods.add(one);
     routes.set(url, route);
   });
-  return (path) => {
+  return (path: string) => {
     const found = [...routes.values()].filter(({ matches }) => matches.test(path));
     return [...new Set(found.flatMap(({ methods }) => [...methods]))].sort();
   };

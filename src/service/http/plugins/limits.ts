@@ -60,7 +60,7 @@ export const limitPressure = fp<{ limits: PressureLimits | undefined; metrics: M
     };
     const share = limits?.organizationShare ?? 1;
     const perOrganization = new Map<string, number>();
-    let lag: EventLoopLag | undefined;
+    let lag: ReturnType<typeof watchEventLoop> | undefined;
     if (limits !== undefined) {
       lag = watchEventLoop();
       app.addHook("onClose", async () => lag?.stop());
@@ -104,13 +104,6 @@ function overloaded(): ProblemError {
   return new ProblemError("overloaded", problemDetails.overloaded, { retryAfterSeconds });
 }
 
-/** How late the event loop is. */
-export type EventLoopLag = {
-  /** Milliseconds by which half of the turns of the last second, or of the last long one, were late. */
-  readonly ms: number;
-  stop(): void;
-};
-
 /** How often the loop's turns are measured, and the time they take when nothing holds them up. */
 const resolutionMs = 20;
 
@@ -118,7 +111,7 @@ const resolutionMs = 20;
  * Measures the delay of the event loop by its median: one long garbage collection is no reason to refuse requests, many
  * slow turns are.
  */
-export function watchEventLoop(sampleMs = 1_000): EventLoopLag {
+function watchEventLoop(sampleMs = 1_000) {
   const delay = monitorEventLoopDelay({ resolution: resolutionMs });
   delay.enable();
   let ms = 0;
@@ -128,6 +121,7 @@ export function watchEventLoop(sampleMs = 1_000): EventLoopLag {
   }, sampleMs).unref();
 
   return {
+    /** Milliseconds by which half of the turns of the last second, or of the last long one, were late. */
     get ms() {
       return ms;
     },
@@ -201,22 +195,15 @@ export type Taken = {
   retryAfterSeconds: number;
 };
 
-/** One token bucket per name. */
-export type TokenBuckets = {
-  take(name: string): Taken;
-  /** Undoes one `take`. */
-  giveBack(name: string): void;
-};
-
 /**
- * Token buckets in bounded memory: of each it keeps one time, that at which it will be full again (GCRA). Names come
+ * Token buckets, one per name, in bounded memory: of each it keeps one time, that at which it will be full again (GCRA). Names come
  * from outside, so at most `maxNames` are remembered; those that were idle for the longest go first, which fills their
  * buckets.
  */
 export function createTokenBuckets(
   { burst, perSecond }: Rate,
   { maxNames = 20_000, now = () => performance.now() }: { maxNames?: number; now?: () => number } = {},
-): TokenBuckets {
+) {
   const tokenMs = 1_000 / perSecond;
   const capacityMs = burst * tokenMs;
   /** Rounding must not refuse the last token of a full bucket. */
@@ -224,7 +211,7 @@ export function createTokenBuckets(
   const fullAt = createBoundedMap<string, number>(maxNames);
 
   return {
-    take(name) {
+    take(name: string): Taken {
       const time = now();
       const spentMs = Math.max(0, (fullAt.get(name) ?? 0) - time);
       const freeMs = capacityMs + slackMs - spentMs;
@@ -239,7 +226,8 @@ export function createTokenBuckets(
       };
     },
 
-    giveBack(name) {
+    /** Undoes one `take`. */
+    giveBack(name: string): void {
       const known = fullAt.get(name);
       if (known !== undefined) fullAt.set(name, known - tokenMs);
     },
