@@ -1,14 +1,14 @@
 import { readLog, readLogPlace } from "../../chain/logs-and-receipts.ts";
 import { type AskNode, askNode, readSafeInteger } from "../../chain/rpc/calls.ts";
 import { RpcUnreachable } from "../../chain/rpc/local-rpc.ts";
-import { balanceOf, isBlacklisted, type ViewCall } from "../../chain/views.ts";
+import { balanceOf } from "../../chain/views.ts";
 import type { Difference, FixtureAnswer, FixtureRequest } from "../../fixtures/engine/answer.ts";
 import type { FixtureNetwork } from "../../fixtures/engine/scenario-environment.ts";
 import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
 import { decodeEvent, transferTopic } from "../../methods/on-chain/events.ts";
 import { noncesOf } from "../../methods/on-chain/nonces.ts";
-import { askFact } from "../../methods/on-chain/state-facts.ts";
-import { allowanceOf } from "../../methods/permit2/on-chain/permit2-state.ts";
+import { askFact, tokenSources } from "../../methods/on-chain/state-facts.ts";
+import { allowanceSource } from "../../methods/permit2/on-chain/permit2-state.ts";
 import {
   type Address,
   addressWord,
@@ -274,18 +274,14 @@ export async function findUnfitPayers(
 
 /** Finds the test payers that a chain has in the state which they stand for; none on a chain of others. */
 export async function findTestPayers(ask: AskNode, asset: Asset): Promise<ReadonlySet<TestPayerName>> {
-  /** The word that a view returns; undefined where it fails. */
-  async function read({ target: to, data }: ViewCall): Promise<bigint | undefined> {
-    const { result } = await ask("eth_call", { to, data }, "latest");
-    return isBytes32(result) ? BigInt(result) : undefined;
-  }
-
   async function isAsItShouldBe(name: TestPayerName): Promise<boolean> {
     const { address, owner, approved }: TestPayer = testPayers[name];
-    const [balance = 0n, blacklisted = 0n, allowance = 0n, { result: code }] = await Promise.all([
-      read(balanceOf(asset.address, address)),
-      read(isBlacklisted(asset.address, address)),
-      read(allowanceOf({ asset: asset.address, payer: address })),
+    const account = { asset: asset.address, payer: address };
+    const { payerBalance, payerBlacklisted } = tokenSources(account);
+    const [balance = 0n, isBlacklisted, allowance = 0n, { result: code }] = await Promise.all([
+      askFact(ask, payerBalance),
+      askFact(ask, payerBlacklisted),
+      askFact(ask, allowanceSource(account)),
       ask("eth_getCode", address, "latest"),
     ]);
     const hasCode = isBytes(code) && code !== "0x";
@@ -293,7 +289,7 @@ export async function findTestPayers(ask: AskNode, asset: Asset): Promise<Readon
     const isAllowed = { nothing: allowance === 0n, 1: allowance === 1n, all: allowance > 1n };
     return (
       hasCode === (isWallet || name === "delegated" || name === "hijacked") &&
-      (blacklisted !== 0n) === (name === "blacklisted") &&
+      isBlacklisted === (name === "blacklisted") &&
       (name === "empty" ? balance === 0n : balance >= enoughOf(asset) && isAllowed[approved ?? "all"])
     );
   }

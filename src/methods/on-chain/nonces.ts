@@ -11,19 +11,11 @@ import type { Rpc } from "../../chain/rpc/rpc.ts";
 import { type Address, addressWord, type Hex, isBytes32, quantity, sameAddress } from "../../protocol/hex.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { membersOf } from "../../util/json.ts";
-import { authorizationUse } from "../exact-eip3009/on-chain/eip3009-state.ts";
+import { authorizationUse, endsOf } from "../exact-eip3009/on-chain/eip3009-state.ts";
 import { nonceUse } from "../permit2/on-chain/permit2-state.ts";
 import { cancellationsOf } from "../permit2/on-chain/submissions.ts";
 import { permit2Address } from "../permit2/permit.ts";
-import {
-  authorizationCanceledTopic,
-  authorizationUsedTopic,
-  decodeEvent,
-  decodeEvents,
-  type PaymentEvent,
-  permit2SettledTopic,
-  readUses,
-} from "./events.ts";
+import { decodeEvent, decodeEvents, type PaymentEvent, permit2SettledTopic, readUses } from "./events.ts";
 import type { PaymentUse } from "./settling.ts";
 import type { FactSource } from "./state-facts.ts";
 
@@ -54,15 +46,9 @@ export function noncesOf(payment: KnownPayment, facilitatorContract?: Address): 
 }
 
 function ofToken(payment: KnownPayment): Nonces {
-  const { asset, payer, nonce } = payment;
-  const topics = [
-    [authorizationUsedTopic, authorizationCanceledTopic],
-    `0x${addressWord(payer)}` as const,
-    nonce,
-  ];
   return {
     use: authorizationUse(payment),
-    ends: [{ address: asset, topics }],
+    ends: [endsOf(payment)],
     isEnd: () => true,
     describe(log, events) {
       const moved = readUses(events).find(({ use }) => use.logIndex === log.logIndex)?.transfer;

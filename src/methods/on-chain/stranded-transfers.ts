@@ -2,11 +2,6 @@ import type { ChainQueries } from "../../chain/chain.ts";
 import { type LogPlace, type MinedLog, type Receipt, readReceiptsAt } from "../../chain/logs-and-receipts.ts";
 import { type Address, addressWord, type Hex } from "../../protocol/hex.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
-import {
-  isTransferTo,
-  type ReceivedTransfer,
-  readReceivedTransfers,
-} from "../exact-eip3009/on-chain/received-transfers.ts";
 import { submittedNonce } from "../permit2/on-chain/permit2-calls.ts";
 import { readCall } from "../permit2/on-chain/submissions.ts";
 import { permit2Address } from "../permit2/permit.ts";
@@ -19,6 +14,7 @@ import {
   settledTopic,
   transferTopic,
 } from "./events.ts";
+import { isTransferTo, type ReceivedTransfer, readReceivedTransfers } from "./received-transfers.ts";
 import type { TransferPlace } from "./settling.ts";
 
 /** Value that reached the facilitator contract outside of a settlement and was not paid out by a recovery. */

@@ -15,6 +15,7 @@ import {
 import type { Recovery, SettlementProof, Settling } from "../../on-chain/settling.ts";
 import { createIsUsed } from "../../on-chain/use-reader.ts";
 import { exactEip3009 } from "../eip3009-method.ts";
+import { findDirectSubmission } from "./direct-submission.ts";
 import { authorizationUse, explain, forwardLimitOf, stateOf } from "./eip3009-state.ts";
 import {
   countBatch,
@@ -27,7 +28,6 @@ import {
   usualForward,
   usualSettle,
 } from "./eip3009-transaction.ts";
-import { findDirectSubmission } from "./received-transfers.ts";
 
 /** `forwardReceived`, for what others submitted. */
 export const exactEip3009Recovery: Recovery = {

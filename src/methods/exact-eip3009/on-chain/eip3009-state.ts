@@ -1,3 +1,4 @@
+import type { LogFilter } from "../../../chain/logs-and-receipts.ts";
 import { describeRevert, type Revert } from "../../../chain/revert.ts";
 import { selector, type ViewCall } from "../../../chain/views.ts";
 import { type Invalid, invalid, type RefusedSituation } from "../../../protocol/catalogue.ts";
@@ -9,6 +10,7 @@ import {
   type SignedPayment,
   unwrapErc6492,
 } from "../../../protocol/signed-payment.ts";
+import { authorizationCanceledTopic, authorizationUsedTopic } from "../../on-chain/events.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 import { createDiagnosing, type FactSource, neededFlag, tokenSources } from "../../on-chain/state-facts.ts";
 import { eip3009StateRefusals, eip3009Words } from "../eip3009-method.ts";
@@ -66,6 +68,16 @@ export function authorizationUse(
   payment: Pick<SignedPayment, "asset" | "payer" | "nonce">,
 ): FactSource<boolean> {
   return neededFlag(authorizationStateOf(payment.asset, payment.payer, payment.nonce));
+}
+
+/** The logs by which the token says that the authorization was used or cancelled: it has one of them, once. */
+export function endsOf({ asset, payer, nonce }: Pick<SignedPayment, "asset" | "payer" | "nonce">): LogFilter {
+  const topics = [
+    [authorizationUsedTopic, authorizationCanceledTopic],
+    `0x${addressWord(payer)}`,
+    nonce,
+  ] as const;
+  return { address: asset, topics };
 }
 
 /** What may be forwarded of an asset at once, and what of that may be now. */

@@ -40,27 +40,10 @@ const selectors = {
   nonces: selector("nonces(address)"),
 } as const;
 
-/** A payment as Permit2 knows it. */
-type KnownPayment = Pick<SignedPayment, "payer" | "nonce">;
-
 /** Where in the payer's bitmap a nonce is: the word, and its bit in it. */
 export function bitOf({ nonce }: Pick<SignedPayment, "nonce">): { word: bigint; bit: bigint } {
   const number = BigInt(nonce);
   return { word: number >> 8n, bit: 1n << (number & 255n) };
-}
-
-/** The word of Permit2's bitmap in which the nonce of a payment has its bit. */
-export function nonceBitmapOf(payment: KnownPayment): ViewCall {
-  const { word } = bitOf(payment);
-  return {
-    target: permit2Address,
-    data: `${selectors.nonceBitmap}${addressWord(payment.payer)}${uintWord(word)}`,
-  };
-}
-
-/** Whether the bit of a nonce is set in its word: it was used, or cancelled. */
-export function isBitSet(payment: Pick<SignedPayment, "nonce">, word: Hex): boolean {
-  return (BigInt(word) & bitOf(payment).bit) !== 0n;
 }
 
 /** How much Permit2 may take of the payer's tokens. */
@@ -82,10 +65,12 @@ export function permit2Of(proxy: Address): ViewCall {
 }
 
 /** Whether Permit2 has the nonce of a payment as used or cancelled. */
-export function nonceUse(payment: KnownPayment): FactSource<boolean> {
+export function nonceUse(payment: Pick<SignedPayment, "payer" | "nonce">): FactSource<boolean> {
+  const { word: place, bit } = bitOf(payment);
+  const data: Hex = `${selectors.nonceBitmap}${addressWord(payment.payer)}${uintWord(place)}`;
   return {
-    view: nonceBitmapOf(payment),
-    read: ({ word }) => (word === undefined ? undefined : isBitSet(payment, word)),
+    view: { target: permit2Address, data },
+    read: ({ word }) => (word === undefined ? undefined : (BigInt(word) & bit) !== 0n),
   };
 }
 

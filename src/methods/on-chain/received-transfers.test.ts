@@ -13,8 +13,8 @@ import {
   transfer,
   type UnplacedLog,
   word,
-} from "../../../../test/support/logs.ts";
-import { toHex } from "../../../protocol/hex.ts";
+} from "../../../test/support/logs.ts";
+import { toHex } from "../../protocol/hex.ts";
 import { readReceivedTransfers } from "./received-transfers.ts";
 
 const received = (logs: readonly UnplacedLog[], succeeded = true) =>

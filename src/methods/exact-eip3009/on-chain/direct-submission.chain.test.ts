@@ -8,9 +8,9 @@ import { type Hex, uintWord } from "../../../protocol/hex.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
 import { provesForwarding, receivedOf } from "../../on-chain/payouts.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
+import { findDirectSubmission } from "./direct-submission.ts";
 import { diagnose } from "./eip3009-state.ts";
 import { encodeForwardReceived, forwardTransaction, settleTransaction } from "./eip3009-transaction.ts";
-import { findDirectSubmission } from "./received-transfers.ts";
 
 const { deployment, proxy, chain, forward: well, startBlock, sendAsOperator } = useProxiedDeployment();
 
