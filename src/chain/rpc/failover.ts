@@ -63,8 +63,9 @@ export type FailoverOptions = {
 const longestWaitMs = 2_000;
 
 /**
- * The endpoints of a network, as one that works while any of them does. Chooses among them: the first in the order of the configuration that is well. What is not
- * well is passed over, and comes back when an answer, mostly to a probe, finds it well again.
+ * The endpoints of a network, as one that works while any of them does. Chooses among them: the first in the order of
+ * the configuration that is well. What is not well is passed over, and comes back when an answer, mostly to a probe, finds
+ * it well again.
  *
  * A single endpoint is neither checked nor probed: there is nothing to compare it with, every question to it is a
  * probe, and a harness may turn its chain back. Only a rate limit with Retry-After makes it rest.
@@ -151,11 +152,11 @@ export function createFailover(options: FailoverOptions) {
     all: (): readonly Endpoint[] => [...new Set([...routeOf(endpoints), ...endpoints])],
 
     /**
-     * Sends the batches in the given order: to one endpoint at first, and to the next only when it gave no answer: every endpoint that sees a payment before
-     * it is mined could submit it to the token by itself, and each costs a request. One that answers and then
-     * drops what it got is met by sending everywhere, which is for what has not been mined after a while. Either way
-     * they are the same bytes, of which the chain takes one copy, however many nodes hold it. A rate limit does not
-     * hold up a broadcast: a payment is waiting, and it is one request.
+     * Sends the batches in the given order: to one endpoint at first, and to the next only when it gave no answer. Every
+     * endpoint that sees a payment before it is mined could submit it to the token by itself, and each costs a request.
+     * One that answers and then drops what it got is met by sending everywhere, which is for what has not been mined
+     * after a while. Either way they are the same bytes, of which the chain takes one copy, however many nodes hold it. A
+     * rate limit does not hold up a broadcast: a payment is waiting, and it is one request.
      *
      * @throws UndeterminedError when none of the endpoints answered all of them.
      */
@@ -258,8 +259,9 @@ const probeCalls: readonly RpcCall[] = [chainIdCall, headCall];
 const slowFactor = 4;
 
 /**
- * Asks every endpoint of a network, now and then, how it is. Each endpoint has a timer of its own, which keeps no process alive. The probe is the same for all of them, so that
- * the time it takes can be compared: what takes several times as long as at another endpoint is slow.
+ * Asks every endpoint of a network, now and then, how it is. Each endpoint has a timer of its own, which keeps no
+ * process alive. The probe is the same for all of them, so that the time it takes can be compared: what takes several
+ * times as long as at another endpoint is slow.
  */
 function createProber(options: {
   endpoints: readonly Endpoint[];
