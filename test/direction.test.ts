@@ -87,6 +87,15 @@ test("no room reaches itself through others", () => {
   expect(Object.keys(allowed).filter((room) => reaches(room, room))).toEqual([]);
 });
 
+test("no way to pay imports from the folder of another", () => {
+  const wayOf = (path: string) => /^src\/methods\/(?!on-chain\/)([^/]+)\//.exec(path)?.[1];
+  const breaches = imports.filter(({ file, specifier }) => {
+    const [from, to] = [wayOf(file), wayOf(join(dirname(file), specifier))];
+    return from !== undefined && to !== undefined && from !== to;
+  });
+  expect(breaches.map(({ file, specifier }) => `${file} imports ${specifier}`)).toEqual([]);
+});
+
 test("node:http comes from util/node-http.ts: an import of it loads fetch with every start", () => {
   const imported = /^import (?!type )[^;]*"node:http"|\bimport\("node:http"\)/m;
   expect(readSources().filter(({ text }) => imported.test(text))).toEqual([]);

@@ -1,14 +1,14 @@
 import type { Chain } from "../../chain/chain.ts";
-import { askViews, expectWord } from "../../chain/chain-reader.ts";
 import { createChain } from "../../chain/create-chain.ts";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
-import { balanceOf as balanceView, viewGas } from "../../chain/views.ts";
+import { balanceOf as balanceView } from "../../chain/views.ts";
 import { chainVariables, readRecoverEnvironment } from "../../config/environment.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { readBytes32, readList, readMoment } from "../../config/values.ts";
 import { variablesOf } from "../../config/variables.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { lowerCase } from "../../ledger/rows.ts";
+import { amount, askFacts } from "../../methods/on-chain/state-facts.ts";
 import { findStrandedTransfers, type StrandedTransfer } from "../../methods/on-chain/stranded-transfers.ts";
 import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../observe/log/logger.ts";
@@ -218,12 +218,9 @@ async function findAsset(chain: Chain, ledger: Ledger, asset: Asset, since: numb
 }
 
 /** How much of an asset the facilitator contract holds. */
-async function balanceOf(
-  { reader, network: { facilitatorContract } }: Chain,
-  { address }: Asset,
-): Promise<bigint> {
-  const [held] = await askViews(reader, [balanceView(address, facilitatorContract)], viewGas, undefined);
-  return BigInt(expectWord(reader, "balanceOf of the asset", held));
+async function balanceOf({ reader, network }: Chain, { address }: Asset): Promise<bigint> {
+  const held = amount(balanceView(address, network.facilitatorContract));
+  return (await askFacts(reader, { held }, undefined)).held;
 }
 
 function describeFound(found: readonly StrandedAsset[], since: number): string {

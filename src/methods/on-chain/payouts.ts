@@ -1,5 +1,6 @@
 import type { ChainQueries } from "../../chain/chain.ts";
 import { type LogFilter, type Receipt, readReceiptsAt } from "../../chain/logs-and-receipts.ts";
+import { selector, type ViewCall } from "../../chain/views.ts";
 import { type Address, addressWord, type Hex, sameAddress } from "../../protocol/hex.ts";
 import {
   type AuthorizationRef,
@@ -10,7 +11,15 @@ import {
   permit2SettledTopic,
   settledTopic,
 } from "./events.ts";
-import { amountOf, type Payout, type Search, type SettleCall, type Settling } from "./settling.ts";
+import {
+  amountOf,
+  type ForwardLimit,
+  type Payout,
+  type Search,
+  type SettleCall,
+  type Settling,
+} from "./settling.ts";
+import { amount, askFacts } from "./state-facts.ts";
 
 /** What a payment brings to the facilitator contract, and to whom it goes on from there. */
 export type ReceivedPayment = {
@@ -68,6 +77,24 @@ export function provesForwarding(
         event.value === expected.value,
     )
   );
+}
+
+const forwardLimit = selector("forwardLimit(address)");
+const availableToForward = selector("availableToForward(address)");
+
+/** What may be forwarded of an asset at once, and what of that may be now. */
+export function forwardLimitOf(target: Address, asset: Address): [ViewCall, ViewCall] {
+  const view = (selected: Hex): ViewCall => ({ target, data: `${selected}${addressWord(asset)}` });
+  return [view(forwardLimit), view(availableToForward)];
+}
+
+/** {@link Recovery.limit}: the contract has one for each token, however its payments came. */
+export function readForwardLimit(
+  { reader, network: { facilitatorContract } }: Pick<ChainQueries, "reader" | "network">,
+  asset: Address,
+): Promise<ForwardLimit> {
+  const [limit, available] = forwardLimitOf(facilitatorContract, asset);
+  return askFacts(reader, { limit: amount(limit), available: amount(available) }, undefined);
 }
 
 /** {@link Settling.findPayout} of what the facilitator contract paid out: our own transactions. */

@@ -1,5 +1,5 @@
 import type { Chain, ChainQueries } from "../../chain/chain.ts";
-import { askViews } from "../../chain/chain-reader.ts";
+import { askViews, type ChainReader } from "../../chain/chain-reader.ts";
 import type { LogFilter } from "../../chain/logs-and-receipts.ts";
 import type { Revert } from "../../chain/revert.ts";
 import type { AskNode } from "../../chain/rpc/calls.ts";
@@ -118,6 +118,34 @@ export async function askFact<Value>(
   return read({ word: isBytes32(result) ? result : undefined, codeHash: null });
 }
 
+type FactsOf<Sources> = {
+  -readonly [Name in keyof Sources]: Sources[Name] extends FactSource<infer Value> | undefined
+    ? Value
+    : never;
+};
+
+/**
+ * Asks for facts of one block. `about` is as in {@link askViews}.
+ *
+ * @throws UndeterminedError when one of them is not said
+ */
+export async function askFacts<Sources extends { readonly [name: string]: FactSource }>(
+  reader: ChainReader,
+  facts: Sources,
+  about: Hex | undefined,
+): Promise<FactsOf<Sources>> {
+  const sources = Object.entries<FactSource>(facts);
+  const views = sources.map(([, { view }]) => view);
+  const results = await askViews(reader, views, viewGas, about);
+  const read = results.map((result, index) => {
+    const [name = "", source] = sources[index] ?? [];
+    const fact = source?.read(result);
+    if (fact !== undefined) return [name, fact] as const;
+    throw reader.undetermined(`${name}: no such contract, or it has no such function`);
+  });
+  return Object.fromEntries(read) as FactsOf<Sources>;
+}
+
 /** What a service reads of a chain: with what is not the payment's fault. */
 export type Diagnosis = StateFacts & {
   payerHasCode?: boolean;
@@ -179,18 +207,8 @@ export function createDiagnosing({
     };
   }
 
-  async function diagnose(chain: ChainQueries, call: SettleCall): Promise<Diagnosis> {
-    const sources = Object.entries<FactSource>(sourcesIn(chain, call));
-    const views = sources.map(([, { view }]) => view);
-    const results = await askViews(chain.reader, views, viewGas, call.id);
-    const facts = results.map((result, index) => {
-      const [name = "", source] = sources[index] ?? [];
-      const fact = source?.read(result);
-      if (fact !== undefined) return [name, fact] as const;
-      throw chain.reader.undetermined(`${name}: no such contract, or it has no such function`);
-    });
-    return Object.fromEntries(facts);
-  }
+  const diagnose = (chain: ChainQueries, call: SettleCall): Promise<Diagnosis> =>
+    askFacts(chain.reader, sourcesIn(chain, call), call.id);
 
   function refuse(state: Diagnosis, call: SettleCall, network: Chain["network"]): Invalid | undefined {
     requireOperable(state, network);

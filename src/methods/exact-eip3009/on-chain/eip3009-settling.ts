@@ -1,7 +1,5 @@
-import { askViews, expectWord } from "../../../chain/chain-reader.ts";
 import type { Receipt } from "../../../chain/logs-and-receipts.ts";
 import { decodeRevert, describeRevert } from "../../../chain/revert.ts";
-import { viewGas } from "../../../chain/views.ts";
 import { type Address, type Hex, sameAddress } from "../../../protocol/hex.ts";
 import { goesStraight, isErc6492 } from "../../../protocol/signed-payment.ts";
 import { authorizationKey, decodeEvents, type PaymentEvent } from "../../on-chain/events.ts";
@@ -10,13 +8,14 @@ import {
   payoutKey,
   provesForwarding,
   type ReceivedPayment,
+  readForwardLimit,
   receivedOf,
 } from "../../on-chain/payouts.ts";
 import type { Recovery, SettlementProof, Settling } from "../../on-chain/settling.ts";
 import { createIsUsed } from "../../on-chain/use-reader.ts";
 import { exactEip3009 } from "../eip3009-method.ts";
 import { findDirectSubmission } from "./direct-submission.ts";
-import { authorizationUse, explain, forwardLimitOf, stateOf } from "./eip3009-state.ts";
+import { authorizationUse, explain, stateOf } from "./eip3009-state.ts";
 import {
   countBatch,
   effectOf,
@@ -36,15 +35,7 @@ export const exactEip3009Recovery: Recovery = {
   proves: (receipt, { facilitatorContract }, call) =>
     provesForwarding("Forwarded", receipt, facilitatorContract, receivedOf(call)),
 
-  async limit({ reader, network: { facilitatorContract } }, asset) {
-    const views = forwardLimitOf(facilitatorContract, asset);
-    const [limit, available] = await askViews(reader, views, viewGas, undefined);
-    return {
-      limit: BigInt(expectWord(reader, "forwardLimit of the facilitator contract", limit)),
-      available: BigInt(expectWord(reader, "availableToForward of the facilitator contract", available)),
-    };
-  },
-
+  limit: readForwardLimit,
   findDirectSubmission,
 };
 

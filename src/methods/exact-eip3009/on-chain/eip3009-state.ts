@@ -54,8 +54,6 @@ function explainRevert(revert: Revert, { payment }: SettleCall): Invalid {
 }
 
 const authorizationState = selector("authorizationState(address,bytes32)");
-const forwardLimit = selector("forwardLimit(address)");
-const availableToForward = selector("availableToForward(address)");
 
 /** Whether a payer's authorization was used or cancelled (EIP-3009). */
 export function authorizationStateOf(asset: Address, payer: Address, authorizationNonce: Hex): ViewCall {
@@ -78,13 +76,4 @@ export function endsOf({ asset, payer, nonce }: Pick<SignedPayment, "asset" | "p
     nonce,
   ] as const;
   return { address: asset, topics };
-}
-
-/** What may be forwarded of an asset at once, and what of that may be now. */
-export function forwardLimitOf(facilitatorContract: Address, asset: Address): [ViewCall, ViewCall] {
-  const view = (selected: Hex): ViewCall => ({
-    target: facilitatorContract,
-    data: `${selected}${addressWord(asset)}`,
-  });
-  return [view(forwardLimit), view(availableToForward)];
 }

@@ -3,10 +3,15 @@ import { calldataGas } from "../../../chain/fees.ts";
 import type { Receipt } from "../../../chain/logs-and-receipts.ts";
 import { type Hex, sameAddress } from "../../../protocol/hex.ts";
 import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
-import { exactEip3009Recovery } from "../../exact-eip3009/on-chain/eip3009-settling.ts";
 import { type Contract, createTransactions } from "../../on-chain/batch-transactions.ts";
 import { authorizationKey, decodeEvents, type TransferEvent } from "../../on-chain/events.ts";
-import { findContractPayout, payoutKey, provesForwarding, receivedOf } from "../../on-chain/payouts.ts";
+import {
+  findContractPayout,
+  payoutKey,
+  provesForwarding,
+  readForwardLimit,
+  receivedOf,
+} from "../../on-chain/payouts.ts";
 import {
   amountOf,
   type Payout,
@@ -81,8 +86,7 @@ const permit2Recovery: Recovery = {
   usual: usualForward,
   proves: (receipt, { facilitatorContract }, call) =>
     provesForwarding("Permit2Forwarded", receipt, facilitatorContract, receivedOf(call)),
-  // The contract has one limit for each token, however its payments came.
-  limit: exactEip3009Recovery.limit,
+  limit: readForwardLimit,
   findDirectSubmission,
 };
 
