@@ -21,7 +21,7 @@ const pagePolicy =
 
 /** `GET /docs/`: a page to read `/openapi.json` with, and its script. */
 export const docsRoutes: FastifyPluginAsync = async (app) => {
-  let files: Promise<Files> | undefined;
+  let files: ReturnType<typeof load> | undefined;
   const loadOnce = () => {
     files ??= load();
     return files;
@@ -38,12 +38,10 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
   );
 };
 
-type Files = { page: StaticFile; script: StaticFile };
-
 const scriptPath = "js/scalar.js";
 
 /** They are large and rarely wanted: they are read by the first visit, not by every start. */
-async function load(): Promise<Files> {
+async function load() {
   const { page, script } = await readApiReference();
   const file = createStaticFile(script, {
     type: "application/javascript; charset=utf-8",
@@ -62,14 +60,6 @@ function isVersioned(query: unknown, hash: string): boolean {
   return typeof query === "object" && query !== null && "v" in query && query.v === hash;
 }
 
-/** A file that is the same for every caller, held in memory and compressed once per encoding. */
-export type StaticFile = {
-  /** Names the content. */
-  readonly hash: string;
-  /** Answers with the file, or with 304 where the caller has it. */
-  send(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply>;
-};
-
 /** Callers keep the file for ever; for URLs that change with the content. */
 export const immutable = "public, max-age=31536000, immutable";
 /** Callers ask each time whether it is still the same. */
@@ -86,17 +76,20 @@ const compress = {
 };
 type Encoding = keyof typeof compress;
 
-export function createStaticFile(
+/** A file that is the same for every caller, held in memory and compressed once per encoding. */
+function createStaticFile(
   content: Buffer | string,
   { type, cacheControl }: { type: string; cacheControl: (request: FastifyRequest) => string },
-): StaticFile {
+) {
   const original = Buffer.from(content);
   const hash = createHash("sha256").update(original).digest("base64url").slice(0, 16);
   const encoded: Partial<Record<Encoding, Promise<Buffer>>> = {};
 
   return {
+    /** Names the content. */
     hash,
-    async send(request, reply) {
+    /** Answers with the file, or with 304 where the caller has it. */
+    async send(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
       const encoding = chooseEncoding(request.headers["accept-encoding"]?.toString());
       const etag = `"${hash}-${encoding}"`;
       reply.headers({ etag, "cache-control": cacheControl(request), vary: "accept-encoding" });
