@@ -94,7 +94,7 @@ export function createConnectionFaults() {
       return () => void watchers.delete(watcher);
     },
 
-    add(spec: ConnectionFaultSpec, onHit?: (report: HitReport) => void) {
+    add(spec: ConnectionFaultSpec, onHit?: (report: HitReport) => void): ConnectionFault {
       const removal = new AbortController();
       const { nth = 1, times = spec.nth === undefined ? Number.POSITIVE_INFINITY : 1 } = spec;
       const matches = matcherOf(spec.method);
