@@ -131,6 +131,7 @@ export const judgeClientCommand = defineCommand({
   },
   run(values, terminal, { networkFile }) {
     const { command = [], network, ways = ["eip3009"], v1, v2, slow, timeout, cases } = values;
+    const { header, seed, studio } = values;
     const versions = v1 === v2 ? ([1, 2] as const) : v1 ? ([1] as const) : ([2] as const);
     return runAndReport<ClientResult>(values, terminal, {
       subject: command.join(" "),
@@ -139,10 +140,12 @@ export const judgeClientCommand = defineCommand({
       judge: (signal, beforeEnd) =>
         judgeClient(
           {
-            ...values,
             knownNetworks: terminal.networks,
             networkFile,
             versions,
+            header,
+            seed,
+            studio,
             signal,
             networks: network,
             ways,
@@ -214,7 +217,7 @@ export const judgeShopCommand = defineCommand({
     ];
   },
   run(values, terminal, { networkFile }) {
-    const { command = [], url, timeout, cases } = values;
+    const { command = [], url, ways, redelivers, timeout, cases, header, seed, studio } = values;
     const shop =
       url === undefined
         ? { command, path: values.path, otherPath: values["other-path"] }
@@ -227,12 +230,16 @@ export const judgeShopCommand = defineCommand({
         const results: ShopResult[] = [];
         for (const network of values.network) {
           const options = {
-            ...values,
             shop,
             network,
+            ways,
+            redelivers,
             lateMs,
             knownNetworks: terminal.networks,
             networkFile,
+            header,
+            seed,
+            studio,
             signal,
             cases: withFirst(shopCases, cases),
             timeoutMs: timeout * 1_000,
