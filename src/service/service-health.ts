@@ -167,7 +167,7 @@ export type StartOptions = {
   mined?: ((network: NetworkName, account: Address) => number | undefined) | undefined;
 };
 
-/** The longest pause before networks that could not be reached are tried again, in milliseconds. */
+/** The pause before networks that could not be reached are tried again, in milliseconds. */
 const reconnectMs = 5_000;
 
 /** Which networks are served: those that were inspected, and whose transactions in flight were taken up. */
@@ -176,21 +176,11 @@ export function createNetworkStarts(options: {
   recoveries: ReadonlyMap<NetworkName, RecoveryLoop>;
   recoverer: Address | undefined;
   supervision: Pick<Supervision, "inspect">;
-  /** How often the networks that are served are inspected: those that are not are no less often tried. */
-  inspectEveryMs: number | undefined;
   /** Aborts when the service stops. */
   closing: AbortSignal;
   log: ServiceLog;
 }) {
-  const {
-    networks,
-    recoveries,
-    recoverer,
-    supervision,
-    inspectEveryMs = reconnectMs,
-    closing,
-    log,
-  } = options;
+  const { networks, recoveries, recoverer, supervision, closing, log } = options;
   const started = new Set<NetworkName>();
   /** Networks that answer, and are not served as they are. */
   const refused = new Set<NetworkName>();
@@ -204,8 +194,7 @@ export function createNetworkStarts(options: {
         .map(([name, lanes]) => (inspect ? startOne(name, lanes, mined) : takeUp(name, lanes, mined))),
     );
     if (started.size < networks.size && !closing.aborted) {
-      const pauseMs = Math.min(reconnectMs, inspectEveryMs);
-      reconnection = setTimeout(() => void startAll({ inspect: true }), pauseMs).unref();
+      reconnection = setTimeout(() => void startAll({ inspect: true }), reconnectMs).unref();
     }
     return problems.flat();
   }

@@ -51,7 +51,7 @@ export type ServiceOptions = {
   clock?: ClockTolerance | undefined;
   /** The ways to pay that are taken: all by default. */
   ways?: WaysToPay | undefined;
-  /** How often the networks are inspected again while they are served, in milliseconds; never by default. At least as often, one that is not served yet is tried again. */
+  /** How often the networks are inspected again while they are served, in milliseconds; never by default. */
   inspectEveryMs?: number;
   /** Whether an inspection has the signers sign, which are somewhere else. */
   inspectSigners?: boolean;

@@ -416,7 +416,6 @@ describe("a network that is reached late", () => {
     await composition.stop(await composition.start());
     const late = await composition.start({
       network: composition.configuration({ rpcUrls: [node.url] }),
-      inspectEveryMs: 100,
       log,
     });
     const next = (await composition.operatorTransactions()) + 3;
@@ -446,7 +445,6 @@ describe("a network that is not as configured when it is reached late", () => {
     const log: string[] = [];
     const late = await composition.start({
       network: composition.configuration({ rpcUrls: [node.url] }),
-      inspectEveryMs: 100,
       log,
     });
     const otherCode = altering(forwardingTo(composition.chain.rpcUrl), "eth_getCode", () => "0x00");

@@ -166,7 +166,7 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
   const { networks, recoveries, supervision } = createNetworks(options, parts, outcomes);
   const lanes = [...networks.values()].flat();
   const starts = createNetworkStarts({
-    ...{ networks, recoveries, supervision, inspectEveryMs, log: logger },
+    ...{ networks, recoveries, supervision, log: logger },
     recoverer: options.recoverer?.address,
     closing: closing.signal,
   });

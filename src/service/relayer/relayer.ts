@@ -80,8 +80,9 @@ export type RelayerOptions = RecovererOptions & {
 /**
  * One lane: sign, persist, broadcast, one transaction after the other, so that they reach the node in the order of
  * their txNonces; the next is signed and stored while the one before is on its way to the node. What arrives in the
- * meantime waits in a queue and leaves together. While nothing is under way, and those before it came alone, a payment
- * leaves at once; otherwise it waits for a full batch or for a hundredth of a block time, whichever is first.
+ * meantime waits in a queue and leaves together. While nothing is under way, and the one before it came alone, a payment
+ * leaves at once. Otherwise it waits for a full batch, or for a hundredth of a block time; a lone one no longer than
+ * something is under way.
  */
 export function createRelayer(options: RelayerOptions): Relayer {
   const { chain, signer, ledger, ways, outcomes, now, log, maxInFlight = 16, maxBatch = 50 } = options;

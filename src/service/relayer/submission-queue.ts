@@ -185,8 +185,10 @@ export function createSubmissionQueue(options: SubmissionQueueOptions): Submissi
       // Some may have been withdrawn meanwhile.
       const batch = waiting.filter((item) => queue.includes(item)).slice(0, Math.max(1, fitting));
       for (const item of batch) queue.splice(queue.indexOf(item), 1);
-      wasShared = batch.length > 1;
-      if (fitting > 0) return batch;
+      if (fitting > 0) {
+        wasShared = batch.length > 1;
+        return batch;
+      }
       for (const item of batch) item.reject(withoutGasMoney(operator, network.name));
       return [];
     },
