@@ -17,14 +17,14 @@ import { cancellationsOf } from "../permit2/on-chain/submissions.ts";
 import { permit2Address } from "../permit2/permit.ts";
 import { decodeEvent, decodeEvents, type PaymentEvent, permit2SettledTopic, readUses } from "./events.ts";
 import type { PaymentUse } from "./settling.ts";
-import type { FactSource } from "./state-facts.ts";
+import type { WordSource } from "./state-facts.ts";
 
 /** A payment as its token, and the contract that keeps its nonce, know it. */
 export type KnownPayment = Pick<SignedPayment, "asset" | "payer" | "nonce" | "nonceSpace">;
 
 /** How the nonce of a payment is kept, for people's questions about it. */
 type Nonces = {
-  readonly use: FactSource<boolean>;
+  readonly use: WordSource<boolean>;
   /** The logs that can say how it was used or cancelled; one of them does. */
   readonly ends: readonly LogFilter[];
   isEnd(log: EventLog): boolean;
@@ -107,7 +107,7 @@ export async function findUse(
   const state = { method: "eth_call", params: [{ to, data }, "latest"], about };
   const [used, newest] = await rpc.ask([state, headCall]);
   const isUsed = reader.expect("whether a nonce is used", used, (result) =>
-    isBytes32(result) ? nonces.use.read({ word: result, codeHash: null }) : undefined,
+    isBytes32(result) ? nonces.use.read({ word: result }) : undefined,
   );
   if (!isUsed) return undefined;
   const { number: head } = reader.expect("the newest block", newest, readHead);

@@ -34,11 +34,17 @@ import { amountOf, type SettleCall, type Settling } from "./settling.ts";
 /** How a fact is read from a chain; undefined where its contract does not say. */
 export type FactSource<Value = boolean | bigint> = {
   readonly view: ViewCall;
-  read(result: ViewResult): Value | undefined;
+  readonly read: (answer: ViewResult) => Value | undefined;
+};
+
+/** The same of a fact that the answer says by itself, whatever code is there. */
+export type WordSource<Value = boolean | bigint> = {
+  readonly view: ViewCall;
+  readonly read: (answer: Pick<ViewResult, "word">) => Value | undefined;
 };
 
 /** The same of what a payer may know of, whose state at an earlier block nodes may have forgotten. */
-export type RewoundSource<Value = boolean | bigint> = FactSource<Value> & {
+export type RewoundSource<Value = boolean | bigint> = WordSource<Value> & {
   /** What has been logged since says what it was. */
   readonly logs: readonly LogFilter[];
   /** What it was, by what it is now and by the logs of each filter; undefined where they do not say. */
@@ -46,16 +52,16 @@ export type RewoundSource<Value = boolean | bigint> = FactSource<Value> & {
 };
 
 /** Whether something is so; it is not where the contract has no such function, as a token without a blacklist. */
-export function flag(view: ViewCall): FactSource<boolean> {
+export function flag(view: ViewCall): WordSource<boolean> {
   return { view, read: ({ word }) => isTrue(word) };
 }
 
 /** The same of a contract that must have the function. */
-export function neededFlag(view: ViewCall): FactSource<boolean> {
+export function neededFlag(view: ViewCall): WordSource<boolean> {
   return { view, read: ({ word }) => (word === undefined ? undefined : isTrue(word)) };
 }
 
-export function amount(view: ViewCall): FactSource<bigint> {
+export function amount(view: ViewCall): WordSource<bigint> {
   return { view, read: ({ word }) => (word === undefined ? undefined : BigInt(word)) };
 }
 
@@ -107,15 +113,15 @@ function beforeFirst([first]: readonly unknown[] = [], begins: Hex | undefined, 
   return first === undefined ? now : [membersOf(first).topics].flat()[0] !== begins;
 }
 
-/** Asks a node for one fact of a contract that has code. */
+/** Asks a node for one fact. */
 export async function askFact<Value>(
   ask: AskNode,
-  { view: { target: to, data }, read }: FactSource<Value>,
+  { view: { target: to, data }, read }: WordSource<Value>,
   block = "latest",
 ): Promise<Value | undefined> {
   // Otherwise a revert: the contract refuses, or lacks the function.
   const { result } = await ask("eth_call", { to, data }, block);
-  return read({ word: isBytes32(result) ? result : undefined, codeHash: null });
+  return read({ word: isBytes32(result) ? result : undefined });
 }
 
 type FactsOf<Sources> = {

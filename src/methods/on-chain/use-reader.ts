@@ -6,13 +6,13 @@ import { together } from "../../util/concurrency.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { withTimeout } from "../../util/waiting.ts";
 import type { Settling } from "./settling.ts";
-import type { FactSource } from "./state-facts.ts";
+import type { WordSource } from "./state-facts.ts";
 
 /** An authorization, with the id of its settlement. */
 type Asked = Pick<SignedPayment, "asset" | "payer" | "nonce"> & { id?: Hex | undefined };
 
 /** What says whether a payment was used: the contract that keeps nonces. */
-type UseOf = (asked: Asked) => FactSource<boolean>;
+type UseOf = (asked: Asked) => WordSource<boolean>;
 
 /** Whether a payment was used or cancelled by a block; undefined when the node does not know that. */
 export async function wasUsedBy(

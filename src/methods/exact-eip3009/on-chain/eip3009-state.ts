@@ -12,7 +12,7 @@ import {
 } from "../../../protocol/signed-payment.ts";
 import { authorizationCanceledTopic, authorizationUsedTopic } from "../../on-chain/events.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
-import { createDiagnosing, type FactSource, neededFlag, tokenSources } from "../../on-chain/state-facts.ts";
+import { createDiagnosing, neededFlag, tokenSources, type WordSource } from "../../on-chain/state-facts.ts";
 import { eip3009StateRefusals, eip3009Words } from "../eip3009-method.ts";
 
 /**
@@ -64,7 +64,7 @@ export function authorizationStateOf(asset: Address, payer: Address, authorizati
 /** Whether the token has the authorization of a payment as used or cancelled. */
 export function authorizationUse(
   payment: Pick<SignedPayment, "asset" | "payer" | "nonce">,
-): FactSource<boolean> {
+): WordSource<boolean> {
   return neededFlag(authorizationStateOf(payment.asset, payment.payer, payment.nonce));
 }
 

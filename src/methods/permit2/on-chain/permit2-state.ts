@@ -20,11 +20,11 @@ import {
   createDiagnosing,
   type Diagnosis,
   type DiagnosisSources,
-  type FactSource,
   orElse,
   type RewoundSource,
   sumOf,
   tokenSources,
+  type WordSource,
   withoutCode,
 } from "../../on-chain/state-facts.ts";
 import { transactionRefusals } from "../approval-transaction.ts";
@@ -65,7 +65,7 @@ export function permit2Of(proxy: Address): ViewCall {
 }
 
 /** Whether Permit2 has the nonce of a payment as used or cancelled. */
-export function nonceUse(payment: Pick<SignedPayment, "payer" | "nonce">): FactSource<boolean> {
+export function nonceUse(payment: Pick<SignedPayment, "payer" | "nonce">): WordSource<boolean> {
   const { word: place, bit } = bitOf(payment);
   const data: Hex = `${selectors.nonceBitmap}${addressWord(payment.payer)}${uintWord(place)}`;
   return {
