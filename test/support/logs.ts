@@ -1,9 +1,10 @@
+import fc from "fast-check";
 import { encodeAbiParameters, encodeEventTopics } from "viem";
 import type { EventLog, Receipt } from "../../src/chain/logs-and-receipts.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
 import type { ReceivedPayment } from "../../src/methods/on-chain/payouts.ts";
-import type { Address, Hex } from "../../src/protocol/hex.ts";
+import { type Address, type Hex, toHex } from "../../src/protocol/hex.ts";
 
 /** Logs as the contracts emit them, encoded by viem from the generated ABIs. */
 
@@ -88,4 +89,14 @@ export function receiptOf(logs: readonly UnplacedLog[], succeeded = true): Recei
 
 function recipientAndValue({ recipient, value }: ReceivedPayment): Hex {
   return encodeAbiParameters([{ type: "address" }, { type: "uint256" }], [recipient, value]);
+}
+
+/** Logs that are put together at random: by any of these emitters, with any of the topics of real ones. */
+export function noiseOf(emitters: readonly Address[], real: readonly { topics: readonly Hex[] }[]) {
+  const log = fc.record({
+    address: fc.constantFrom(...emitters),
+    topics: fc.array(fc.constantFrom(...real.flatMap(({ topics }) => topics)), { maxLength: 5 }),
+    data: fc.uint8Array({ maxLength: 200 }).map(toHex),
+  });
+  return fc.array(log, { maxLength: 10 });
 }

@@ -1,19 +1,32 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { type Composition, compose } from "./composition.ts";
+import { composeRecovery, type RecoveryScene } from "./recovery-scene.ts";
 import { killServiceProcesses } from "./service-process.ts";
 
 /** The composition of all tests of a file; each test has a directory of its own, and what it started ends with it. */
 export function useComposition(): Composition {
+  return useOne(compose, (composition) => composition.stopAll());
+}
+
+/** The scene of all tests of a file; each test has a database of its own. */
+export function useRecoveryScene(): RecoveryScene {
+  return useOne(composeRecovery, (scene) => scene.clear());
+}
+
+function useOne<One extends { openDirectory(): Promise<void>; close(): Promise<void> }>(
+  make: () => Promise<One>,
+  clear: (one: One) => Promise<void>,
+): One {
   // Filled before the first test.
-  const composition = {} as Composition;
+  const one = {} as One;
   beforeAll(async () => {
-    Object.assign(composition, await compose());
+    Object.assign(one, await make());
   });
   afterAll(async () => {
     killServiceProcesses();
-    await composition.close();
+    await one.close();
   });
-  beforeEach(() => composition.openDirectory());
-  afterEach(() => composition.stopAll());
-  return composition;
+  beforeEach(() => one.openDirectory());
+  afterEach(() => clear(one));
+  return one;
 }

@@ -264,44 +264,17 @@ describe("a hundred fresh wallets that pass every simulation and revert", () => 
     return { first: reverts(blockMs), minute: reverts(60_000), hour: reverts(3_600_000) };
   }
 
-  test("cost eight transactions at once, and some hundred an hour", async () => {
-    expect(await attack({})).toMatchInlineSnapshot(`
-      {
-        "first": 8,
-        "hour": 114,
-        "minute": 10,
-      }
-    `);
-  });
-
-  test("cost no more when one payment in four is good", async () => {
-    expect(await attack({ goodIn: 4 })).toMatchInlineSnapshot(`
-      {
-        "first": 6,
-        "hour": 110,
-        "minute": 9,
-      }
-    `);
-  });
-
-  test("cost three times as much at most with three instances", async () => {
-    expect(await attack({ instances: 3 })).toMatchInlineSnapshot(`
-      {
-        "first": 8,
-        "hour": 166,
-        "minute": 10,
-      }
-    `);
-  });
-
-  test("cost as much with code of their own each", async () => {
-    expect(await attack({ codes: 100 })).toMatchInlineSnapshot(`
-      {
-        "first": 8,
-        "hour": 114,
-        "minute": 10,
-      }
-    `);
+  test.each([
+    ["eight transactions at once, and some hundred an hour", {}, { first: 8, minute: 10, hour: 114 }],
+    ["no more when one payment in four is good", { goodIn: 4 }, { first: 6, minute: 9, hour: 110 }],
+    [
+      "three times as much at most with three instances",
+      { instances: 3 },
+      { first: 8, minute: 10, hour: 166 },
+    ],
+    ["as much with code of their own each", { codes: 100 }, { first: 8, minute: 10, hour: 114 }],
+  ])("cost %s", async (_, options, reverts) => {
+    expect(await attack(options)).toEqual(reverts);
   });
 
   test("keep no plain account waiting", async () => {

@@ -163,7 +163,7 @@ describe("a batch that no node takes, as one that is too large", () => {
 });
 
 describe("payments that come one after the other", () => {
-  test("share a transaction while one is under way; the first waits for none of them", async () => {
+  test("share a transaction while one is under way, or after several that did; the first waits for none of them", async () => {
     const transactions = await composition.operatorTransactions();
     const release = await composition.holdMining();
     // A hundredth of the block time is what they wait for one another: one second and a half.

@@ -9,7 +9,7 @@ import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts
 import type { Running } from "../../support/composition.ts";
 import { takingOf, value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
-import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
+import { useRecoveryScene } from "../../support/use-composition.ts";
 
 /*
  * Payments by Permit2 of payers who have not approved it, and send a transaction along that does.

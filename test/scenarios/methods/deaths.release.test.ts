@@ -6,7 +6,7 @@ import { testPayers } from "../../../src/published/test-payers.ts";
 import { boundaries, giftBoundaries } from "../../support/crash/boundaries.ts";
 import { value } from "../../support/recovery-scene.ts";
 import { settleAfterDeath } from "../../support/service-process.ts";
-import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
+import { useRecoveryScene } from "../../support/use-composition.ts";
 
 /*
  * Payments by Permit2 whose process dies at one step or another: the next one answers as the chain shows, and the payer is charged,

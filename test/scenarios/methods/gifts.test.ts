@@ -11,7 +11,7 @@ import type { Running } from "../../support/composition.ts";
 import { giftBoundaries } from "../../support/crash/boundaries.ts";
 import type { Body } from "../../support/service.ts";
 import { settleAfterDeath } from "../../support/service-process.ts";
-import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
+import { useRecoveryScene } from "../../support/use-composition.ts";
 
 /*
  * Who pays for the gas money that payers are given for their approvals: the organization whose payment it is, by its gas budget,

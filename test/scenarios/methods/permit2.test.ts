@@ -10,7 +10,7 @@ import type { JsonResponse } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
 import { type Call, takingOf, value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
-import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
+import { useRecoveryScene } from "../../support/use-composition.ts";
 
 /*
  * Payments by Permit2, of schemes “exact” and “upto”, through the facilitator contract and straight to the merchant.

@@ -11,7 +11,7 @@ import type { Running } from "../../support/composition.ts";
 import { value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
 import { settleAfterDeath } from "../../support/service-process.ts";
-import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
+import { useRecoveryScene } from "../../support/use-composition.ts";
 
 /*
  * Payments that go straight to the merchant's own address, as public facilitators have it. Whoever submits one, the

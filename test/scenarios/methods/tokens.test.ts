@@ -7,7 +7,7 @@ import { type LocalTokenName, localTokens } from "../../../src/published/local-c
 import { type TestPayerName, testPayers } from "../../../src/published/test-payers.ts";
 import { membersOf } from "../../../src/util/json.ts";
 import { takingOf, value } from "../../support/recovery-scene.ts";
-import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
+import { useRecoveryScene } from "../../support/use-composition.ts";
 
 /*
  * Tokens besides USDC, paid with by Permit2: what has no permit, what returns nothing, what has EIP-2612 alone; and one that

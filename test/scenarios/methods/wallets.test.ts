@@ -11,7 +11,7 @@ import type { Running } from "../../support/composition.ts";
 import { value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
 import { settleAfterDeath } from "../../support/service-process.ts";
-import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
+import { useRecoveryScene } from "../../support/use-composition.ts";
 
 /* Payers whose smart wallets are deployed with their first payment (ERC-6492). */
 

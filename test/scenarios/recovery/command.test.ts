@@ -4,7 +4,7 @@ import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
 import { value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
-import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
+import { useRecoveryScene } from "../../support/use-composition.ts";
 
 /*
  * `x402-kit recover` and `x402-kit stranded`, beside a service that has no recoverer's key.

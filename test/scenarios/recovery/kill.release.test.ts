@@ -6,7 +6,7 @@ import { programFile } from "../../support/programs.ts";
 import { createRandom } from "../../support/random.ts";
 import { value } from "../../support/recovery-scene.ts";
 import { type RecoveryStep, recoverySteps } from "../../support/recovery-steps.ts";
-import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
+import { useRecoveryScene } from "../../support/use-composition.ts";
 
 /*
  * kill -9 at any point of a recovery: the next process finds it, and the recipient is paid once.

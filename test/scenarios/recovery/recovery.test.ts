@@ -7,7 +7,7 @@ import type { JsonResponse } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
 import { value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
-import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
+import { useRecoveryScene } from "../../support/use-composition.ts";
 
 /*
  * Anyone who sees an authorization can submit it straight to the token. Then the payer has paid, the value lies in the

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { addressWord } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { value } from "../../support/recovery-scene.ts";
-import { useRecoveryScene } from "../../support/use-recovery-scene.ts";
+import { useRecoveryScene } from "../../support/use-composition.ts";
 
 /*
  * The contract forwards only what its payer signed. A contract wallet is asked when the value is forwarded, and may have
