@@ -170,6 +170,7 @@ describe("the chain", () => {
     expect(await baseFee()).toBe(10n ** 12n);
     const head = await headOf(chain.node);
     await chain.mine(3);
+    expect(await baseFee()).toBe(10n ** 12n);
     await expect.poll(() => headOf(chain.node)).toBeGreaterThan(head + 4);
     expect(await baseFee()).toBe(10n ** 12n);
     const hash = await chain.node.request("eth_sendTransaction", {

@@ -1,12 +1,16 @@
 // Imported, not global: a test that installs fake timers must not stop its chains.
 import { clearInterval, setInterval } from "node:timers";
 import type { LocalCall } from "../../chain/rpc/local-rpc.ts";
-import { quantity } from "../../protocol/hex.ts";
+import { quantity, readQuantity } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
+import { membersOf } from "../../util/json.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 
 /** The most blocks that are mined at once: more take the node seconds. */
 const mostBlocks = 10_000;
+
+/** How often a block is mined that is to have a fee. */
+const mostTries = 10;
 
 /** How the blocks of one chain come: as transactions come, with each heartbeat, at a fixed fee, or not at all. */
 export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean }) {
@@ -20,16 +24,28 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
 
   const feeCall = (wei: bigint): LocalCall => ["anvil_setNextBlockBaseFeePerGas", quantity(wei)];
 
-  /** Anvil can be given the fee of the next block only, and the one after it has another. */
   async function mineBlocks(blocks: number): Promise<void> {
-    if (fixedFee === undefined) {
+    const fee = fixedFee;
+    if (fee === undefined) {
       await (blocks === 1 ? node.request("evm_mine") : node.request("anvil_mine", quantity(blocks)));
       return;
     }
-    const fee = feeCall(fixedFee);
-    await node.batch(Array.from({ length: blocks }, (): LocalCall[] => [fee, ["evm_mine"]]).flat());
+    // Not in one request: the calls of a batch do not wait for one another.
+    for (let mined = 0; mined < blocks; mined++) await mineAt(fee);
     // For a block that another client mines.
-    await node.batch([fee]);
+    if (fixedFee !== undefined) await node.batch([feeCall(fixedFee)]);
+  }
+
+  /**
+   * Mines a block at a fee. Anvil can be given that of the next block only, and forgets even that when a block is done which it was
+   * making meanwhile. Then another one is mined, but not for ever: whoever mines without end must not hold up a fault.
+   */
+  async function mineAt(wei: bigint): Promise<void> {
+    for (let tries = 0; tries < mostTries; tries++) {
+      const [, mined] = await node.batch([feeCall(wei), ["evm_mine_detailed"]]);
+      const [newest] = [mined].flat();
+      if (readQuantity(membersOf(newest).baseFeePerGas) === wei) return;
+    }
   }
 
   /** A chain whose automatic mining is switched off, by whomever, gets no blocks: its transactions are to be held. */
@@ -37,10 +53,12 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
     if (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true) await mineBlocks(1);
   }
 
-  /** Mines what waits, and from then on by itself: as transactions come, or at a fixed fee with each heartbeat. */
+  /**
+   * Mines by itself from then on: as transactions come, or at a fixed fee with each heartbeat. What waits is to be mined before,
+   * or anvil would take it from its pool once more, for a second block.
+   */
   async function goOnMining(): Promise<void> {
     if (fixedFee === undefined || heartbeat === undefined) await node.request("evm_setAutomine", true);
-    await mineBlocks(1);
     heartbeat?.resume();
   }
 
@@ -79,6 +97,7 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
       /** Mines what waits, and from now on each transaction as it comes. */
       async release() {
         isHeld = false;
+        await mineBlocks(1);
         await goOnMining();
       },
       /**
@@ -93,13 +112,17 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
           await heartbeat.pause();
           await node.request("evm_setIntervalMining", 0);
         }
+        await mineBlocks(1);
         await goOnMining();
       },
       /** Lets the chain decide again what blocks cost, from so many wei per gas on. */
       async freeBaseFee(wei: bigint) {
+        // What it mines would give the next block the fixed fee once more.
+        await heartbeat?.pause();
         fixedFee = undefined;
-        await node.batch([feeCall(wei)]);
-        if (!isHeld) await goOnMining();
+        if (isHeld) return void (await node.batch([feeCall(wei)]));
+        await mineAt(wei);
+        await goOnMining();
       },
     },
   };
