@@ -8,6 +8,9 @@ import { membersOf } from "../../util/json.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 import type { ChainFaultSpec } from "./fault-spec.ts";
 
+/** How often blocks are replaced in which others got. */
+const mostTries = 5;
+
 type Undo = () => Promise<void>;
 
 /** What a fault of a chain did. */
@@ -55,8 +58,10 @@ export function createChainFaults(options: {
       .flatMap((transaction) => hashIn(membersOf(transaction).hash));
   }
 
+  const headOf = async () => Number(await node.request("eth_blockNumber"));
+
   async function inNewestBlocks(depth: number): Promise<readonly Hex[]> {
-    const head = Number(readQuantity(await node.request("eth_blockNumber")) ?? 0n);
+    const head = await headOf();
     const numbers = Array.from(
       { length: depth },
       (_, index) => `0x${Math.max(0, head - index).toString(16)}`,
@@ -76,20 +81,34 @@ export function createChainFaults(options: {
     const undo = isMining ? await hold() : undefined;
     try {
       if (isMining) await mineWhatWasTaken();
-      const replaced = isMining ? depth + 1 : depth;
-      const transactions = await inNewestBlocks(replaced);
       // Otherwise each one would leave the chain's time behind by the blocks that it replaces, for ever.
-      await chain.keepTime(() =>
-        node.request("anvil_reorg", replaced, []).catch((error: unknown) => {
-          throw error instanceof RpcRefusal && error.message.includes("data unavailable")
-            ? stateGone(chain, depth, error)
-            : error;
-        }),
-      );
-      return transactions;
+      return await chain.keepTime(() => replaceNewest(isMining ? depth + 1 : depth));
+    } catch (error) {
+      throw error instanceof RpcRefusal && error.message.includes("data unavailable")
+        ? stateGone(chain, depth, error)
+        : error;
     } finally {
       await undo?.();
     }
+  }
+
+  /**
+   * Anvil mines as many blocks as it replaces: where the head is another one afterwards, a block came in between after all. Then they
+   * are replaced once more, and one more where that may go: what anvil keeps as the state of the last block that stayed may be of then.
+   */
+  async function replaceNewest(depth: number): Promise<readonly Hex[]> {
+    const transactions = new Set<Hex>();
+    const last = (await headOf()) - depth;
+    for (let tries = 0; tries < mostTries; tries++) {
+      const head = await headOf();
+      const replaced = head - Math.max(last - tries, chain.newestMark());
+      for (const hash of await inNewestBlocks(replaced)) transactions.add(hash);
+      await node.request("anvil_reorg", replaced, []);
+      if ((await headOf()) === head) return [...transactions];
+    }
+    throw new KitError(
+      `${chain.network.name} could not replace its newest blocks: others were mined meanwhile`,
+    );
   }
 
   /**
@@ -98,7 +117,6 @@ export function createChainFaults(options: {
    * making.
    */
   async function mineWhatWasTaken(): Promise<void> {
-    const headOf = async () => Number(await node.request("eth_blockNumber"));
     let head = await headOf();
     // Whoever mines by hand meanwhile, without end, must not keep the fault from happening.
     for (let looks = 0, still = 0; still < 5 && looks < 500; looks++) {

@@ -2,9 +2,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createLocalRpc, type LocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { quantity } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import type { LocalNode } from "../nodes/nodes.ts";
 import { resolveFacilitatorContracts } from "../setup/addresses.ts";
 import { type Chains, startChains } from "../setup/chains.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
+import { createChainFaults } from "./chain-faults.ts";
 import { createFaultProxy, createFaults, type FaultProxy } from "./create-faults.ts";
 import { createFaultSetters, type Faults } from "./faults.ts";
 
@@ -123,6 +125,24 @@ describe("the chain", () => {
     await faults.chain("base").reorg(2);
     expect(await receiptOf(hash)).toBeNull();
     await expect(faults.chain("base").reorg(63)).rejects.toThrow(/too few for a reorganization/);
+  });
+
+  test("loses them although the node ends a block when they are to be replaced", async () => {
+    const hash = await mined();
+    const replaced: unknown[] = [];
+    const node: LocalNode = {
+      ...chain.node,
+      async request(method, ...parameters) {
+        if (method === "anvil_reorg" && replaced.push(parameters[0]) === 1)
+          await chain.node.request("evm_mine");
+        return chain.node.request(method, ...parameters);
+      },
+    };
+    const reorganize = createChainFaults({ chain: { ...chain, node }, operators: [] });
+    const { transactions } = await reorganize({ network: "base", kind: "reorg", depth: 1 });
+    expect(replaced.length).toBe(2);
+    expect(transactions).toContain(hash);
+    expect(await receiptOf(hash)).toBeNull();
   });
 
   test("has the same time after reorganizations", async () => {
