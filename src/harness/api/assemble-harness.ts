@@ -193,7 +193,7 @@ function speakFor<N extends NetworkName>(
       requireGiven(given, { ...paymentSpec, ...settleOptions });
       const { idempotencyKey, ...asked } = given;
       const running = requireRunning(description, asked.network);
-      const spec = { payTo: payToOf(description, [asked.network, running], apiKey), ...asked };
+      const spec = { ...asked, payTo: asked.payTo ?? payToOf(description, [asked.network, running], apiKey) };
       const nonce = await control.nextAuthorizationNonce();
       return inTurn(spec.network, async () => {
         const { request, settleRequest, payment } = await signPayment(description, spec, nonce);

@@ -105,6 +105,14 @@ describe("organizations of the options", () => {
   });
 });
 
+test("are paid straight where payments may go to them, also where a test leaves that undefined", async () => {
+  const organizations = [{ id: "acme", recipient: acme } as const];
+  await using harness = await createHarness({ networks: ["base"], organizations, payTo: "any" });
+  const { settle } = await harness.as("acme").pay({ network: "base", payTo: undefined });
+  expect(settle.body).toMatchObject({ success: true });
+  expect(await harness.networks.base.balanceOf(acme)).toBe(10_000n);
+});
+
 test("what is wrong with them is said before anything starts, or names the one that cannot be paid", async () => {
   const given = {
     networks: ["base"] as const,
