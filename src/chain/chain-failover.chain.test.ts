@@ -3,6 +3,7 @@ import { type Anvil, startAnvil } from "../../test/support/anvil.ts";
 import { deployContracts, type TestDeployment } from "../../test/support/deployment.ts";
 import { altering, misbehaviours } from "../../test/support/misbehaviour.ts";
 import { createRandom } from "../../test/support/random.ts";
+import { noteRequests } from "../../test/support/request-endings.ts";
 import { simulateSettle } from "../../test/support/simulate-settle.ts";
 import { forwardingTo, type StubNode, startStubNode } from "../../test/support/stub-node.ts";
 import { exactEip3009Settling } from "../methods/exact-eip3009/on-chain/eip3009-settling.ts";
@@ -12,9 +13,8 @@ import type { SettleCall } from "../methods/on-chain/settling.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import type { Chain } from "./chain.ts";
-import { connect, createChain } from "./create-chain.ts";
+import { createChain } from "./create-chain.ts";
 import { estimateFees } from "./fees.ts";
-import type { Rpc } from "./rpc/rpc.ts";
 import { createLocalSigner } from "./signing/local-signer.ts";
 
 /*
@@ -27,7 +27,7 @@ let deployment: TestDeployment;
 let preferred: StubNode;
 let second: StubNode;
 let chain: Chain;
-let rpc: Rpc;
+let endings: () => string[];
 
 beforeAll(async () => {
   deployment = await deployContracts();
@@ -39,30 +39,29 @@ beforeEach(async () => {
   snapshot = await deployment.snapshot();
   preferred = await startStubNode(forwardingTo(deployment.url));
   second = await startStubNode(forwardingTo(deployment.url));
-  ({ chain, rpc } = open([preferred.url, second.url]));
+  ({ chain, endings } = open([preferred.url, second.url]));
 });
 afterEach(async () => {
   chain.close();
   await Promise.all([preferred.stop(), second.stop(), deployment.revert(snapshot)]);
 });
 
-function open(rpcUrls: readonly [string, ...string[]]): { chain: Chain; rpc: Rpc } {
-  const network = { ...deployment.network, rpcUrls };
-  const pace = { passOverMs: 500, probeMs: 30, firstPauseMs: 10, longestPauseMs: 60, slowMs: 5_000 };
-  const rpc = connect({ network, timeoutMs: 4_000, pace });
-  return { chain: createChain({ network, operator: deployment.operator, rpc }), rpc };
+/** A chain, and how the newest request to each of its endpoints ended. */
+function open(rpcUrls: readonly [string, ...string[]]) {
+  const { observer, endings } = noteRequests();
+  const opened = createChain({
+    network: { ...deployment.network, rpcUrls },
+    operator: deployment.operator,
+    timeoutMs: 4_000,
+    pace: { passOverMs: 500, probeMs: 30, firstPauseMs: 10, longestPauseMs: 60, slowMs: 5_000 },
+    observer,
+  });
+  return { chain: opened, endings };
 }
 
 /** Looks again and again, as long as it takes on a busy machine. */
 const eventually = <T>(look: () => T) => expect.poll(look, { interval: 5 });
-/** How the endpoints are, in the order of the configuration. */
-const states = () =>
-  rpc
-    .endpoints()
-    .toSorted((a, b) => Number(a.endpoint) - Number(b.endpoint))
-    .map(({ state }) => state);
-const healths = () => states().map(({ health }) => health);
-const untilHealthy = () => eventually(healths).toEqual(["healthy", "healthy"]);
+const untilHealthy = () => eventually(() => endings()).toEqual(["well", "well"]);
 
 async function sign(call: SettleCall) {
   const signer = createLocalSigner(deployment.operatorKey);
@@ -169,7 +168,7 @@ describe("a node that stands still", () => {
     // It reads what it needs of the state while the other node still has it.
     await simulateSettle(alone, call, { withFunds: false });
     chain.close();
-    ({ chain, rpc } = open([still.url, deployment.url]));
+    ({ chain, endings } = open([still.url, deployment.url]));
     await chain.head();
     await untilHealthy();
     const { raw, hash } = await sign(call);
@@ -179,7 +178,7 @@ describe("a node that stands still", () => {
     await chain.broadcast([raw], { everywhere: true });
     await eventually(async () => (await live.receipts([hash]))[0]?.succeeded).toBe(true);
     await deployment.mine(10);
-    await eventually(healths).toEqual(["lagging", "healthy"]);
+    await eventually(() => endings()).toEqual(["lagging", "well"]);
 
     expect((await simulateSettle(alone, call, { withFunds: false })).revert).toBeUndefined();
     const { number: newest } = await live.head();
@@ -195,7 +194,7 @@ describe("a node that stands still", () => {
   test("gives no verdict when it is the last one left", async () => {
     const proxy = await startStubNode(forwardingTo(deployment.url));
     chain.close();
-    ({ chain, rpc } = open([proxy.url, still.url]));
+    ({ chain, endings } = open([proxy.url, still.url]));
     await settle(call);
     await deployment.mine(10);
     expect((await simulateSettle(chain, call, { withFunds: false })).revert).toBeDefined();
@@ -210,7 +209,7 @@ describe("a node that stands still", () => {
     ]) {
       await expect(ask()).rejects.toThrow(UndeterminedError);
     }
-    expect(healths()).toEqual(["failing", "lagging"]);
+    expect(endings()).toEqual(["connection", "lagging"]);
   });
 });
 
@@ -220,11 +219,13 @@ describe("endpoints of other chains", () => {
   test("are found out on the first request, and never asked when there is no other", async () => {
     preferred.behave(ofChain("0xa"));
     second.behave(ofChain("0x89"));
-    await expect(chain.head()).rejects.toThrow(UndeterminedError);
-    expect(states()).toMatchObject([
-      { health: "wrong_chain", detail: "serves chain 10, not 8453" },
-      { health: "wrong_chain", detail: "serves chain 137, not 8453" },
-    ]);
+    await expect(chain.head()).rejects.toMatchObject({
+      name: UndeterminedError.name,
+      hints: [
+        "RPC endpoint 1 of 2 of base: serves chain 10, not 8453",
+        "RPC endpoint 2 of 2 of base: serves chain 137, not 8453",
+      ],
+    });
     await expect(simulateSettle(chain, await deployment.pay(), { withFunds: false })).rejects.toThrow(
       UndeterminedError,
     );
@@ -233,18 +234,15 @@ describe("endpoints of other chains", () => {
   test("do not keep the right one from being asked", async () => {
     preferred.behave(ofChain("0xa"));
     expect((await chain.head()).number).toBeTypeOf("bigint");
-    expect(states()).toMatchObject([
-      { health: "wrong_chain", detail: "serves chain 10, not 8453" },
-      { health: "healthy" },
-    ]);
-    expect(rpc.endpoints()[0]?.endpoint).toBe("2");
+    expect(endings()).toEqual(["wrong_chain", "well"]);
+    expect(chain.endpoints()[0]?.endpoint).toBe("2");
   });
 
   test("are not told from others where there is only one, so that the inspection of the network can name it", async () => {
     preferred.behave(ofChain("0xa"));
     const only = open([preferred.url]);
     expect((await only.chain.head()).number).toBeTypeOf("bigint");
-    expect(only.rpc.endpoints()).toMatchObject([{ state: { health: "healthy" } }]);
+    expect(only.endings()).toEqual(["well"]);
     only.chain.close();
   });
 });

@@ -24,16 +24,13 @@ const status =
     void response.writeHead(code, headers).end();
 
 /**
- * Ways in which a node misbehaves, each made from a well-behaved one. `kind` is how the failure is counted, `health` the
- * state of the endpoint afterwards.
+ * Ways in which a node misbehaves, each made from a well-behaved one. `kind` is how the failure is counted.
  */
-export const misbehaviours: Readonly<
-  Record<string, { kind: string; health: string; of: (well: Behaviour) => Behaviour }>
-> = {
-  silence: { kind: "timeout", health: "failing", of: () => () => {} },
+export const misbehaviours: Readonly<Record<string, { kind: string; of: (well: Behaviour) => Behaviour }>> = {
+  silence: { kind: "timeout", of: () => () => {} },
   "an answer after its time": {
     kind: "timeout",
-    health: "failing",
+
     of: (well) => async (calls, response, body) => {
       await sleep(900);
       if (!response.destroyed) await well(calls, response, body);
@@ -41,7 +38,7 @@ export const misbehaviours: Readonly<
   },
   "a byte now and then": {
     kind: "timeout",
-    health: "failing",
+
     of: () => async (_, response) => {
       response.writeHead(200);
       while (!response.destroyed) {
@@ -52,12 +49,12 @@ export const misbehaviours: Readonly<
   },
   "a reset connection": {
     kind: "connection",
-    health: "failing",
+
     of: () => (_, response) => void response.socket?.resetAndDestroy(),
   },
   "an answer that breaks off": {
     kind: "connection",
-    health: "failing",
+
     of: () => async (_, response) => {
       response.writeHead(200, { "content-length": "100" });
       response.write("[");
@@ -65,68 +62,68 @@ export const misbehaviours: Readonly<
       response.destroy();
     },
   },
-  "HTTP 429": { kind: "rate_limited", health: "rate_limited", of: () => status(429) },
+  "HTTP 429": { kind: "rate_limited", of: () => status(429) },
   "HTTP 429 with Retry-After": {
     kind: "rate_limited",
-    health: "rate_limited",
+
     of: () => status(429, { "retry-after": "1" }),
   },
   "HTTP 429 with a Retry-After of a year": {
     kind: "rate_limited",
-    health: "rate_limited",
+
     of: () => status(429, { "retry-after": "31536000" }),
   },
   "a rate limit on single calls": {
     kind: "rate_limited",
-    health: "rate_limited",
+
     of: () => refusing({ code: -32005, message: "limit exceeded" }),
   },
   "a rate limit on the batch": {
     kind: "rate_limited",
-    health: "rate_limited",
+
     of: () => (_, response) => sendJson(response, { error: { code: 429, message: "too many requests" } }),
   },
-  "HTTP 500": { kind: "http_5xx", health: "failing", of: () => status(500) },
+  "HTTP 500": { kind: "http_5xx", of: () => status(500) },
   "HTTP 503 with Retry-After": {
     kind: "http_5xx",
-    health: "failing",
+
     of: () => status(503, { "retry-after": "1" }),
   },
-  "HTTP 401": { kind: "http_4xx", health: "failing", of: () => status(401) },
+  "HTTP 401": { kind: "http_4xx", of: () => status(401) },
   "a redirect": {
     kind: "http_3xx",
-    health: "failing",
+
     of: () => status(302, { location: "https://example.com" }),
   },
   HTML: {
     kind: "malformed",
-    health: "failing",
+
     of: () => (_, response) =>
       void response.writeHead(200, { "content-type": "text/html" }).end("<html>Maintenance</html>"),
   },
   "malformed JSON": {
     kind: "malformed",
-    health: "failing",
+
     of: () => (_, response) => void response.end('[{"id":1'),
   },
   "an answer too few": {
     kind: "malformed",
-    health: "failing",
+
     of: () => (_, response) => sendJson(response, []),
   },
   "an error for the whole batch": {
     kind: "refused",
-    health: "failing",
+
     of: () => (_, response) => sendJson(response, { error: { code: -32600, message: "batches are off" } }),
   },
   "another chain": {
     kind: "wrong_chain",
-    health: "wrong_chain",
+
     of: (well) => altering(well, "eth_chainId", () => "0xa"),
   },
   "a stale head": {
     kind: "lagging",
-    health: "lagging",
+
     of: (well) => altering(well, "eth_getBlockByNumber", (block) => ({ ...Object(block), number: "0x1" })),
   },
 };

@@ -86,7 +86,7 @@ export class EndpointFailure {
 /** What is remembered of an endpoint, to decide when it is asked. Times are milliseconds of one clock. */
 export type EndpointState = {
   readonly health: EndpointHealth;
-  /** What is wrong, in a few words without secrets; undefined while nothing is. */
+  /** What is wrong, in a few words without secrets; undefined while nothing worse is than that it is slow. */
   readonly detail: string | undefined;
   /** When it is worth asking again whether it has recovered. */
   readonly pausedUntil: number;
@@ -98,8 +98,8 @@ export type EndpointState = {
   passed(sentAt: number): void;
   /** A request sent at `sentAt` was not. */
   failed(failure: EndpointFailure, sentAt: number): void;
-  /** Notes that it is slow, with why, or that it is not. */
-  setSlow(why: string | undefined): void;
+  /** Notes whether it is slow. */
+  setSlow(slow: boolean): void;
 };
 
 export type EndpointStateOptions = {
@@ -120,7 +120,7 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
   const { now, firstPauseMs, longestPauseMs } = options;
   let trouble: Exclude<EndpointHealth, "untried" | "healthy" | "slow"> | undefined;
   let tried = false;
-  let slowWhy: string | undefined;
+  let isSlow = false;
   let detail: string | undefined;
   let since = now();
   let recoveredAt = now();
@@ -132,7 +132,7 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
   function health(): EndpointHealth {
     if (trouble !== undefined) return trouble;
     if (!tried) return "untried";
-    return slowWhy === undefined ? "healthy" : "slow";
+    return isSlow ? "slow" : "healthy";
   }
 
   /** Makes a change, and notes when the health became another one. */
@@ -147,7 +147,7 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
       return health();
     },
     get detail() {
-      return trouble === undefined ? slowWhy : detail;
+      return trouble === undefined ? undefined : detail;
     },
     get pausedUntil() {
       return pausedUntil;
@@ -191,9 +191,9 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
       pausedUntil = Math.max(pausedUntil, retryAt);
     },
 
-    setSlow(why) {
+    setSlow(slow) {
       change(() => {
-        slowWhy = why;
+        isSlow = slow;
       });
     },
   };

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { answerAsChain, misbehaviours } from "../../../test/support/misbehaviour.ts";
 import { createRandom } from "../../../test/support/random.ts";
+import { noteRequests } from "../../../test/support/request-endings.ts";
 import {
   answering,
   type Behaviour,
@@ -13,7 +14,6 @@ import {
 } from "../../../test/support/stub-node.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { headCall, readHead } from "./calls.ts";
-import type { RpcExchange } from "./endpoint-state.ts";
 import { createHttpRpc, type HttpRpcOptions } from "./http-rpc.ts";
 import type { Rpc, RpcCall } from "./rpc.ts";
 
@@ -43,6 +43,7 @@ function createRpc(nodes: readonly { url: string }[], options: Partial<HttpRpcOp
     urls: [first, ...others],
     timeoutMs: 4_000,
     retryDelayMs: 1,
+    observer: noted.observer,
     ...options,
     pace: { ...pace, ...options.pace },
   });
@@ -52,7 +53,9 @@ function createRpc(nodes: readonly { url: string }[], options: Partial<HttpRpcOp
 
 let preferred: Node;
 let second: Node;
+let noted: ReturnType<typeof noteRequests>;
 beforeEach(async () => {
+  noted = noteRequests();
   preferred = await startNode();
   second = await startNode();
 });
@@ -74,17 +77,19 @@ const asked = (node: StubNode) =>
 const probes = (node: StubNode) =>
   node.batches.filter((batch) => !batch.some(({ method }) => method === "echo"));
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-/** How the endpoints are, in the order of the configuration, and which of them a read asks first. */
-const states = (rpc: Rpc) =>
+/** Which endpoint a read asks first. */
+const inUse = (rpc: Rpc) => rpc.endpoints()[0]?.endpoint;
+const askAt = (rpc: Rpc, label: string) =>
   rpc
     .endpoints()
-    .toSorted((a, b) => Number(a.endpoint) - Number(b.endpoint))
-    .map(({ state }) => state);
-const healths = (rpc: Rpc) => states(rpc).map(({ health }) => health);
-const inUse = (rpc: Rpc) => rpc.endpoints()[0]?.endpoint;
+    .find(({ endpoint }) => endpoint === label)
+    ?.ask([echo("alone")]) ?? Promise.reject(new Error(`there is no endpoint ${label}`));
 
 /** Looks again and again, as long as it takes on a busy machine. */
 const eventually = <T>(look: () => T) => expect.poll(look, { interval: 5 });
+
+/** Resolves when all endpoints have answered well. */
+const untilAllAnswer = (count = 2) => eventually(() => noted.endings()).toEqual(Array(count).fill("well"));
 
 /** Resolves when the preferred endpoint is in use again. */
 const untilBack = (rpc: Rpc) => eventually(() => inUse(rpc)).toBe("1");
@@ -100,17 +105,13 @@ async function failureOf(promise: Promise<unknown>): Promise<UndeterminedError> 
 
 describe.each(random.shuffle(Object.entries(misbehaviours)))(
   `%s (seed ${random.seed})`,
-  (_, { kind, health, of }) => {
+  (_, { kind, of }) => {
     // What takes its time must take little of it here.
     const isSlow = kind === "timeout";
     const repetitions = isSlow ? 2 : 3;
 
     test("at the preferred endpoint goes unnoticed, passes it over, and is forgotten when it recovers", async () => {
-      const exchanges: RpcExchange[] = [];
-      const rpc = createRpc([preferred, second], {
-        observer: { exchanged: (exchange) => void exchanges.push(exchange) },
-        ...(isSlow && { pace: { passOverMs: 400 } }),
-      });
+      const rpc = createRpc([preferred, second], isSlow ? { pace: { passOverMs: 400 } } : {});
       const well = answering((call) => answerAsChain(preferred.chain, call));
       await ask(rpc);
       for (let repetition = 0; repetition < repetitions; repetition++) {
@@ -121,7 +122,7 @@ describe.each(random.shuffle(Object.entries(misbehaviours)))(
         preferred.behave(of(well));
         const questions = random.between(2, 12);
         for (let question = 0; question < questions; question++) expect(await ask(rpc)).toBeTypeOf("string");
-        await eventually(() => healths(rpc)).toEqual([health, "healthy"]);
+        await eventually(() => noted.endings()).toEqual([kind, "well"]);
         const before = asked(preferred).length;
         for (let question = 0; question < questions; question++) expect(await ask(rpc)).toBeTypeOf("string");
         expect(asked(preferred)).toHaveLength(before);
@@ -133,9 +134,8 @@ describe.each(random.shuffle(Object.entries(misbehaviours)))(
       await ask(rpc);
       expect(asked(preferred)).toHaveLength(before + 1);
 
-      const failed = exchanges.filter(({ endpoint, error }) => endpoint === "1" && error === kind);
+      const failed = noted.exchanges.filter(({ endpoint, error }) => endpoint === "1" && error === kind);
       expect(failed.length).toBeGreaterThanOrEqual(repetitions);
-      expect(states(rpc)[0]).toMatchObject({ health: "healthy", detail: undefined });
     });
 
     test("at all endpoints is no answer, and the first one that recovers is used", async () => {
@@ -168,14 +168,13 @@ describe("the order of the configuration", () => {
       await well(calls, response, body);
     });
     await ask(rpc);
-    await eventually(() => healths(rpc)[0]).toBe("slow");
-    expect(states(rpc)[0]?.detail).toMatch(/^takes \d+ ms to answer, another endpoint \d+ ms$/);
+    await eventually(() => inUse(rpc)).toBe("2");
+    expect(noted.endings()).toEqual(["well", "well"]);
     const before = asked(preferred).length;
     await ask(rpc);
     expect(asked(preferred)).toHaveLength(before);
     preferred.recover();
     await untilBack(rpc);
-    expect(healths(rpc)[0]).toBe("healthy");
   });
 
   test("does not make a slow endpoint useless where the fast one fails", async () => {
@@ -186,7 +185,7 @@ describe("the order of the configuration", () => {
       await well(calls, response, body);
     });
     await ask(rpc);
-    await eventually(() => healths(rpc)[0]).toBe("slow");
+    await eventually(() => inUse(rpc)).toBe("2");
     second.behave((_, response) => void response.destroy());
     expect(await ask(rpc)).toBeTypeOf("string");
   });
@@ -227,7 +226,7 @@ describe("a batch that is too large for one endpoint", () => {
     const names = Array.from({ length: 10 }, (_, index) => `${index} ${"x".repeat(100)}`);
     const answers = await Promise.all(names.map((name) => rpc.ask([echo(name)])));
     expect(answers.flat().map(({ result }) => result)).toEqual(names);
-    expect(healths(rpc)[0]).toBe("healthy");
+    expect(inUse(rpc)).toBe("1");
     expect(asked(second)).toEqual([]);
   });
 
@@ -236,7 +235,7 @@ describe("a batch that is too large for one endpoint", () => {
     const rpc = createRpc([preferred, second]);
     await rpc.send([echo("x".repeat(1_000))]);
     expect(asked(second)).toHaveLength(1);
-    expect(healths(rpc)[0]).not.toBe("failing");
+    expect(inUse(rpc)).toBe("1");
   });
 });
 
@@ -289,14 +288,16 @@ describe("heads", () => {
     preferred.chain.head = 194n;
     expect(await ask(rpc)).toBeTypeOf("string");
     expect(asked(second)).toHaveLength(1);
-    expect(states(rpc)[0]).toMatchObject({ health: "lagging", detail: "is 6 blocks behind, at 194" });
+    expect((await failureOf(askAt(rpc, "1"))).hints).toEqual([
+      "RPC endpoint 1 of 2 of base: is 6 blocks behind, at 194",
+    ]);
   });
 
   test("within the lag that is allowed change nothing", async () => {
     const rpc = createRpc([preferred, second], { pace: { maxLagBlocks: 5n } });
     second.chain.head = 105n;
     for (let question = 0; question < 3; question++) await ask(rpc);
-    await eventually(() => healths(rpc)).toEqual(["healthy", "healthy"]);
+    await untilAllAnswer();
     expect(asked(preferred)).toHaveLength(3);
   });
 
@@ -386,7 +387,7 @@ describe("a broadcast", () => {
     const third = await startNode();
     const rpc = createRpc([preferred, second, third]);
     await ask(rpc);
-    await eventually(() => healths(rpc)).toEqual(["healthy", "healthy", "healthy"]);
+    await untilAllAnswer(3);
     second.behave((_, response) => void response.destroy());
     await rpc.send(transactions, { everywhere: true });
     expect([sent(preferred), sent(second), sent(third)]).toEqual([raws, raws, raws]);
@@ -420,11 +421,6 @@ describe("a broadcast", () => {
 
 describe("each endpoint by itself", () => {
   const labels = (rpc: Rpc) => rpc.endpoints().map(({ endpoint }) => endpoint);
-  const askAt = (rpc: Rpc, label: string) =>
-    rpc
-      .endpoints()
-      .find(({ endpoint }) => endpoint === label)
-      ?.ask([echo("alone")]) ?? Promise.reject(new Error(`there is no endpoint ${label}`));
 
   // It is left alone for longer than the test takes.
   const patient = {
@@ -510,7 +506,7 @@ describe("Retry-After of one of several endpoints", () => {
     const slowly = { longestPauseMs: 60_000, firstPauseMs: 60_000, probeMs: 60_000 };
     const rpc = createRpc([preferred, second], { pace: slowly });
     await ask(rpc);
-    await eventually(() => healths(rpc)).toEqual(["healthy", "healthy"]);
+    await untilAllAnswer();
     second.behave((_, response) => {
       second.recover();
       response.destroy();
@@ -602,13 +598,15 @@ describe("in the background", () => {
   test("one that fails is looked at when its pause is over, however long the pace is", async () => {
     const rpc = createRpc([preferred, second], { pace: { probeMs: 60_000 } });
     await ask(rpc);
-    await eventually(() => healths(rpc)).toEqual(["healthy", "healthy"]);
+    await untilAllAnswer();
     preferred.behave((_, response) => {
       preferred.recover();
       response.destroy();
     });
     await ask(rpc);
-    expect(healths(rpc)).toEqual(["failing", "healthy"]);
+    expect(noted.exchanges).toContainEqual(
+      expect.objectContaining({ endpoint: "1", purpose: "read", error: "connection" }),
+    );
     await untilBack(rpc);
   });
 
@@ -627,7 +625,7 @@ describe("in the background", () => {
   test("nothing happens after it was closed, and nothing can be asked", async () => {
     const rpc = createRpc([preferred, second], { timeoutMs: 20_000, pace: { passOverMs: 10_000 } });
     await ask(rpc);
-    await eventually(() => healths(rpc)).toEqual(["healthy", "healthy"]);
+    await untilAllAnswer();
     preferred.behave(() => {});
     second.behave(() => {});
     const pending = failureOf(ask(rpc));
@@ -638,7 +636,6 @@ describe("in the background", () => {
     rpc.close();
     const causes = (await Promise.all([pending, waiting, sending])).map(({ cause }) => String(cause));
     expect(causes).toEqual(["Error: closed", "Error: not sent: the connection was closed", "Error: closed"]);
-    expect(healths(rpc)).toEqual(["healthy", "healthy"]);
     const before = preferred.batches.length + second.batches.length;
     const failure = await failureOf(ask(rpc));
     expect(failure.cause).toEqual(new Error("not sent: the connection was closed"));
@@ -650,24 +647,18 @@ describe("in the background", () => {
 
 describe("what is told of the endpoints", () => {
   test("says what every request was for and how it ended, without their URLs", async () => {
-    const exchanges: RpcExchange[] = [];
     const key = "s3cr3t-k3y-0123456789";
-    const rpc = createRpc([{ url: `${preferred.url}/v2/${key}` }, second], {
-      observer: { exchanged: (exchange) => void exchanges.push(exchange) },
-    });
+    const rpc = createRpc([{ url: `${preferred.url}/v2/${key}` }, second]);
     preferred.behave(refusing({ code: -32005, message: `too many requests for key ${key}` }));
     await ask(rpc);
     await rpc.send([{ method: "eth_sendRawTransaction", params: ["0x"] }]);
-    const told = states(rpc).map(({ health, detail }) => ({ health, detail }));
-    for (const secret of [key, new URL(preferred.url).port, new URL(second.url).port]) {
-      expect(JSON.stringify(told)).not.toContain(secret);
-      expect(JSON.stringify(exchanges)).not.toContain(secret);
-    }
-    expect(told).toEqual([
-      { health: "rate_limited", detail: expect.stringContaining("too many requests") },
-      { health: "healthy", detail: undefined },
-    ]);
     expect(inUse(rpc)).toBe("2");
+    const { exchanges } = noted;
+    const { hints } = await failureOf(askAt(rpc, "1"));
+    expect(hints).toEqual([expect.stringContaining("too many requests")]);
+    for (const secret of [key, new URL(preferred.url).port, new URL(second.url).port]) {
+      expect(JSON.stringify([hints, exchanges])).not.toContain(secret);
+    }
     expect(exchanges).toContainEqual(
       expect.objectContaining({ endpoint: "1", purpose: "read", error: "rate_limited" }),
     );
@@ -695,10 +686,9 @@ test("an endpoint that does not say which chain it serves is passed over", async
     ),
   );
   expect(await ask(rpc)).toBeTypeOf("string");
-  expect(states(rpc)[0]).toMatchObject({
-    health: "failing",
-    detail: "does not say which chain it serves",
-  });
+  expect((await failureOf(askAt(rpc, "1"))).hints).toEqual([
+    "RPC endpoint 1 of 2 of base: does not say which chain it serves",
+  ]);
 });
 
 test("where every endpoint serves another chain, each is named", async () => {

@@ -307,9 +307,7 @@ function createProber(options: {
     const fastestMs = Math.min(...others.map((other) => latencies.get(other) ?? Number.POSITIVE_INFINITY));
     const limitMs = Math.max(pace.slowMs, slowFactor * fastestMs);
     // Half of what made it slow, so that it does not go to and fro.
-    const isSlow = latencyMs > (endpoint.state.health === "slow" ? limitMs / 2 : limitMs);
-    const why = `takes ${Math.round(latencyMs)} ms to answer, another endpoint ${Math.round(fastestMs)} ms`;
-    endpoint.state.setSlow(isSlow ? why : undefined);
+    endpoint.state.setSlow(latencyMs > (endpoint.state.health === "slow" ? limitMs / 2 : limitMs));
   }
 
   return {

@@ -237,7 +237,6 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
     endpoints() {
       return failover.all().map((endpoint) => ({
         endpoint: endpoint.label,
-        state: endpoint.state,
         ask: (calls) => (urls.length === 1 ? all : batchingOf(endpoint)).ask(calls, 0),
       }));
     },

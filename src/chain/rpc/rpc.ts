@@ -1,6 +1,5 @@
 import type { Hex } from "../../protocol/hex.ts";
 import { isObject, membersOf } from "../../util/json.ts";
-import type { EndpointState } from "./endpoint-state.ts";
 
 /** One JSON-RPC call. The same object asked by several callers at once goes out once. */
 export type RpcCall = {
@@ -31,8 +30,6 @@ export type EndpointAnswer = RpcAnswer & { readonly endpoint: string };
 export type RpcEndpoint = {
   /** Its label: its place in the configuration, counted from 1. */
   readonly endpoint: string;
-  /** How it is. */
-  readonly state: Pick<EndpointState, "health" | "detail">;
   /**
    * Reads, as {@link Rpc.ask} does.
    *
