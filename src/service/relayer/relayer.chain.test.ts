@@ -166,10 +166,12 @@ describe("payments that come one after the other", () => {
   test("share a transaction while one is under way, or after several that did; the first waits for none of them", async () => {
     const transactions = await composition.operatorTransactions();
     const release = await composition.holdMining();
+    const checks = countSimulations(7);
     // A hundredth of the block time is what they wait for one another: one second and a half.
     const running = await composition.start({
       network: composition.configuration({ blockTimeMs: 150_000 }),
       settleWaitMs: 20_000,
+      wrap: checks,
     });
     composition.proxy.take();
     const first = composition.post(running, "settle", await composition.payment());
@@ -185,7 +187,7 @@ describe("payments that come one after the other", () => {
 
     // Where payments came together, the next may too, to other instances as well: nothing has to be under way.
     const next = composition.post(running, "settle", await composition.payment());
-    await sleep(500);
+    await checks.done;
     const last = composition.post(running, "settle", await composition.payment());
     for (const { body } of await Promise.all([next, last])) expect(body).toMatchObject({ success: true });
     await stopMining();
