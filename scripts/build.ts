@@ -29,7 +29,7 @@ function run(command: string, ...args: readonly string[]): void {
 async function build(made: string): Promise<void> {
   // One checker: each checks the types of the libraries anew, which takes longer than all of src.
   run("tsc", "-p", "tsconfig.build.json", "--checkers", "1", "--outDir", made);
-  const page = ["-c", "src/observe/studio/page/vite.config.ts", "--outDir", join(made, "studio-page")];
+  const page = ["-c", "scripts/vite.config.ts", "--outDir", join(made, "studio-page")];
   run("vite", "build", "--logLevel", "warn", ...page);
   await bundleForNode(made);
   await buildApiReference(join(made, "api-reference"));

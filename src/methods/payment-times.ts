@@ -1,4 +1,8 @@
+import { refusals, usualMaxValiditySeconds } from "../protocol/refusals.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+import { boundsOf, type PaymentWords, type SignedPayment } from "../protocol/signed-payment.ts";
 import type { Authorization } from "./exact-eip3009/authorization.ts";
+import { eip3009Words } from "./exact-eip3009/eip3009-method.ts";
 
 /** What says when a payment is valid: unix seconds, both of them exclusive. */
 export type PaymentTimes<Time = Authorization["validAfter"]> = Record<"validAfter" | "validBefore", Time>;
@@ -28,3 +32,76 @@ export function timesFrom(now: bigint, { from, until }: RelativeTimes): PaymentT
     validBefore: now + BigInt(until),
   };
 }
+
+/** What the refusals name. The chain's time, in unix seconds, may be a placeholder. */
+type Facts = { payment: PaymentRequest | undefined; now: bigint | string };
+
+/** The bounds that were signed, and what messages call them. */
+function timesOf(payment: PaymentRequest | undefined): {
+  window: SignedPayment["window"];
+  start: bigint;
+  end: bigint;
+  words: PaymentWords;
+} {
+  const window = payment?.payment.window ?? { first: 1n, last: -1n };
+  const words = payment?.words ?? eip3009Words;
+  return { window, words, ...boundsOf(window, words) };
+}
+
+/** A number of the chain, limited to what fits the situation when it is forced on a good payment. Placeholders stay. */
+export const atMost = (known: bigint | string, most: bigint) =>
+  typeof known === "string" || known <= most ? known : most < 0n ? 0n : most;
+const atLeast = (known: bigint | string, least: bigint) =>
+  typeof known === "string" || known >= least ? known : least;
+
+const tooLate =
+  (secondsLeft: bigint) =>
+  ({ payment, now }: Facts) => {
+    const { window, end, words } = timesOf(payment);
+    return refusals.tooLate({ window, words }, atLeast(now, end - secondsLeft));
+  };
+
+/** Situations of the scenario table in which a payment is early; their times are seconds from the chain's. */
+export const earlyCases = {
+  not_yet_valid: {
+    means: "The authorization is not valid yet: the chain's time has not passed `validAfter`.",
+    payment: { valid: { from: 300 } },
+    refusal: ({ payment, now }: Facts) => {
+      const { window, words } = timesOf(payment);
+      return refusals.tooEarly(window, atMost(now, window.first - 1n), words);
+    },
+  },
+} as const;
+
+/** What a client should do about them. */
+export const earlyAdvice =
+  "Wait, or sign with an earlier `validAfter`; the chain's time may lag behind the clock.";
+
+/** Those in which it is late, or good for too long. */
+export const lateCases = {
+  expired: {
+    means: "The authorization has expired: the chain's time has reached `validBefore`.",
+    payment: { valid: { until: -1 } },
+    refusal: tooLate(0n),
+    leaves: "expired",
+  },
+  expires_too_soon: {
+    means: "The authorization expires in less than the six seconds that settling may take.",
+    payment: { valid: { until: 4 } },
+    refusal: tooLate(4n),
+    leaves: "expired",
+  },
+  expires_too_late: {
+    means: "The authorization is valid for longer than the facilitator accepts: a day, unless configured.",
+    clientShould: "Let the payer sign again, with a `validBefore` that is minutes ahead.",
+    payment: { valid: { until: Number(usualMaxValiditySeconds) + 3_600 } },
+    refusal: ({ payment, now }: Facts) => {
+      const { window, end, words } = timesOf(payment);
+      const latest = end - usualMaxValiditySeconds - 1n;
+      return refusals.tooFarAhead({ window, words }, atMost(now, latest), usualMaxValiditySeconds);
+    },
+  },
+} as const;
+
+/** A change of a request that its signature does not cover. */
+export const changeAfterSigning = { "paymentPayload.payload.authorization.validAfter": "1" } as const;

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { errorsSection, reasonTexts } from "./catalogue-texts.ts";
+import { errorsSection, reasonTexts, withLocal, withoutLocal } from "./catalogue-texts.ts";
 import { mistakes } from "./mistakes.ts";
 import { problemTexts } from "./problems.ts";
 
@@ -15,3 +15,8 @@ test.each([mistakes, reasonTexts, problemTexts].flatMap((table) => Object.keys(t
     expect(anchors.filter((one) => one === anchor)).toHaveLength(1);
   },
 );
+
+test("an advice is the same once the command for a local chain is taken out again", () => {
+  expect(withoutLocal(withLocal("Fund the `payer`.", "x402-kit fund"))).toBe("Fund the `payer`.");
+  expect(withoutLocal(withLocal("Fund the `payer`.", undefined))).toBe("Fund the `payer`.");
+});

@@ -5,7 +5,6 @@ import {
   type Situation,
   splitMessage,
 } from "./catalogue.ts";
-import { withLocal } from "./local-advice.ts";
 import type { MistakeId } from "./mistakes.ts";
 import { isProblem, problemTexts } from "./problems.ts";
 import { type Rules, rules } from "./specification.ts";
@@ -582,4 +581,14 @@ export function errorsSection(name: string): string {
 /** The same at a service that shows payments: `http://127.0.0.1:4402/errors#expired`. */
 export function errorsSectionAt(section: string, origin: string): string {
   return section.startsWith(guide) ? `${origin}/errors${section.slice(guide.length)}` : section;
+}
+
+/** An advice, with the command that does it on a local chain. */
+export function withLocal(fix: string, command: string | undefined): string {
+  return command === undefined ? fix : `${fix.replace(/\.$/, "")}. On a local chain: \`${command}\`.`;
+}
+
+/** The same advice without that command, where it stands elsewhere. */
+export function withoutLocal(advice: string): string {
+  return advice.replace(/ On a local chain: `[^`]+`\.$/, "");
 }

@@ -3,8 +3,9 @@ import { keccak256, parseTransaction, serializeTransaction } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { recoverSigner } from "../chain/signing/recover-signer.ts";
+import { harnessAccounts } from "../published/accounts.ts";
 import type { Hex } from "./hex.ts";
-import { encodeTransaction, readSignedTransaction } from "./signed-transaction.ts";
+import { encodeTransaction, mostCost, readSignedTransaction, readTransaction } from "./signed-transaction.ts";
 
 const hex = (length: { min: number; max: number }) =>
   fc
@@ -113,5 +114,19 @@ test("no bytes are read as two transactions, and none throw", async () => {
       expect(encodeTransaction(read, { ...digits, yParity })).toBe(changed);
     }),
     { numRuns: 500 },
+  );
+});
+
+test("a transaction of ours is read as it was signed", async () => {
+  const { privateKey } = harnessAccounts.operator;
+  const account = privateKeyToAccount(privateKey);
+  await fc.assert(
+    fc.asyncProperty(transactions, async (transaction) => {
+      const { nonce: txNonce, gas, data, maxFeePerGas } = transaction;
+      const raw = await account.signTransaction({ ...transaction, type: "eip1559" });
+      expect(readTransaction(raw)).toEqual({ txNonce, gas, data });
+      expect(mostCost({ raw, maxFeePerGas })).toBe(gas * maxFeePerGas);
+    }),
+    { numRuns: 30 },
   );
 });

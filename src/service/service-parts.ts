@@ -5,7 +5,7 @@ import { connect, createChain } from "../chain/create-chain.ts";
 import { openEndpoints } from "../chain/deploy/endpoints.ts";
 import { createChainPublisher, methodsAbout } from "../chain/publish-chain.ts";
 import type { Rpc } from "../chain/rpc/rpc.ts";
-import type { CoinSigner, Signer } from "../chain/signing/signer.ts";
+import type { CoinSigner, Signer } from "../chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../config/serve-config.ts";
 import { createLedger } from "../ledger/create-ledger.ts";
 import type { Database } from "../ledger/database/database.ts";

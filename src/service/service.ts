@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import type { Chain } from "../chain/chain.ts";
+import type { Signer } from "../chain/signing/local-signer.ts";
 import { loadFastKeccak } from "../chain/signing/recover-signer.ts";
-import type { Signer } from "../chain/signing/signer.ts";
 import { settleWaitDefaultsMs } from "../config/serve-config.ts";
 import { waysToPay } from "../methods/on-chain/ways-to-pay.ts";
 import { noMetrics } from "../observe/metrics/metrics.ts";

@@ -1,8 +1,8 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Signer } from "../../src/chain/signing/local-signer.ts";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
-import type { Signer } from "../../src/chain/signing/signer.ts";
 import type { NetworkConfig } from "../../src/config/serve-config.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";
 import { startChains } from "../../src/harness/setup/chains.ts";

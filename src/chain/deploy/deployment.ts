@@ -9,7 +9,7 @@ import {
   type NetworkTier,
 } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
-import type { Signer } from "../signing/signer.ts";
+import type { Signer } from "../signing/local-signer.ts";
 import { type ContractState, membershipsOf, readContract } from "./contract-state.ts";
 import { type OnChain, requireCreate2Deployer } from "./endpoints.ts";
 import { type PricedTransaction, priceTransaction, sendTransaction } from "./priced-transaction.ts";

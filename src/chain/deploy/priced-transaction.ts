@@ -6,7 +6,7 @@ import { dataFeeCall, estimateFees, type Fees, pricePerGas, readDataFee, readTip
 import { type Receipt, readReceipt } from "../logs-and-receipts.ts";
 import { headCall, nativeBalanceCall, readHead, transactionCountCall } from "../rpc/calls.ts";
 import { describeError, type Rpc, type RpcAnswer, type RpcCall } from "../rpc/rpc.ts";
-import type { Signer } from "../signing/signer.ts";
+import type { Signer } from "../signing/local-signer.ts";
 import { expectAnswer, type OnChain } from "./endpoints.ts";
 
 export type ContractCall = { to: Address; data: Hex };

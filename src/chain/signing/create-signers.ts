@@ -8,8 +8,8 @@ import { KitError } from "../../util/errors.ts";
 import { createKeepAlivePost, HttpFailure } from "../../util/http-client.ts";
 import { parseJson } from "../../util/json.ts";
 import { createRedactor } from "../rpc/rpc.ts";
+import type { Signer } from "./local-signer.ts";
 import { recoverSigner } from "./recover-signer.ts";
-import type { Signer } from "./signer.ts";
 
 /** Signers for the operators of a configuration, in their order. Each kind is loaded when it is used. */
 export async function createSigners(operators: Operators): Promise<readonly [Signer, ...Signer[]]> {

@@ -9,7 +9,23 @@ import {
 import { encodeTransaction, type TransactionFields } from "../../protocol/signed-transaction.ts";
 import { KitError } from "../../util/errors.ts";
 import { publicKeyOf, signDigest } from "../../util/secp256k1.ts";
-import type { CoinSigner, SignedTransaction } from "./signer.ts";
+import type { Fees } from "../fees.ts";
+
+/** Signs with a key of this process, and sends coins too. */
+export type CoinSigner = Signer & {
+  /** @param transaction `value` is in wei */
+  signTransfer(transaction: TransactionFields & { value: bigint }): Promise<SignedTransaction>;
+};
+
+/** A transaction as it can be broadcast, with what it offers per gas, which a replacement must exceed. */
+export type SignedTransaction = Fees & { raw: Hex; hash: Hex };
+
+/** Signs with an operator's key, which this process holds, or a service elsewhere. */
+export type Signer = {
+  readonly address: Address;
+  /** @param transaction carries no value; `nonce` is the operator's txNonce */
+  signTransaction(transaction: TransactionFields): Promise<SignedTransaction>;
+};
 
 /**
  * A signer whose key is in this process.

@@ -19,7 +19,7 @@ import {
   readBalance,
   sendTransaction,
 } from "../../chain/deploy/priced-transaction.ts";
-import type { Signer } from "../../chain/signing/signer.ts";
+import type { Signer } from "../../chain/signing/local-signer.ts";
 import type { DeployEnvironment } from "../../config/environment.ts";
 import { contractVariables } from "../../config/variables.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";

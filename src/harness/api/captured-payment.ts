@@ -1,8 +1,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parsePaymentRequest } from "../../methods/methods.ts";
-import { readPayerState } from "../../methods/state-json.ts";
-import { type Capture, readCapture, recordedVerdict } from "../../observe/capture/capture.ts";
+import { type Capture, readCapture, readPayerState, recordedVerdict } from "../../observe/capture/capture.ts";
 import type { SettleAnswer, VerifyAnswer } from "../../protocol/answers.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";

@@ -1,5 +1,5 @@
 import { type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
-import { accountSlot, nestedSlot } from "../../methods/on-chain/mapping-slots.ts";
+import { accountSlot, nestedSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import type { PayerState } from "../../methods/payment-state.ts";
 import { bitOf } from "../../methods/permit2/on-chain/permit2-state.ts";
 import { permit2Address } from "../../methods/permit2/permit.ts";

@@ -6,8 +6,8 @@ import {
   mockPermitTokenBytecode,
   mockUsdtDeployedBytecode,
 } from "../../contracts/mockTokens.ts";
+import { accountSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import { domainSeparator } from "../../methods/method.ts";
-import { accountSlot } from "../../methods/on-chain/mapping-slots.ts";
 import {
   type Address,
   addressWord,

@@ -4,7 +4,7 @@ import {
   mock7702DelegateDeployedBytecode,
   mockGasBurningWalletDeployedBytecode,
 } from "../../contracts/mockWallets.ts";
-import { nestedSlot } from "../../methods/on-chain/mapping-slots.ts";
+import { nestedSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import { permit2Address } from "../../methods/permit2/permit.ts";
 import { type Address, addressWord, type Hex, uintWord } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";

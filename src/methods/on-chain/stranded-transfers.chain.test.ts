@@ -6,7 +6,7 @@ import { useProxiedDeployment } from "../../../test/support/use-proxied-deployme
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";
-import { findDirectSubmission } from "../exact-eip3009/on-chain/direct-submission.ts";
+import { findDirectSubmission } from "../exact-eip3009/on-chain/eip3009-settling.ts";
 import { forwardTransaction, settleTransaction } from "../exact-eip3009/on-chain/eip3009-transaction.ts";
 import type { SettleCall } from "./settling.ts";
 import { findStrandedTransfers } from "./stranded-transfers.ts";

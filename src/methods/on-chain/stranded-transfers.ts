@@ -14,7 +14,7 @@ import {
   settledTopic,
   transferTopic,
 } from "./events.ts";
-import { isTransferTo, type ReceivedTransfer, readReceivedTransfers } from "./received-transfers.ts";
+import { isTransferTo, type ReceivedTransfer, readReceivedTransfers } from "./payouts.ts";
 import type { TransferPlace } from "./settling.ts";
 
 /** Value that reached the facilitator contract outside of a settlement and was not paid out by a recovery. */

@@ -1,7 +1,6 @@
 import { encodeIsValidSignature, isValidSignatureSelector } from "../../chain/views.ts";
 import { methodOf } from "../../methods/methods.ts";
 import { askPayerState, paymentIn, rewindPayerState } from "../../methods/on-chain/payer-state.ts";
-import { readPayerState, writePayerState } from "../../methods/state-json.ts";
 import { type Hex, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isErc6492 } from "../../protocol/signed-payment.ts";
@@ -13,6 +12,7 @@ import { shownBody } from "../studio/payment-detail.ts";
 import { newestJudged, type PaymentRecord } from "../timeline/record.ts";
 import { linesOf, summaryOf } from "../timeline/summary.ts";
 import type { Capture, CapturedChain } from "./capture.ts";
+import { readPayerState, writePayerState } from "./capture.ts";
 import type { ReadableChain } from "./chain-questions.ts";
 
 /** Replaces a signature that is left out of a capture. */

@@ -1,9 +1,8 @@
 import { z } from "zod";
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
-import { refuseByState } from "../../methods/payment-state.ts";
+import { type PayerState, refuseByState } from "../../methods/payment-state.ts";
 import { refuseSignature } from "../../methods/refuse-signature.ts";
-import { payerStateSchema, readPayerState } from "../../methods/state-json.ts";
 import { type Invalid, invalid, reasonOf, withReasonOfMethod } from "../../protocol/catalogue.ts";
 import {
   type CheckName,
@@ -12,7 +11,7 @@ import {
   type ServedNetwork,
 } from "../../protocol/checks.ts";
 import { sameAddress } from "../../protocol/hex.ts";
-import { address } from "../../protocol/primitives.ts";
+import { address, uint256String } from "../../protocol/primitives.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isErc6492 } from "../../protocol/signed-payment.ts";
@@ -22,6 +21,40 @@ import { firstPlace } from "../../util/text.ts";
 
 /** The version of the file format. */
 const captureVersion = 1;
+
+const uint256Text = z
+  .string()
+  .refine((text) => uint256String.safeParse(text).success, "must be decimal digits");
+
+/** {@link PayerState} as captures hold it: amounts are decimal digits. */
+export const payerStateSchema = z.object({
+  payerBalance: uint256Text,
+  /** Not there where the payment needs no approval. */
+  payerAllowance: uint256Text.optional(),
+  authorizationUsed: z.boolean(),
+  payerBlacklisted: z.boolean(),
+  assetPaused: z.boolean(),
+});
+
+type PayerStateJson = z.infer<typeof payerStateSchema>;
+
+/** What a capture holds of the payer's state, whatever it holds besides. */
+export function readPayerState(json: PayerStateJson): PayerState {
+  const { payerBalance, payerAllowance, ...flags } = payerStateSchema.parse(json);
+  return {
+    ...flags,
+    payerBalance: BigInt(payerBalance),
+    ...(payerAllowance !== undefined && { payerAllowance: BigInt(payerAllowance) }),
+  };
+}
+
+export function writePayerState({ payerBalance, payerAllowance, ...flags }: PayerState): PayerStateJson {
+  return {
+    ...(payerAllowance !== undefined && { payerAllowance: `${payerAllowance}` }),
+    payerBalance: `${payerBalance}`,
+    ...flags,
+  };
+}
 
 /** The state of the chain, at one block, that decided a payment. */
 const chainStateSchema = z.object({

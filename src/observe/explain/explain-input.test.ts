@@ -10,9 +10,8 @@ import { buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-method.
 import { uptoProxyAddress } from "../../methods/permit2/permit.ts";
 import { writePermitPayload } from "../../methods/permit2/permit2-payload.ts";
 import { type PermitTerms, signPermit } from "../../methods/permit2/sign-permit.ts";
-import { reasonTexts } from "../../protocol/catalogue-texts.ts";
+import { reasonTexts, withLocal } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { withLocal } from "../../protocol/local-advice.ts";
 import { type MistakeId, mistakes } from "../../protocol/mistakes.ts";
 import { type BuiltInNetworkName, networks } from "../../protocol/networks.ts";
 import { refusals } from "../../protocol/refusals.ts";

@@ -9,8 +9,7 @@ import {
   settleErrorReason,
   situations,
 } from "../../protocol/catalogue.ts";
-import { reasonTexts, situationTexts } from "../../protocol/catalogue-texts.ts";
-import { withLocal } from "../../protocol/local-advice.ts";
+import { reasonTexts, situationTexts, withLocal } from "../../protocol/catalogue-texts.ts";
 import { mistakes } from "../../protocol/mistakes.ts";
 import { problemKinds, problemTexts } from "../../protocol/problems.ts";
 

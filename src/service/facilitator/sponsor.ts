@@ -1,6 +1,6 @@
 import { type Chain, leastTransactionCount } from "../../chain/chain.ts";
 import { estimateFees, type Fees, feeCap, isReplacementDue, raiseFees } from "../../chain/fees.ts";
-import type { CoinSigner } from "../../chain/signing/signer.ts";
+import type { CoinSigner } from "../../chain/signing/local-signer.ts";
 import { findLimit, type Gift, type Gifts, type Receiver } from "../../ledger/gifts.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { GiftRefusal, Metrics } from "../../observe/metrics/metrics.ts";

@@ -1,8 +1,8 @@
 import { statfsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { privateKeyToAddress } from "viem/accounts";
+import type { Signer } from "../../chain/signing/local-signer.ts";
 import { isRecoveryNative } from "../../chain/signing/recover-signer.ts";
-import type { Signer } from "../../chain/signing/signer.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
 import { ordinal } from "../../config/values.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";

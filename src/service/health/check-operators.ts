@@ -2,7 +2,7 @@ import { expectAnswer, explainFailure } from "../../chain/deploy/endpoints.ts";
 import { dataFeeCall, estimateFees, pricePerGas, readDataFee, readTip, tipCall } from "../../chain/fees.ts";
 import { nativeBalanceCall, transactionCountCall } from "../../chain/rpc/calls.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
-import type { Signer } from "../../chain/signing/signer.ts";
+import type { Signer } from "../../chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { type Address, readQuantity } from "../../protocol/hex.ts";
 import { formatCoins, formatCount, formatGwei } from "../../protocol/token-units.ts";

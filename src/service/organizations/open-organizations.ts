@@ -19,6 +19,26 @@ import { self } from "../../util/self-command.ts";
 import { createOrganizations } from "./create-organizations.ts";
 import { type Organizations, reserveByTier, scopes } from "./organizations.ts";
 
+export type { Address } from "../../protocol/hex.ts";
+export type { NetworkName } from "../../protocol/networks.ts";
+export { KitError } from "../../util/errors.ts";
+export {
+  type Caller,
+  type Change,
+  type ChangeAction,
+  type IssuedKey,
+  type KeyIssuing,
+  type KeyRecord,
+  type KeyState,
+  type Limits,
+  type Organization,
+  type OrganizationAdministration,
+  type Organizations,
+  type PepperState,
+  type Scope,
+  scopes,
+} from "./organizations.ts";
+
 export type OpenOrganizationsOptions = {
   /** The database of `serve`: `sqlite:PATH` or `postgres://…`. */
   databaseUrl: string;

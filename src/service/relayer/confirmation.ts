@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Chain, eachEndpoint, failureEndpoints } from "../../chain/chain.ts";
 import type { EndpointReceipt, Receipt } from "../../chain/logs-and-receipts.ts";
-import { readTransaction } from "../../chain/signing/signer.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Conclusion } from "../../ledger/ledger.ts";
 import type { Attempt, Claim } from "../../ledger/settlement.ts";
 import type { Settling } from "../../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
+import { readTransaction } from "../../protocol/signed-transaction.ts";
 import { callOf, type Slot } from "./slot.ts";
 
 /** What a receipt says of the payments of a transaction. */

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { estimateFees } from "../../chain/fees.ts";
-import type { SignedTransaction } from "../../chain/signing/signer.ts";
+import type { SignedTransaction } from "../../chain/signing/local-signer.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import type { Hex } from "../../protocol/hex.ts";

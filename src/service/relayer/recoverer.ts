@@ -1,7 +1,7 @@
 import { type Chain, leastTransactionCount } from "../../chain/chain.ts";
 import { estimateFees } from "../../chain/fees.ts";
 import { describeRevert, type Revert } from "../../chain/revert.ts";
-import type { Signer } from "../../chain/signing/signer.ts";
+import type { Signer } from "../../chain/signing/local-signer.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import type { Recovery } from "../../methods/on-chain/settling.ts";

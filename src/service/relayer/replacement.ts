@@ -1,7 +1,7 @@
 import type { Chain } from "../../chain/chain.ts";
 import { estimateFees, feeCap, isReplacementDue, noopTransaction, raiseFees } from "../../chain/fees.ts";
 import type { Head } from "../../chain/rpc/calls.ts";
-import type { Signer } from "../../chain/signing/signer.ts";
+import type { Signer } from "../../chain/signing/local-signer.ts";
 import type { Claims } from "../../ledger/ledger.ts";
 import type { Attempt, AttemptKind } from "../../ledger/settlement.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";

@@ -1,10 +1,10 @@
 import { type Chain, eachEndpoint, failureEndpoints } from "../../chain/chain.ts";
 import { isReplacementDue } from "../../chain/fees.ts";
-import { mostCost } from "../../chain/signing/signer.ts";
 import type { Attempt } from "../../ledger/settlement.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Address } from "../../protocol/hex.ts";
+import { mostCost } from "../../protocol/signed-transaction.ts";
 import { type Batch, callOf, isUnconfirmed, isUnderstood, type Slot, type TransactionStore } from "./slot.ts";
 
 /** Sends the stored transactions of one account, and sends again what no block holds. */

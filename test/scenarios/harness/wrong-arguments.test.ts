@@ -20,7 +20,10 @@ import { leaseHarness, startHarnessPool } from "../../../src/harness/pool/index.
 import { createGlobalSetup } from "../../../src/harness/vitest/global-setup.ts";
 import { migrate, openDatabase } from "../../../src/ledger/database/open-database.ts";
 import { networks, signAuthorization } from "../../../src/methods/index.ts";
-import { type OpenOrganizations, openOrganizations } from "../../../src/service/organizations/index.ts";
+import {
+  type OpenOrganizations,
+  openOrganizations,
+} from "../../../src/service/organizations/open-organizations.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
 import { makeDirectory } from "../../support/serve/command.ts";
 import { pepper } from "../../support/serve/deployed-chains.ts";

@@ -8,7 +8,7 @@ import { type Hex, uintWord } from "../../../protocol/hex.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
 import { provesForwarding, receivedOf } from "../../on-chain/payouts.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
-import { findDirectSubmission } from "./direct-submission.ts";
+import { findDirectSubmission } from "./eip3009-settling.ts";
 import { diagnose } from "./eip3009-state.ts";
 import { encodeForwardReceived, forwardTransaction, settleTransaction } from "./eip3009-transaction.ts";
 

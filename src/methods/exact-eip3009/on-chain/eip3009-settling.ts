@@ -1,21 +1,22 @@
-import type { Receipt } from "../../../chain/logs-and-receipts.ts";
+import type { ChainQueries } from "../../../chain/chain.ts";
+import { type MinedLog, type Receipt, readReceiptsAt } from "../../../chain/logs-and-receipts.ts";
 import { decodeRevert, describeRevert } from "../../../chain/revert.ts";
 import { type Address, type Hex, sameAddress } from "../../../protocol/hex.ts";
 import { goesStraight, isErc6492 } from "../../../protocol/signed-payment.ts";
-import { authorizationKey, decodeEvents, type PaymentEvent } from "../../on-chain/events.ts";
+import { authorizationKey, decodeEvent, decodeEvents, type PaymentEvent } from "../../on-chain/events.ts";
 import {
   findContractPayout,
   payoutKey,
   provesForwarding,
   type ReceivedPayment,
   readForwardLimit,
+  readReceivedTransfers,
   receivedOf,
 } from "../../on-chain/payouts.ts";
-import type { Recovery, SettlementProof, Settling } from "../../on-chain/settling.ts";
-import { createIsUsed } from "../../on-chain/use-reader.ts";
+import type { Recovery, Search, SettlementProof, Settling, TransferPlace } from "../../on-chain/settling.ts";
+import { createIsUsed, wasUsedBy } from "../../on-chain/use-reader.ts";
 import { exactEip3009 } from "../eip3009-method.ts";
-import { findDirectSubmission } from "./direct-submission.ts";
-import { authorizationUse, explain, stateOf } from "./eip3009-state.ts";
+import { authorizationUse, endsOf, explain, stateOf } from "./eip3009-state.ts";
 import {
   countBatch,
   effectOf,
@@ -141,4 +142,45 @@ export function readSettlements(receipt: Receipt, facilitatorContract: Address):
 
 function transferKey(token: Address, from: Address, value: bigint): string {
   return `${token} ${from} ${value}`.toLowerCase();
+}
+
+/**
+ * {@link Recovery.findDirectSubmission}: proven by `AuthorizationUsed` of that very authorization, the `Transfer` of that
+ * very value right after it, both of the token, and no `Settled` for it.
+ */
+export async function findDirectSubmission(
+  { reader, readLogs, network: { facilitatorContract } }: ChainQueries,
+  { payment, fromBlock, toBlock, id: about }: Search,
+): Promise<TransferPlace | "cancelled" | null> {
+  const { asset, payer, nonce: authorizationNonce, limit: value } = payment;
+
+  async function findEnd(): Promise<MinedLog | undefined> {
+    for await (const [log] of readLogs([{ ...endsOf(payment), about }], fromBlock, toBlock)) {
+      if (log !== undefined) return log;
+    }
+    return undefined;
+  }
+
+  const used = await wasUsedBy(reader, authorizationUse, { ...payment, id: about }, toBlock);
+  if (used === false) return null;
+
+  const end = await findEnd();
+  if (end === undefined) {
+    if (used === undefined) return null;
+    throw reader.undetermined(
+      `an authorization is used by block ${toBlock}, and no log since ${fromBlock} says how`,
+    );
+  }
+  if (decodeEvent(end)?.name === "AuthorizationCanceled") return "cancelled";
+
+  const [receipt] = await readReceiptsAt(reader, [end]);
+  if (receipt === undefined) throw reader.undetermined("the receipt of a log is missing");
+  const nonce = authorizationNonce.toLowerCase();
+  const received = readReceivedTransfers(receipt, asset, facilitatorContract).find(
+    (transfer) =>
+      sameAddress(transfer.from, payer) && transfer.authorizationNonce === nonce && transfer.value === value,
+  );
+  if (received === undefined || received.settled) return null;
+  const { transactionHash, blockNumber, blockHash } = end;
+  return { transactionHash, logIndex: received.logIndex, blockNumber, blockHash };
 }

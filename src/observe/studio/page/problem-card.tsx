@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
-import { withoutLocal } from "../../../protocol/local-advice.ts";
+import { withoutLocal } from "../../../protocol/catalogue-texts.ts";
 import { formatAmount, plural } from "../../../protocol/token-units.ts";
 import { optionsOf } from "../../explain/command-options.ts";
 import type { PaymentDetail } from "../../timeline/payment-view.ts";

@@ -15,7 +15,7 @@ import {
   type UnplacedLog,
   word,
 } from "../../../test/support/logs.ts";
-import { readReceivedTransfers } from "./received-transfers.ts";
+import { readReceivedTransfers } from "./payouts.ts";
 
 const received = (logs: readonly UnplacedLog[], succeeded = true) =>
   readReceivedTransfers(receiptOf(logs, succeeded), token, contract);
