@@ -61,6 +61,17 @@ const ownWays: Readonly<Record<string, PaidBy>> = {
 /** A wallet that has something already, as a merchant's has. */
 const merchant = "0x00000000000000000000000000000000c0ffee03";
 
+/** The ways to pay that a side has besides, each by its routes. */
+function othersOf(name: keyof typeof sides): readonly { what: string; how: PaidBy }[] {
+  if (name === "this, up") return [];
+  return ways.flatMap(({ way, routes, paid }) =>
+    (name === "reference" ? (["straight"] as const) : routes).map((route) => ({
+      what: `${way}, ${route}`,
+      how: { ...paid, ...(route === "straight" && { payTo: merchant }) },
+    })),
+  );
+}
+
 /** Payments that are verified in turn: more than the service remembers the signers of. */
 const different = 5_000;
 
@@ -87,32 +98,30 @@ for (let round = 0; round < rounds; round++) {
       ...args: [operation: "verify" | "settle", string[], connections: number]
     ) => rows.push({ what, side: name, ...(await measure(side, ...args)) });
     await add("verify, 50 connections", "verify", cycle(verifies), 50);
-    await measure(side, "settle", await signBodies(side.terms, lone, 2), 1);
-    await add("settle, one at a time", "settle", await signBodies(side.terms, lone, 2), 1);
-    await add("settle, 200 at once", "settle", await signBodies(side.terms, 200, 2), 200);
-    // The same number first, as with verifies.
-    await measure(side, "settle", await signBodies(side.terms, settles, 2), settles);
-    await add(`settle, ${settles} at once`, "settle", await signBodies(side.terms, settles, 2), settles);
     for (const [way, paid] of name === "this, up" ? Object.entries(ownWays) : []) {
       const bodies = await signBodies(side.terms, verifies / 8, 2, paid);
       await add(`${way}: verify, 50 connections`, "verify", bodies, 50);
     }
-    for (const { way, routes, paid } of name === "this, up" ? [] : ways) {
-      for (const route of name === "reference" ? (["straight"] as const) : routes) {
-        const how: PaidBy = { ...paid, ...(route === "straight" && { payTo: merchant }) };
-        // What is verified of scheme “upto” is the maximum.
-        const verified = await signBodies(
-          side.terms,
-          verifies / 4,
-          2,
-          how.max === undefined ? how : { ...how, max: 1n },
-        );
-        const what = (operation: string) => `${way}, ${route}: ${operation}`;
-        await add(what("verify, 50 connections"), "verify", verified, 50);
-        await add(what("settle, one at a time"), "settle", await signBodies(side.terms, 20, 2, how), 1);
-        await add(what("settle, 200 at once"), "settle", await signBodies(side.terms, 200, 2, how), 200);
-      }
+    const others = othersOf(name);
+    for (const { what, how } of others) {
+      // What is verified of scheme “upto” is the maximum.
+      const verified = how.max === undefined ? how : { ...how, max: 1n };
+      const bodies = await signBodies(side.terms, verifies / 4, 2, verified);
+      await add(`${what}: verify, 50 connections`, "verify", bodies, 50);
     }
+    // Few at a time first: the more payments are in a node's state, the longer it takes for each block.
+    await measure(side, "settle", await signBodies(side.terms, lone, 2), 1);
+    await add("settle, one at a time", "settle", await signBodies(side.terms, lone, 2), 1);
+    for (const { what, how } of others) {
+      await add(`${what}: settle, one at a time`, "settle", await signBodies(side.terms, lone, 2, how), 1);
+    }
+    await add("settle, 200 at once", "settle", await signBodies(side.terms, 200, 2), 200);
+    for (const { what, how } of others) {
+      await add(`${what}: settle, 200 at once`, "settle", await signBodies(side.terms, 200, 2, how), 200);
+    }
+    // The same number first, as with verifies.
+    await measure(side, "settle", await signBodies(side.terms, settles, 2), settles);
+    await add(`settle, ${settles} at once`, "settle", await signBodies(side.terms, settles, 2), settles);
     await side.stop();
   }
 }
