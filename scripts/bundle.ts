@@ -65,6 +65,8 @@ export async function bundleForNode(dist: string): Promise<void> {
     ),
     platform: "node",
     external: isExternal,
+    // What a command loads late, others may load at once.
+    checks: { ineffectiveDynamicImport: false },
   });
   // Two folders deep, as in src, because files beside the code are found by relative paths.
   const { output } = await bundle.generate({

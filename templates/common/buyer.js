@@ -1,4 +1,5 @@
-// A buyer that pays at most once, on one network, with one token: node --env-file=.env buyer.js
+// A buyer by the public packages, who pays a cent at most, on one network, with one token: node --env-file=.env buyer.js
+// `x402-kit judge client -- node buyer.js` says what these packages do when an answer is lost or leads elsewhere.
 import { ExactEvmScheme } from "@x402/evm/exact/client";
 import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
 import { privateKeyToAccount } from "viem/accounts";

@@ -1,5 +1,6 @@
-// A shop that sells a report for a cent. It runs as it is with the facilitator of `x402-kit up`:
+// A shop that sells a report for a cent, by the public packages. It runs as it is with the facilitator of `x402-kit up`:
 //   node --env-file=.env shop.js
+// Before it sells for real money: `x402-kit judge shop -- node shop.js` says when these packages charge and do not serve.
 import { HTTPFacilitatorClient, x402ResourceServer } from "@x402/core/server";
 import { ExactEvmScheme } from "@x402/evm/exact/server";
 import Fastify from "fastify";

@@ -1,4 +1,5 @@
-// A report for a cent. Next reads `.env` by itself.
+// A report for a cent, by the public packages. Next reads `.env` by itself.
+// Before it sells for real money: `x402-kit judge shop --url http://127.0.0.1:3000/report` says when these packages charge and do not serve.
 import { HTTPFacilitatorClient } from "@x402/core/server";
 import { ExactEvmScheme } from "@x402/evm/exact/server";
 import { withX402, x402ResourceServer } from "@x402/next";
