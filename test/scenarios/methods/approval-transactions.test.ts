@@ -9,6 +9,7 @@ import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts
 import type { Running } from "../../support/composition.ts";
 import { takingOf, value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";
+import { forwardingTo, type ReceivedCall, sendJson, startStubNode } from "../../support/stub-node.ts";
 import { useRecoveryScene } from "../../support/use-composition.ts";
 
 /*
@@ -143,6 +144,36 @@ test("a node that cannot simulate two transactions leaves it to the state", asyn
   const before = await paid();
   expect(await settle(running, await sign())).toMatchObject(success);
   expect((await paid()) - before).toBe(value);
+});
+
+test("an approval that is mined for another payment while a node answers what decides about it is not taken for a used one", async () => {
+  const { request, batch } = createLocalRpc(scene.chain.rpcUrl);
+  const node = await startStubNode(forwardingTo(scene.chain.rpcUrl));
+  const running = await scene.startService({ network: { rpcUrls: [node.url] } });
+  const before = await transactionsOf();
+  const body = await sign();
+  const { signedTransaction } = Object(body.paymentPayload.extensions?.erc20ApprovalGasSponsoring).info;
+  // The calls of a batch do not wait for one another: here the payer's count is answered last.
+  const isCount = ({ method, params }: ReceivedCall) =>
+    method === "eth_getTransactionCount" && params[0] === payer;
+  const answer = async (calls: readonly ReceivedCall[]) => {
+    const results = await batch(calls.map(({ method, params }) => [method, ...params]));
+    return calls.map(({ id }, index) => ({ jsonrpc: "2.0", id, result: results[index] }));
+  };
+  let isMined = false;
+  node.behave(async (calls, response, text) => {
+    const counts = calls.filter(isCount);
+    if (isMined || counts.length === 0) return forwardingTo(scene.chain.rpcUrl)(calls, response, text);
+    const others = await answer(calls.filter((call) => !isCount(call)));
+    await request("eth_sendRawTransaction", signedTransaction);
+    await expect.poll(transactionsOf).toBe(before + 1);
+    isMined = true;
+    sendJson(response, [...others, ...(await answer(counts))]);
+  });
+  expect(await settle(running, body)).toMatchObject(success);
+  expect(isMined).toBe(true);
+  await node.stop();
+  await scene.chain.approvePermit2(payer, 0n);
 });
 
 test("an approval that is not mined in time leaves the payment unsent, and the same payment settles later", async () => {

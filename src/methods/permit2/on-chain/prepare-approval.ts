@@ -69,8 +69,11 @@ async function prepareTransaction(
   const transaction = checkTransaction(approval, payment, network, recoverOnce);
   if ("reason" in transaction) return transaction;
   const { next, head, tip, isShort } = await askStanding(chain, call);
-  if (!isShort) return { ...call, payment: withoutApproval(payment) };
-  if (transaction.nonce !== next) return transactionRefusals.otherNonce(transaction.nonce, next);
+  // Nodes answer the calls of a request in any order: what was mined in between shows in the number of transactions alone.
+  const isNext = transaction.nonce === next;
+  if (!isShort || (!isNext && !(await isAllowanceShort(chain, call))))
+    return { ...call, payment: withoutApproval(payment) };
+  if (!isNext) return transactionRefusals.otherNonce(transaction.nonce, next);
   const tooLow = findLowFee(transaction, { head, tip, network });
   if (tooLow !== undefined && !(await isUnderWay())) return tooLow;
   return { ...call, payment: withoutApproval(payment, "approvalTransaction") };
@@ -90,10 +93,7 @@ function findLowFee(
     : undefined;
 }
 
-/**
- * Asks what decides about a transaction of the payer's, in one request and in this order: one that is mined in between is then
- * seen by its approval, and not taken for one whose nonce has passed.
- */
+/** Asks what decides about a transaction of the payer's, in one request. */
 async function askStanding({ reader }: Chain, call: SettleCall) {
   const allowance = callViews([allowanceOf(call.payment)], viewGas);
   const calls = [
