@@ -1,7 +1,8 @@
+import { isIPv6 } from "node:net";
 import { readOrganizationFile } from "../../config/organization-file.ts";
 import { assignRpcPorts } from "../../config/rpc-ports.ts";
 import { isLoopbackHost } from "../../config/values.ts";
-import { originOf } from "../../harness/control/description.ts";
+import { askHarness, originOf } from "../../harness/control/description.ts";
 import { payOnEveryNetwork } from "../../harness/control/pay.ts";
 import type { ControlAction, RunningHarness } from "../../harness/run/running-harness.ts";
 import { startHarness } from "../../harness/run/start-harness.ts";
@@ -22,6 +23,12 @@ export const up = defineCommand({
   async run(values, { print, printError, env, networks, takeSignals }) {
     requireWritable({ state: values.state });
     const isForMachines = values.json || values.env;
+    const running = values.env ? await findRunning(values) : undefined;
+    if (running !== undefined) {
+      printError(`Of the x402-kit up that runs at ${originOf(running)}:`);
+      print(describeAsEnv(running));
+      return 0;
+    }
     const fork = resolveForks(values.fork, values.networks, env);
     const closed = new AbortController();
     const interrupted = AbortSignal.any([takeSignals(), closed.signal]);
@@ -133,6 +140,14 @@ export const up = defineCommand({
     }
   },
 });
+
+/** What an `up` that was started before is made of; undefined where none listens there. */
+async function findRunning({ host, port }: { host: string; port: number }) {
+  const known = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+  const origin = `http://${isIPv6(known) ? `[${known}]` : known}:${port}`;
+  // What is wrong there, the start says.
+  return port === 0 ? undefined : askHarness(origin).catch(() => undefined);
+}
 
 /** Resolves at Ctrl-C, or POST /close, and rejects when a node dies that was not asked to. */
 function untilEnd(harness: RunningHarness, interrupted: AbortSignal): Promise<void> {

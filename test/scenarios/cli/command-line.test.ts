@@ -359,7 +359,8 @@ describe("help", () => {
                                     chains with a clock of their own, and no sample
                                     payments
         --env                       print lines for a .env when ready, and nothing
-                                    else: URL, key, payTo, payer, RPC URLs
+                                    else: URL, key, payTo, payer, RPC URLs; where an
+                                    up listens at the port, those of that one
         --json                      print one line of JSON when ready, and nothing
                                     else
       "

@@ -232,6 +232,19 @@ describe("up for a person", () => {
     expect(report).toContain(`\nnpx x402-facilitator-kit why --url ${origin}\n`);
   });
 
+  test("prints its .env by the command that it names, from another terminal", async () => {
+    const [, args = ""] =
+      /^A \.env of .*: npx x402-facilitator-kit (up --env --port \d+)$/m.exec(report) ?? [];
+    const { code, stdout, stderr } = await runHere(args.split(" "));
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: `Of the x402-kit up that runs at ${url.replace("/v1", "")}:\n`,
+    });
+    expect(stdout).toMatch(/^([A-Z0-9_]+=\S+\n)+$/);
+    expect(stdout).toContain(`X402_FACILITATOR_URL=${url}\nX402_API_KEY=${localOrganization.apiKey}\n`);
+    for (const [, node = ""] of report.matchAll(/ (http:\S+:\d+) .*ms$/gm)) expect(stdout).toContain(node);
+  });
+
   test("says where it is, its key and payTo, and last how long it took", () => {
     expect(report).toMatch(/^Facilitator {3}http:\S+ .*\nAPI key {7}x4k_\S+\npayTo {9}0x\S+ {3}base, /m);
     expect(report).toMatch(/\nReady in \d+\.\d\d s\. Ctrl-C stops everything\.\n/);
