@@ -12,7 +12,6 @@ import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand } from "../kit/command.ts";
 import { requireWritable } from "../kit/files.ts";
-import { createLineRenderer, type PaymentLine } from "../kit/payment-line.ts";
 import { checkUp, resolveContracts, resolveForks, upOptions } from "./up-options.ts";
 import { describeAsEnv, describeUp } from "./up-report.ts";
 
@@ -49,6 +48,7 @@ export const up = defineCommand({
             facilitatorContracts,
             assets: values.asset,
           });
+    const tell = isForMachines ? printError : print;
     let printAction: (action: ControlAction) => void = () => {};
     const isOpen = values.open || values.plain;
     const payTo = values["pay-to"] ?? (values.plain ? "any" : "contract");
@@ -93,53 +93,57 @@ export const up = defineCommand({
       // Ctrl-C, or a node that died, may come first; this then fails unobserved.
       paying?.catch(() => {});
       await Promise.race([paying, ended]);
-      if (closed.signal.aborted) return 0;
-      interrupted.throwIfAborted();
-      const payments = await paying;
-      if (values.json) {
-        print(JSON.stringify(harness.description));
-      } else if (values.env) {
-        print(describeAsEnv(harness.description));
-      } else {
-        print(describeUp(harness.description, payments));
-        if (isOpen)
-          print("Requests without an API key act for the organization above; POST /close ends this.");
-        print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
-      }
-      if (!values.quiet && (!isForMachines || values["log-format"] !== undefined)) {
-        const { followPayments } = await import("./follow.ts");
-        if (!isForMachines) {
-          const { describeAction, followShops } = await import("./follow.ts");
-          printAction = (action) => {
-            const line = describeAction(action);
-            if (line !== undefined) print(line);
-          };
-          followShops(harness.app.server, print);
+      if (!closed.signal.aborted) {
+        interrupted.throwIfAborted();
+        const payments = await paying;
+        if (state !== undefined) tell(describeStart(values.state, state.saved !== undefined));
+        if (values.json) {
+          print(JSON.stringify(harness.description));
+        } else if (values.env) {
+          print(describeAsEnv(harness.description));
+        } else {
+          print(describeUp(harness.description, payments));
+          if (isOpen)
+            print("Requests without an API key act for the organization above; POST /close ends this.");
+          print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
         }
-        const { hasOwnClock, timeline } = harness;
-        const tokens = Object.fromEntries(
-          Object.entries(harness.description.networks).map(([name, { asset, tokens = {} }]) => [
-            name,
-            [asset, ...Object.values(tokens)],
-          ]),
-        );
-        const context = { contracts: facilitatorContracts, payTo, networks, tokens, hasOwnClock };
-        const isJson = values["log-format"] === "json";
-        if (timeline !== undefined) {
-          const render = isJson ? JSON.stringify : createLineRenderer();
-          const write = (line: PaymentLine) => print(render(line));
-          followPayments(timeline, context, write, originOf(harness.description));
+        if (!values.quiet && (!isForMachines || values["log-format"] !== undefined)) {
+          const { describeAction, followHarness, followShops } = await import("./follow.ts");
+          if (!isForMachines) {
+            printAction = (action) => {
+              const line = describeAction(action);
+              if (line !== undefined) print(line);
+            };
+            followShops(harness.app.server, print);
+          }
+          const context = { contracts: facilitatorContracts, payTo, networks };
+          followHarness(
+            harness,
+            context,
+            values["log-format"] === "json" ? JSON.stringify : undefined,
+            print,
+          );
         }
+        if (values["ready-line"] !== undefined) print(values["ready-line"]);
+        await ended;
+        if (!isForMachines) print("\nStopping…");
       }
-      if (values["ready-line"] !== undefined) print(values["ready-line"]);
-      await ended;
-      if (!isForMachines) print("\nStopping…");
-      return 0;
-    } finally {
-      await harness.close();
+    } catch (error) {
+      await harness.close().catch((unsaved: Error) => printError(`Warning: ${unsaved.message}`));
+      throw error;
     }
+    await harness.close();
+    if (state !== undefined) tell(`Chains and ledger are saved in ${values.state}.`);
+    return 0;
   },
 });
+
+/** What chains and ledger begin with, of which the file is to hold the end. */
+function describeStart(file: string | undefined, isThere: boolean): string {
+  return isThere
+    ? `Chains and ledger go on from ${file}.`
+    : `${file} is new: chains and ledger begin anew, and are saved there at the end.`;
+}
 
 /** What an `up` that was started before is made of; undefined where none listens there. */
 async function findRunning({ host, port }: { host: string; port: number }) {
