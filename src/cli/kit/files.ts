@@ -13,7 +13,7 @@ import { open, writeFile } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import type { Readable } from "node:stream";
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../../util/errors.ts";
-import { packageFile } from "../../util/self-command.ts";
+import { inShell, packageFile } from "../../util/self-command.ts";
 import { renderRows } from "../../util/text.ts";
 
 const mebibyte = 1_048_576;
@@ -222,5 +222,5 @@ export function describeFiles(files: readonly Written[], isDry: boolean): string
 
 /** How a shell enters a folder, before what else is on the line; nothing for the folder in which it is. */
 export function entering(folder: string): string {
-  return folder === "." ? "" : `cd ${/^[\w./-]+$/.test(folder) ? folder : JSON.stringify(folder)} && `;
+  return folder === "." ? "" : `cd ${inShell(folder)} && `;
 }

@@ -1,7 +1,11 @@
 import { once } from "node:events";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { createServer as createTcpServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { localContracts } from "../../../src/published/local-chains.ts";
+import { repository, start } from "../../support/cli.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
 import { noteStarted } from "../../support/processes.ts";
 import { runHere } from "../../support/run-here.ts";
@@ -28,6 +32,20 @@ async function refusalOf({ args, env, exitCode = 1 }: Row): Promise<string> {
   return stderr.replaceAll(mainnet, "DEFAULT_MAINNET").replaceAll(testnet, "DEFAULT_TESTNET");
 }
 
+test("the script of a checkout works in the user's folder, and says how it is called from there", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "x402-kit-script-"));
+  try {
+    await writeFile(join(folder, "shop.js"), "// mine\n");
+    const command = ["--prefix", resolve(repository), "run", "-s", "x402-kit", "--"];
+    await using npm = await start("npm", [...command, "init", "--framework", "hono"], { cwd: folder });
+    expect((await npm.ended).code).toBe(0);
+    expect(await readdir(folder)).toContain("buyer.js");
+    expect(npm.stdout()).toContain(`to see this one: npm ${command.join(" ")} init another-folder`);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
 describe("a command line that cannot be", () => {
   test("an unknown command", async () => {
     const refusal = await refusalOf({ args: ["upp", "--port", "1"] });
@@ -41,6 +59,12 @@ describe("a command line that cannot be", () => {
   test("init into a folder whose variable is not set, which would be the working directory", async () => {
     expect(await refusalOf({ args: ["init", ""] })).toBe(
       "x402-kit init: one thing is wrong\n  FOLDER: is empty; leave it out for this folder\n\nOptions: npx x402-facilitator-kit init --help\n",
+    );
+  });
+
+  test("init into the folder of the kit itself", async () => {
+    expect(await refusalOf({ args: ["init"] })).toBe(
+      "x402-kit init: one thing is wrong\n  FOLDER: is that of x402-facilitator-kit itself; name another one (for example ../my-shop)\n\nOptions: npx x402-facilitator-kit init --help\n",
     );
   });
 
