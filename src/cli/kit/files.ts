@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { open, writeFile } from "node:fs/promises";
-import { dirname, join, relative, sep } from "node:path";
+import { basename, dirname, join, relative, sep } from "node:path";
 import type { Readable } from "node:stream";
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../../util/errors.ts";
 import { inShell, packageFile } from "../../util/self-command.ts";
@@ -189,7 +189,9 @@ function write(folder: string, { path, text }: File): void {
   const at = join(folder, path);
   try {
     makeFolders(dirname(at));
-    writeFileSync(at, text, { flag: "wx" });
+    // Keys are in it: whoever reads it is warned where others can.
+    const mode = basename(at) === ".env" ? ownerOnly : 0o666;
+    writeFileSync(at, text, { flag: "wx", mode });
   } catch (cause) {
     throw new KitError(`${at} cannot be written`, {
       cause,
