@@ -234,6 +234,8 @@ test("the file holds no key, and the command line writes and replays it without 
   const text = await captureNewest();
   expect(text).not.toContain(harness.description.organization.apiKey);
   for (const { privateKey } of Object.values(testPayers)) expect(text).not.toContain(privateKey.slice(2));
+  const explained = await runHere(["explain", file]);
+  expect(explained.stderr).toContain(`npx x402-facilitator-kit replay ${file} judges it again.`);
   const replayed = await runHere(["replay", file]);
   expect(replayed.stdout).toMatch(/ok {7}signatureHolds.*Then: settled\nNow: {2}valid\nThe same\./s);
   expect(replayed.code).toBe(0);
