@@ -228,7 +228,10 @@ test("the file holds no key, and the command line writes and replays it without 
   await pay(harness.description, { network: "base" });
   const file = join(folder, "bug.x402.json");
   const written = await runHere(["capture", "last", "--out", file, "--url", origin]);
-  expect(written.stdout).toContain(`npx x402-facilitator-kit replay ${file}`);
+  const toReplay = `Judge it again, on any machine: npx x402-facilitator-kit replay ${file}\n`;
+  expect(written.stdout).toBe(`Wrote ${file}. ${toReplay}`);
+  const again = await runHere(["capture", "last", "--out", file, "--url", origin]);
+  expect(again.stdout).toBe(`Wrote ${file} in the place of an earlier one. ${toReplay}`);
   // A test payer's key is published anyway.
   expect([written.stderr, readCapture(await readFile(file, "utf8")).signature]).toEqual(["", "kept"]);
   const text = await captureNewest();
