@@ -220,12 +220,12 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
   if (entry === undefined) return explainUnknown(words, terminal);
   const [name, summary, load, keyless] = entry;
   const rest = words.slice(name.split(" ").length);
-  let codes: Command["failureCodes"];
+  let loaded: Command | undefined;
   try {
     if (keyless === undefined) requirePrivateCompileCache();
     else useCompileCache(terminal.env);
     const command = await load();
-    codes = command.failureCodes;
+    loaded = command;
     if (rest.slice(0, rest.includes("--") ? rest.indexOf("--") : undefined).some(isHelp)) {
       const { describeCommand } = await import("./kit/command-line.ts");
       terminal.print(describeCommand(name, summary, command));
@@ -235,7 +235,8 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
   } catch (error) {
     if (error instanceof Interruption) return 130;
     if (isMisspelt(words, name, error)) return explainUnknown(words, terminal);
-    terminal.printError(describeFailure(name, error));
+    terminal.printError(describeFailure(name, error, loaded));
+    const codes = loaded?.failureCodes;
     return (error instanceof ConfigurationError ? codes?.usage : codes?.failed) ?? 1;
   }
 }
@@ -337,14 +338,16 @@ async function describeCommands(some: readonly CommandEntry[]): Promise<string> 
 }
 
 /** What went wrong, why, and what to do, for a person. Unforeseen errors keep their stack: they are ours to mend. */
-function describeFailure(name: string, error: unknown): string {
+function describeFailure(name: string, error: unknown, command: Command | undefined): string {
   if (error instanceof ConfigurationError) {
     const count = error.problems.length;
+    const advice = command?.adviseOn?.(error.problems);
     return [
       `x402-kit ${name}: ${count === 1 ? "one thing is" : `${count} things are`} wrong`,
       ...error.message.split("\n").map((line) => `  ${line}`),
       "",
       `Options: ${self} ${name} --help`,
+      ...(advice === undefined ? [] : [advice]),
     ].join("\n");
   }
   if (!(error instanceof Error)) return `x402-kit ${name}: ${asText(error)}`;

@@ -190,10 +190,16 @@ test("is frozen through and through", () => {
 
 test("names everything that is missing, at once", () => {
   expect(
-    problemsOf({ BASE_RPC_URL: "", OPERATOR_PRIVATE_KEY: " ", API_KEY_PEPPER: "" }),
+    problemsOf({
+      BASE_RPC_URL: "",
+      FACILITATOR_CONTRACT_MAINNET: "",
+      OPERATOR_PRIVATE_KEY: " ",
+      API_KEY_PEPPER: "",
+    }),
   ).toMatchInlineSnapshot(`
     "
     BASE_RPC_URL: no network is served: give the RPC URL of one, by this or another *_RPC_URL (for example https://base.example/v2/KEY,https://base-2.example)
+    FACILITATOR_CONTRACT_MAINNET: is needed for a mainnet, and FACILITATOR_CONTRACT_TESTNET for a test network; x402-kit deploy prints it (for example 0x4020000000000000000000000000000000000001)
     OPERATOR_PRIVATE_KEY: is needed, or OPERATOR_SIGNER_URL with OPERATOR_ADDRESS (for example 0x and 64 hexadecimal digits)
     API_KEY_PEPPER: is needed (for example what \`openssl rand -hex 32\` prints)
     "

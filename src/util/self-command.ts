@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from "node:fs";
+import { statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -41,7 +41,9 @@ export function enterCallersFolder(): void {
 
 /** Whether it is the folder of this package. */
 export function isPackageFolder(folder: string): boolean {
-  return existsSync(folder) && realpathSync(folder) === realpathSync(root);
+  const found = statSync(folder, { bigint: true, throwIfNoEntry: false });
+  const own = statSync(root, { bigint: true });
+  return found?.ino === own.ino && found.dev === own.dev;
 }
 
 /** A path as a word of a command line. */
