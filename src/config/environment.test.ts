@@ -439,8 +439,10 @@ describe("refuses", () => {
     [
       "a Unix socket without a URL",
       { DATABASE_URL: "/var/run/postgresql" },
-      "DATABASE_URL: is a path; a Postgres at a Unix socket is postgres://USER@/DATABASE?host=/DIRECTORY",
+      "DATABASE_URL: is a path; a Postgres at a Unix socket is postgres://USER@/DATABASE?host=/DIRECTORY, and a file sqlite:PATH",
     ],
+    ["a file", { DATABASE_URL: "/x/f.db" }, "DATABASE_URL: is a path: write sqlite:/x/f.db"],
+    ["a file of the folder", { DATABASE_URL: "./bad.db" }, "DATABASE_URL: is a path: write sqlite:./bad.db"],
     ["a network too narrow", { TRUST_PROXY: "10.0.0.0/33" }, 'TRUST_PROXY: "10.0.0.0/33" is neither'],
   ])("%s", (_name, changes, problem) => {
     expect(problemsOf(changes)).toContain(problem);

@@ -360,15 +360,19 @@ export function readBearerToken(text: string): string {
   return readPepper(text);
 }
 
+/** A path that is no secret, of what is no folder with a socket. */
+const databaseFile = /^[\w./-]{1,200}\.(?:db|sqlite3?)$/;
+
 /** Where the database is: `sqlite:PATH`, or the URL of a Postgres. */
 export function readDatabaseUrl(text: string): string {
   if (text.startsWith("sqlite::memory:")) {
     throw new InvalidValue("is a database in memory, which would forget the payments that are on their way");
   }
   if (text.startsWith("sqlite:")) return text;
-  if (/^(?:socket:|\/|unix:)/.test(text)) {
+  if (databaseFile.test(text)) throw new InvalidValue(`is a path: write sqlite:${text}`);
+  if (/^(?:socket:|\.{0,2}\/|unix:)/.test(text)) {
     throw new InvalidValue(
-      "is a path; a Postgres at a Unix socket is postgres://USER@/DATABASE?host=/DIRECTORY",
+      "is a path; a Postgres at a Unix socket is postgres://USER@/DATABASE?host=/DIRECTORY, and a file sqlite:PATH",
     );
   }
   // Without a host, as a Unix socket has none, it is no URL where there is a user before it.
