@@ -189,8 +189,10 @@ function isBeginning(name: string, known: string): boolean {
 export function describeCommand(
   name: string,
   summary: string,
-  { options, variables = [], exitCodes }: Command,
+  { options, variables = [], exitCodes, usesEnvFile }: Command,
 ): string {
+  const readsVariables = Object.values(options).some(({ variable }) => variable !== undefined);
+  const isWithoutFile = usesEnvFile !== true && readsVariables;
   const ofOptions = Object.entries(options).map(([key, option]) => {
     const { placeholder, positional, isRest, mayBeBare } = option;
     const shown = mayBeBare === true ? `[${placeholder}]` : placeholder;
@@ -203,6 +205,7 @@ export function describeCommand(
   return [
     ...wrapText(`x402-kit ${name}: ${summary}`, terminalWidth),
     ...(ofOptions.length === 0 ? [] : ["", renderRows(ofOptions)]),
+    ...(isWithoutFile ? ["", "[env: …] is a variable of the environment; a file .env is not read."] : []),
     ...(ofVariables.length === 0 ? [] : ["", "Variables:", renderRows(ofVariables)]),
     ...(exitCodes === undefined ? [] : ["", ...wrapText(`Exit code: ${exitCodes}`, terminalWidth)]),
   ].join("\n");

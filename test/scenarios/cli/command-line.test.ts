@@ -387,6 +387,8 @@ describe("help", () => {
                                     up listens at the port, those of that one
         --json                      print one line of JSON when ready, and nothing
                                     else
+
+      [env: …] is a variable of the environment; a file .env is not read.
       "
     `);
   });
@@ -419,6 +421,8 @@ describe("help", () => {
                                 NETWORKS_FILE]
         --url URL               where \`x402-kit up\` listens (default
                                 http://127.0.0.1:4402) [env: X402_KIT_URL]
+
+      [env: …] is a variable of the environment; a file .env is not read.
       "
     `);
   });
@@ -436,6 +440,8 @@ describe("help", () => {
                              token's smallest unit (10000) (needed)
         --url URL            where \`x402-kit up\` listens (default
                              http://127.0.0.1:4402) [env: X402_KIT_URL]
+
+      [env: …] is a variable of the environment; a file .env is not read.
       "
     `);
   });
