@@ -1,7 +1,7 @@
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../util/errors.ts";
 import { bigintsAsText } from "../util/json.ts";
 import { kitVersion, self } from "../util/self-command.ts";
-import { asText, findSlip } from "../util/text.ts";
+import { asText, findSlip, mostTyposOf } from "../util/text.ts";
 import type { Command } from "./kit/command.ts";
 import { requirePrivateCompileCache, useCompileCache } from "./kit/compile-cache.ts";
 import { Interruption, paint, type Terminal, withoutControls } from "./kit/terminal.ts";
@@ -212,7 +212,7 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
     terminal.print(await describeGroups());
     return 0;
   }
-  if (first === "--version") {
+  if (first === "--version" || first === "-v") {
     terminal.print(kitVersion());
     return 0;
   }
@@ -294,11 +294,10 @@ async function explainUnknown(words: readonly string[], { print, printError }: T
   return 1;
 }
 
-/** The command that is near enough to be what was meant: the shorter the word, the fewer letters may differ. */
+/** The command that is near enough to be what was meant. */
 function findMeant(tried: string, known: readonly CommandEntry[]): string | undefined {
-  const mostTypos = Math.min(2, Math.max(1, Math.floor(tried.length / 3)));
   const names = known.map(([name]) => name);
-  return findSlip(tried, names, mostTypos);
+  return findSlip(tried, names, mostTyposOf(tried));
 }
 
 /** Whether the second word, which could not be read as a value, is nearly that of a command: `fault lst`. */

@@ -4,7 +4,7 @@ import { attempt } from "../../config/values.ts";
 import { type Environment, readKnownNetworks, readVariable } from "../../config/variable-reader.ts";
 import { describeVariable, type VariableName } from "../../config/variables.ts";
 import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../util/errors.ts";
-import { renderRows, terminalWidth, typosBetween, wrapText } from "../../util/text.ts";
+import { mostTyposOf, renderRows, terminalWidth, typosBetween, wrapText } from "../../util/text.ts";
 import { type Command, formatOption, type Option, type Options, type Values } from "./command.ts";
 
 /**
@@ -173,7 +173,9 @@ function suggest(name: string, options: Options): string {
   const [nearest] = Object.keys(options)
     .map((known) => ({ known, distance: isBeginning(name, known) ? 0 : typosBetween(name, known) }))
     .sort((a, b) => a.distance - b.distance);
-  return nearest === undefined || nearest.distance > 2 ? "" : `; did you mean --${nearest.known}?`;
+  return nearest === undefined || nearest.distance > mostTyposOf(name)
+    ? ""
+    : `; did you mean --${nearest.known}?`;
 }
 
 /** Whether a name is that of a variable, or its first or last words: `--database` of DATABASE_URL. */

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { localContracts } from "../../../src/published/local-chains.ts";
+import { kitVersion } from "../../../src/util/self-command.ts";
 import { repository, start } from "../../support/cli.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
 import { noteStarted } from "../../support/processes.ts";
@@ -44,6 +45,12 @@ test("the script of a checkout works in the user's folder, and says how it is ca
   } finally {
     await rm(folder, { recursive: true });
   }
+});
+
+test("-v and --version print the version", async () => {
+  const [short, long] = [await run(["-v"]), await run(["--version"])];
+  expect(short).toEqual(long);
+  expect(long).toMatchObject({ code: 0, stdout: `${kitVersion()}\n`, stderr: "" });
 });
 
 describe("a command line that cannot be", () => {
@@ -135,6 +142,14 @@ describe("a command line that cannot be", () => {
       Options: npx x402-facilitator-kit up --help
       "
     `);
+  });
+
+  test.each([
+    [["up", "mock"], "mock: is not an option: options begin with --"],
+    [["fault", "base", "reorg", "2"], "2: is not an option: options begin with --"],
+    [["org", "create", "--name"], '--name: needs a value (for example --name "Coffee shop")'],
+  ])("nothing is suggested that is not near, and what can be pasted: %j", async (args, problem) => {
+    expect(await refusalOf({ args })).toContain(`\n  ${problem}\n`);
   });
 
   test("values that cannot be, from the command line", async () => {
