@@ -449,7 +449,7 @@ describe("help", () => {
         --network NAME       on which network (needed)
         --network-file FILE  JSON file with networks besides the five [env:
                              NETWORKS_FILE]
-        --to ADDRESS         the account (needed)
+        --to ADDRESS         the account, or the name of a test payer (needed)
         --asset NAME         the token: plain, fee, usdt, permit (default: USDC)
         --amount AMOUNT      how much: whole tokens with a point (0.01, 1.0), or the
                              token's smallest unit (10000) (needed)

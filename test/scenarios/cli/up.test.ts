@@ -387,6 +387,17 @@ describe("up for a person", () => {
     });
   });
 
+  test("fund and approve take test payers by name", async () => {
+    const at = ["--url", url, "--network", "base"];
+    const { address } = testPayers.unapproved;
+    expect((await runHere(["fund", ...at, "--to", "unapproved", "--amount", "1.5"])).stdout).toContain(
+      `${address} has 1.5 USDC more on base`,
+    );
+    expect((await runHere(["approve", ...at, "--account", "unapproved", "--amount", "0"])).stdout).toBe(
+      `Permit2 may take 0 USDC of ${address} on base.\n`,
+    );
+  });
+
   test("fund of more than there can be says so", async () => {
     const { recipient } = localOrganization;
     const amount = (2n ** 256n - 1n).toString();
