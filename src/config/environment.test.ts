@@ -302,6 +302,7 @@ describe("refuses", () => {
       { ADMIN_PORT: "4403" },
       "ADMIN_TOKEN: is needed with ADMIN_PORT",
     ],
+    ["a pepper of one", { API_KEY_PEPPER: "x" }, "API_KEY_PEPPER: has 1 character; it needs 32 or more"],
     [
       "a token for operators that can be guessed",
       { ADMIN_PORT: "4403", ADMIN_TOKEN: "letmein" },

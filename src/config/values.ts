@@ -7,7 +7,7 @@ import {
   type NetworkRegistry,
 } from "../protocol/networks.ts";
 import type { CorsOrigins } from "../protocol/routes.ts";
-import { parseAmount, type TokenUnits } from "../protocol/token-units.ts";
+import { parseAmount, plural, type TokenUnits } from "../protocol/token-units.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
 import { type ConfigurationProblem, KitError } from "../util/errors.ts";
 import { quote } from "../util/text.ts";
@@ -341,7 +341,7 @@ const guessable = /change.?me|example|password|pepper|secret|x402|your.?key|0123
 /** The secret that API keys are hashed with; what could be guessed is refused. */
 export function readPepper(text: string): string {
   if (text.length < shortestPepper) {
-    throw new InvalidValue(`has ${text.length} characters; it needs ${shortestPepper} or more`);
+    throw new InvalidValue(`has ${plural(text.length, "character")}; it needs ${shortestPepper} or more`);
   }
   if (new Set(text).size < fewestDistinctCharacters) {
     throw new InvalidValue("repeats a few characters; it must be random");
