@@ -12,8 +12,10 @@ if (major < 22 || (major === 22 && minor < 18)) {
 }
 const { Interruption, onParentEnd } = await import("./kit/terminal.ts");
 const { escapeControlsInText } = await import("../util/text.ts");
-const { isRunByNpm } = await import("../util/self-command.ts");
+const { enterCallersFolder, isRunByNpm } = await import("../util/self-command.ts");
 const { main } = await import("./main.ts");
+
+enterCallersFolder();
 
 /** A second Ctrl-C within this is the same one: npm passes on what the terminal has sent to the whole group. */
 const sameSignalMs = 500;

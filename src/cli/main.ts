@@ -1,7 +1,7 @@
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../util/errors.ts";
 import { bigintsAsText } from "../util/json.ts";
 import { kitVersion, self } from "../util/self-command.ts";
-import { asText, findSlip } from "../util/text.ts";
+import { asText, findSlip, mostTyposOf } from "../util/text.ts";
 import type { Command } from "./kit/command.ts";
 import { requirePrivateCompileCache, useCompileCache } from "./kit/compile-cache.ts";
 import { Interruption, paint, type Terminal, withoutControls } from "./kit/terminal.ts";
@@ -212,7 +212,7 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
     terminal.print(await describeGroups());
     return 0;
   }
-  if (first === "--version") {
+  if (first === "--version" || first === "-v") {
     terminal.print(kitVersion());
     return 0;
   }
@@ -220,12 +220,12 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
   if (entry === undefined) return explainUnknown(words, terminal);
   const [name, summary, load, keyless] = entry;
   const rest = words.slice(name.split(" ").length);
-  let codes: Command["failureCodes"];
+  let loaded: Command | undefined;
   try {
     if (keyless === undefined) requirePrivateCompileCache();
     else useCompileCache(terminal.env);
     const command = await load();
-    codes = command.failureCodes;
+    loaded = command;
     if (rest.slice(0, rest.includes("--") ? rest.indexOf("--") : undefined).some(isHelp)) {
       const { describeCommand } = await import("./kit/command-line.ts");
       terminal.print(describeCommand(name, summary, command));
@@ -235,7 +235,8 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
   } catch (error) {
     if (error instanceof Interruption) return 130;
     if (isMisspelt(words, name, error)) return explainUnknown(words, terminal);
-    terminal.printError(describeFailure(name, error));
+    terminal.printError(describeFailure(name, error, loaded));
+    const codes = loaded?.failureCodes;
     return (error instanceof ConfigurationError ? codes?.usage : codes?.failed) ?? 1;
   }
 }
@@ -293,11 +294,10 @@ async function explainUnknown(words: readonly string[], { print, printError }: T
   return 1;
 }
 
-/** The command that is near enough to be what was meant: the shorter the word, the fewer letters may differ. */
+/** The command that is near enough to be what was meant. */
 function findMeant(tried: string, known: readonly CommandEntry[]): string | undefined {
-  const mostTypos = Math.min(2, Math.max(1, Math.floor(tried.length / 3)));
   const names = known.map(([name]) => name);
-  return findSlip(tried, names, mostTypos);
+  return findSlip(tried, names, mostTyposOf(tried));
 }
 
 /** Whether the second word, which could not be read as a value, is nearly that of a command: `fault lst`. */
@@ -337,14 +337,16 @@ async function describeCommands(some: readonly CommandEntry[]): Promise<string> 
 }
 
 /** What went wrong, why, and what to do, for a person. Unforeseen errors keep their stack: they are ours to mend. */
-function describeFailure(name: string, error: unknown): string {
+function describeFailure(name: string, error: unknown, command: Command | undefined): string {
   if (error instanceof ConfigurationError) {
     const count = error.problems.length;
+    const advice = command?.adviseOn?.(error.problems);
     return [
       `x402-kit ${name}: ${count === 1 ? "one thing is" : `${count} things are`} wrong`,
       ...error.message.split("\n").map((line) => `  ${line}`),
       "",
       `Options: ${self} ${name} --help`,
+      ...(advice === undefined ? [] : [advice]),
     ].join("\n");
   }
   if (!(error instanceof Error)) return `x402-kit ${name}: ${asText(error)}`;

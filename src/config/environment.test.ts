@@ -190,10 +190,16 @@ test("is frozen through and through", () => {
 
 test("names everything that is missing, at once", () => {
   expect(
-    problemsOf({ BASE_RPC_URL: "", OPERATOR_PRIVATE_KEY: " ", API_KEY_PEPPER: "" }),
+    problemsOf({
+      BASE_RPC_URL: "",
+      FACILITATOR_CONTRACT_MAINNET: "",
+      OPERATOR_PRIVATE_KEY: " ",
+      API_KEY_PEPPER: "",
+    }),
   ).toMatchInlineSnapshot(`
     "
     BASE_RPC_URL: no network is served: give the RPC URL of one, by this or another *_RPC_URL (for example https://base.example/v2/KEY,https://base-2.example)
+    FACILITATOR_CONTRACT_MAINNET: is needed for a mainnet, and FACILITATOR_CONTRACT_TESTNET for a test network; x402-kit deploy prints it (for example 0x4020000000000000000000000000000000000001)
     OPERATOR_PRIVATE_KEY: is needed, or OPERATOR_SIGNER_URL with OPERATOR_ADDRESS (for example 0x and 64 hexadecimal digits)
     API_KEY_PEPPER: is needed (for example what \`openssl rand -hex 32\` prints)
     "
@@ -296,6 +302,7 @@ describe("refuses", () => {
       { ADMIN_PORT: "4403" },
       "ADMIN_TOKEN: is needed with ADMIN_PORT",
     ],
+    ["a pepper of one", { API_KEY_PEPPER: "x" }, "API_KEY_PEPPER: has 1 character; it needs 32 or more"],
     [
       "a token for operators that can be guessed",
       { ADMIN_PORT: "4403", ADMIN_TOKEN: "letmein" },
@@ -433,8 +440,10 @@ describe("refuses", () => {
     [
       "a Unix socket without a URL",
       { DATABASE_URL: "/var/run/postgresql" },
-      "DATABASE_URL: is a path; a Postgres at a Unix socket is postgres://USER@/DATABASE?host=/DIRECTORY",
+      "DATABASE_URL: is a path; a Postgres at a Unix socket is postgres://USER@/DATABASE?host=/DIRECTORY, and a file sqlite:PATH",
     ],
+    ["a file", { DATABASE_URL: "/x/f.db" }, "DATABASE_URL: is a path: write sqlite:/x/f.db"],
+    ["a file of the folder", { DATABASE_URL: "./bad.db" }, "DATABASE_URL: is a path: write sqlite:./bad.db"],
     ["a network too narrow", { TRUST_PROXY: "10.0.0.0/33" }, 'TRUST_PROXY: "10.0.0.0/33" is neither'],
   ])("%s", (_name, changes, problem) => {
     expect(problemsOf(changes)).toContain(problem);

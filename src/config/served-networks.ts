@@ -34,6 +34,7 @@ export function readServedNetworks(
       "BASE_RPC_URL",
       "no network is served: give the RPC URL of one, by this or another *_RPC_URL",
     );
+    requireAnyContract(reader);
   }
   requireContracts(reader, served);
   for (const { network, address } of assets) {
@@ -122,6 +123,16 @@ export function readRpcUrls(
 /** The most that may be paid per gas, in wei, where that is configured. */
 export function readFeeCaps(reader: VariableReader): ByNetwork<bigint> {
   return reader.read("MAX_FEE_GWEI");
+}
+
+/** Which one is needed shows only with the first network. */
+function requireAnyContract(reader: VariableReader): void {
+  const { mainnet, testnet } = contractVariables;
+  if (reader.isSet(mainnet) || reader.isSet(testnet)) return;
+  reader.refuse(
+    mainnet,
+    `is needed for a mainnet, and ${testnet} for a test network; x402-kit deploy prints it`,
+  );
 }
 
 function requireContracts(reader: VariableReader, served: readonly Network[]): void {

@@ -7,7 +7,7 @@ import {
   type NetworkRegistry,
 } from "../protocol/networks.ts";
 import type { CorsOrigins } from "../protocol/routes.ts";
-import { parseAmount, type TokenUnits } from "../protocol/token-units.ts";
+import { parseAmount, plural, type TokenUnits } from "../protocol/token-units.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
 import { type ConfigurationProblem, KitError } from "../util/errors.ts";
 import { quote } from "../util/text.ts";
@@ -341,7 +341,7 @@ const guessable = /change.?me|example|password|pepper|secret|x402|your.?key|0123
 /** The secret that API keys are hashed with; what could be guessed is refused. */
 export function readPepper(text: string): string {
   if (text.length < shortestPepper) {
-    throw new InvalidValue(`has ${text.length} characters; it needs ${shortestPepper} or more`);
+    throw new InvalidValue(`has ${plural(text.length, "character")}; it needs ${shortestPepper} or more`);
   }
   if (new Set(text).size < fewestDistinctCharacters) {
     throw new InvalidValue("repeats a few characters; it must be random");
@@ -360,15 +360,19 @@ export function readBearerToken(text: string): string {
   return readPepper(text);
 }
 
+/** A path that is no secret, of what is no folder with a socket. */
+const databaseFile = /^[\w./-]{1,200}\.(?:db|sqlite3?)$/;
+
 /** Where the database is: `sqlite:PATH`, or the URL of a Postgres. */
 export function readDatabaseUrl(text: string): string {
   if (text.startsWith("sqlite::memory:")) {
     throw new InvalidValue("is a database in memory, which would forget the payments that are on their way");
   }
   if (text.startsWith("sqlite:")) return text;
-  if (/^(?:socket:|\/|unix:)/.test(text)) {
+  if (databaseFile.test(text)) throw new InvalidValue(`is a path: write sqlite:${text}`);
+  if (/^(?:socket:|\.{0,2}\/|unix:)/.test(text)) {
     throw new InvalidValue(
-      "is a path; a Postgres at a Unix socket is postgres://USER@/DATABASE?host=/DIRECTORY",
+      "is a path; a Postgres at a Unix socket is postgres://USER@/DATABASE?host=/DIRECTORY, and a file sqlite:PATH",
     );
   }
   // Without a host, as a Unix socket has none, it is no URL where there is a user before it.

@@ -41,6 +41,24 @@ describe("a file .env", () => {
     expect(loadEnvFile({}, file)).toEqual([]);
   });
 
+  test.each([
+    ['A=1\n"secret\nB=2', "line 2 is no NAME=value, and passed over"],
+    ["=\n===\nA=1\n- B=2\n", "lines 1, 2, 4 are no NAME=value, and passed over"],
+    [`${"x\n".repeat(7)}`, "lines 1, 2, 3, 4, 5 and 2 more are no NAME=value, and passed over"],
+  ])("warns of what is no variable without showing it: %j", (text, problem) => {
+    write(text);
+    expect(loadEnvFile({}, file)).toEqual([{ name: ".env", problem }]);
+  });
+
+  test.each([
+    ["# a comment\r\n\r\nexport A = 1 # one\r\nB=\r\n"],
+    ['A="several\nlines = of\none"\nB=`x\ny` # rest'],
+    ["A='not closed\nB=1"],
+  ])("has no lines to warn of: %j", (text) => {
+    write(text);
+    expect(loadEnvFile({}, file)).toEqual([]);
+  });
+
   test("need not be there", () => {
     const env = {};
     expect(loadEnvFile(env, file)).toEqual([]);

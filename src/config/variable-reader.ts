@@ -194,8 +194,34 @@ export function loadEnvFile(env: Record<string, string | undefined>, path = ".en
     if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return [];
     throw new KitError("The file .env cannot be read", { cause });
   }
-  for (const [name, value] of Object.entries(parseEnv(text.replace(/^\uFEFF/, "")))) env[name] ??= value;
+  const bare = text.replace(/^\uFEFF/, "");
+  for (const [name, value] of Object.entries(parseEnv(bare))) env[name] ??= value;
+  const warnings = warnOfLines(bare);
   // Windows has no such bits, and reports what it likes.
-  if (process.platform === "win32" || (mode & readableByOthers) === 0) return [];
-  return [{ name: ".env", problem: "can be read by every user of this machine; run: chmod 600 .env" }];
+  if (process.platform !== "win32" && (mode & readableByOthers) !== 0) {
+    warnings.push({
+      name: ".env",
+      problem: "can be read by every user of this machine; run: chmod 600 .env",
+    });
+  }
+  return warnings;
+}
+
+/** A variable as `parseEnv` reads it: a value in quotes may have several lines. */
+const assignment = /^[ \t]*(?:export[ \t]+)?[\w.-]+[ \t]*=[ \t]*(?:"[^"]*"|'[^']*'|`[^`]*`)?.*$/gm;
+
+const mostLines = 5;
+
+/** Warns of lines without a variable, by their numbers: what stands there may be a secret. */
+function warnOfLines(text: string): ConfigurationProblem[] {
+  const rest = text.replace(assignment, (found) => found.replace(/[^\n]/g, "")).split("\n");
+  const numbers = rest.flatMap((line, index) => (/^\s*(?:#|$)/.test(line) ? [] : [index + 1]));
+  if (numbers.length === 0) return [];
+  const which = numbers.length === 1 ? `line ${numbers} is` : `lines ${shorten(numbers)} are`;
+  return [{ name: ".env", problem: `${which} no NAME=value, and passed over` }];
+}
+
+function shorten(numbers: readonly number[]): string {
+  const shown = numbers.slice(0, mostLines).join(", ");
+  return numbers.length > mostLines ? `${shown} and ${numbers.length - mostLines} more` : shown;
 }

@@ -1,12 +1,19 @@
+import { statSync } from "node:fs";
 import { createRequire } from "node:module";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { KitError } from "./errors.ts";
 import { membersOf } from "./json.ts";
 
-const { npm_lifecycle_event: npmEvent = "", npm_lifecycle_script: npmScript = "" } = process.env;
+const {
+  npm_lifecycle_event: npmEvent = "",
+  npm_lifecycle_script: npmScript = "",
+  npm_package_name: npmPackage,
+  INIT_CWD: callersFolder,
+} = process.env;
 
 /** Whether npm runs this command as a script of the checkout: `npm start`, or `npm run x402-kit`. */
-const isScriptOfCheckout = ["start", "x402-kit"].includes(npmEvent);
+const isScriptOfCheckout = ["start", "x402-kit"].includes(npmEvent) && npmPackage === "x402-facilitator-kit";
 
 /**
  * Whether npm runs this command and nothing else: by `npx`, by a script of the checkout, or by one of the user's own,
@@ -15,11 +22,34 @@ const isScriptOfCheckout = ["start", "x402-kit"].includes(npmEvent);
 export const isRunByNpm =
   isScriptOfCheckout || npmEvent === "npx" || (/\bx402-kit\b/.test(npmScript) && !npmScript.includes("&"));
 
+/** The folder of this package. */
+const root = resolve(packageFile(""));
+
 /**
  * How this command is called again from where it was called. In a checkout `npx x402-facilitator-kit` would first install the
  * checkout somewhere, for half a minute.
  */
-export const self = isScriptOfCheckout ? "npm run -s x402-kit --" : "npx x402-facilitator-kit";
+export const self = isScriptOfCheckout
+  ? `npm ${callersFolder === undefined || callersFolder === root ? "" : `--prefix ${inShell(root)} `}run -s x402-kit --`
+  : "npx x402-facilitator-kit";
+
+/** Goes back to where the user is: npm runs a script of the checkout in the checkout, also for `npm --prefix ../kit run …`. */
+export function enterCallersFolder(): void {
+  if (isScriptOfCheckout && callersFolder !== undefined && process.cwd() === root)
+    process.chdir(callersFolder);
+}
+
+/** Whether it is the folder of this package. */
+export function isPackageFolder(folder: string): boolean {
+  const found = statSync(folder, { bigint: true, throwIfNoEntry: false });
+  const own = statSync(root, { bigint: true });
+  return found?.ino === own.ino && found.dev === own.dev;
+}
+
+/** A path as a word of a command line. */
+export function inShell(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : JSON.stringify(path);
+}
 
 /** Where a file of this package is, by its path in it; the code stands two folders deep, compiled and not. */
 export function packageFile(path: string): string {

@@ -77,6 +77,11 @@ export function findSlip(text: string, candidates: readonly string[], mostTypos:
   return meant !== undefined && typosBetween(text, meant) <= mostTypos ? meant : undefined;
 }
 
+/** How many letters of a word may differ from what was meant: the shorter it is, the fewer. */
+export function mostTyposOf(word: string): number {
+  return Math.min(2, Math.max(1, Math.floor(word.length / 3)));
+}
+
 /** How many letters must be added, dropped, changed or swapped with the next to make one word of the other. */
 export function typosBetween(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);

@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { z } from "zod";
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import { type Capture, captureSchema, readCapture, replayCapture } from "../../observe/capture/capture.ts";
@@ -55,9 +56,11 @@ export const capture = defineCommand({
         hints: ["Another version of the kit may run there, or something else."],
       });
     }
+    const isReplaced = statSync(out, { throwIfNoEntry: false })?.isFile() === true;
     await writePrivateFile(out, `${JSON.stringify(body, null, 2)}\n`);
     for (const line of describeSignature(captured.data, keepSignature)) printError(line);
-    print(`Wrote ${out}. Judge it again, on any machine: ${self} replay ${out}`);
+    const replaced = isReplaced ? " in the place of an earlier one" : "";
+    print(`Wrote ${out}${replaced}. Judge it again, on any machine: ${self} replay ${out}`);
     return 0;
   },
 });

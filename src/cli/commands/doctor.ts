@@ -21,6 +21,7 @@ import { wrongPepper } from "../../service/organizations/key-issuing.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
 import { escapeControls } from "../../util/text.ts";
 import { defineCommand, flag, networkFileOption } from "../kit/command.ts";
+import { adviseOnSetUp } from "../kit/files.ts";
 
 export const doctor = defineCommand({
   usesEnvFile: true,
@@ -115,5 +116,7 @@ function renderParts(parts: readonly Part[], safe: boolean): string {
   const verdict = safe
     ? `All is well: serve may be started.${warnings}`
     : `${count("failed")} of ${plural(checks.length, "check")} failed: serve would not be safe.${warnings}`;
-  return `${blocks.join("\n\n")}\n\n${verdict}`;
+  const failures = checks.filter(({ status }) => status === "failed");
+  const advice = adviseOnSetUp(failures.map(({ detail }) => ({ problem: detail })));
+  return [...blocks, [verdict, advice].join("\n").trimEnd()].join("\n\n");
 }

@@ -10,7 +10,7 @@ import {
 } from "../../published/shop-variables.ts";
 import { testKeys } from "../../published/test-keys.ts";
 import { testPayers } from "../../published/test-payers.ts";
-import { self } from "../../util/self-command.ts";
+import { isPackageFolder, self } from "../../util/self-command.ts";
 import { defineCommand, flag, jsonFlag, option, textOption } from "../kit/command.ts";
 import {
   describeFiles,
@@ -39,8 +39,12 @@ export const init = defineCommand({
     json: jsonFlag,
   },
 
-  check: ({ folder }) =>
-    folder?.trim() === "" ? [{ name: "FOLDER", problem: "is empty; leave it out for this folder" }] : [],
+  check({ folder = "." }) {
+    if (folder.trim() === "") return [{ name: "FOLDER", problem: "is empty; leave it out for this folder" }];
+    if (!isPackageFolder(folder)) return [];
+    const problem = "is that of x402-facilitator-kit itself; name another one";
+    return [{ name: "FOLDER", problem, example: "../my-shop" }];
+  },
 
   async run({ folder, framework, "dry-run": isDry }) {
     const files = writeFiles(folder, filesOf(framework), isDry);

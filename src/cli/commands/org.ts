@@ -21,7 +21,7 @@ import { describeKeys, keyAsJson, organizationOption } from "./key.ts";
 export const orgCreate = defineCommand({
   ...usesDatabase,
   options: {
-    name: textOption("NAME", "what people call it", { example: "Coffee shop", required: true }),
+    name: textOption("NAME", "what people call it", { example: '"Coffee shop"', required: true }),
     id: textOption("ID", "its id, of letters, digits, _ and - (default: drawn at random)", {
       example: "coffee-shop",
     }),

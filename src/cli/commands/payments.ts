@@ -7,7 +7,7 @@ import {
   type TimelineEntry,
 } from "../../observe/timeline/payment-view.ts";
 import { formatSpan } from "../../protocol/moments.ts";
-import { formatAmount } from "../../protocol/token-units.ts";
+import { formatAmount, plural } from "../../protocol/token-units.ts";
 import { createSerialQueue } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
@@ -192,7 +192,7 @@ function describeReceived({ received }: PaymentDetail): readonly string[] {
           markAt(Math.min(problem.column, 61)),
         ];
   return [
-    `Received: ${bytes} bytes, content-type ${contentType ?? "not given"}${isWhole ? "" : ", of which this is the beginning"}`,
+    `Received: ${plural(bytes, "byte")}, content-type ${contentType ?? "not given"}${isWhole ? "" : ", of which this is the beginning"}`,
     ...(problem === null ? [] : [`  line ${problem.line}, column ${problem.column}: ${problem.found}`]),
     ...shown.map((one) => `  ${one}`),
     "",

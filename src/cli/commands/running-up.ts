@@ -4,6 +4,7 @@ import { createControlClient, type HarnessControl } from "../../harness/control/
 import { findHarness, requireRunning } from "../../harness/control/description.ts";
 import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
 import { settleAnswerSchema } from "../../protocol/answers.ts";
+import type { Address } from "../../protocol/hex.ts";
 import { type NetworkName, transferMethods } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { localTokenNames, tokenNamed } from "../../published/local-chains.ts";
@@ -37,6 +38,13 @@ const assetOption = {
     example: "plain",
   }),
 };
+
+/** An account that must be given: an address, or a test payer as `pay --payer` names it. */
+function accountOption(describe: string) {
+  const option = requiredAddress(`${describe}, or the name of a test payer`);
+  const named: ReadonlyMap<string, { address: Address }> = new Map(Object.entries(testPayers));
+  return { ...option, read: (text: string) => named.get(text)?.address ?? option.read(text) };
+}
 
 const versions = { "1": 1, "2": 2 } as const;
 
@@ -149,7 +157,7 @@ export const payers = defineCommand({
 export const fund = defineCommand({
   options: {
     ...networkOptions,
-    to: requiredAddress("the account"),
+    to: accountOption("the account"),
     ...assetOption,
     amount: option("AMOUNT", `how much: ${amountForms}`, { read: readPrice, example: "1.5", required: true }),
     url: urlOption,
@@ -167,7 +175,7 @@ export const fund = defineCommand({
 export const approve = defineCommand({
   options: {
     ...networkOptions,
-    account: requiredAddress("the account that pays"),
+    account: accountOption("the account that pays"),
     ...assetOption,
     amount: option("AMOUNT", `how much Permit2 may take: ${amountForms} (default: all); 0: nothing`, {
       read: readPriceOrZero,

@@ -4,7 +4,7 @@ import { attempt } from "../../config/values.ts";
 import { type Environment, readKnownNetworks, readVariable } from "../../config/variable-reader.ts";
 import { describeVariable, type VariableName } from "../../config/variables.ts";
 import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../util/errors.ts";
-import { renderRows, terminalWidth, typosBetween, wrapText } from "../../util/text.ts";
+import { mostTyposOf, renderRows, terminalWidth, typosBetween, wrapText } from "../../util/text.ts";
 import { type Command, formatOption, type Option, type Options, type Values } from "./command.ts";
 
 /**
@@ -173,7 +173,9 @@ function suggest(name: string, options: Options): string {
   const [nearest] = Object.keys(options)
     .map((known) => ({ known, distance: isBeginning(name, known) ? 0 : typosBetween(name, known) }))
     .sort((a, b) => a.distance - b.distance);
-  return nearest === undefined || nearest.distance > 2 ? "" : `; did you mean --${nearest.known}?`;
+  return nearest === undefined || nearest.distance > mostTyposOf(name)
+    ? ""
+    : `; did you mean --${nearest.known}?`;
 }
 
 /** Whether a name is that of a variable, or its first or last words: `--database` of DATABASE_URL. */
@@ -189,8 +191,10 @@ function isBeginning(name: string, known: string): boolean {
 export function describeCommand(
   name: string,
   summary: string,
-  { options, variables = [], exitCodes }: Command,
+  { options, variables = [], exitCodes, usesEnvFile }: Command,
 ): string {
+  const readsVariables = Object.values(options).some(({ variable }) => variable !== undefined);
+  const isWithoutFile = usesEnvFile !== true && readsVariables;
   const ofOptions = Object.entries(options).map(([key, option]) => {
     const { placeholder, positional, isRest, mayBeBare } = option;
     const shown = mayBeBare === true ? `[${placeholder}]` : placeholder;
@@ -203,6 +207,7 @@ export function describeCommand(
   return [
     ...wrapText(`x402-kit ${name}: ${summary}`, terminalWidth),
     ...(ofOptions.length === 0 ? [] : ["", renderRows(ofOptions)]),
+    ...(isWithoutFile ? ["", "[env: …] is a variable of the environment; a file .env is not read."] : []),
     ...(ofVariables.length === 0 ? [] : ["", "Variables:", renderRows(ofVariables)]),
     ...(exitCodes === undefined ? [] : ["", ...wrapText(`Exit code: ${exitCodes}`, terminalWidth)]),
   ].join("\n");

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -64,6 +64,15 @@ test("folders are made with those that they are in", () => {
   makeFolders(path);
   makeFolders(path);
   expect(existsSync(path)).toBe(true);
+});
+
+test("what has keys in it is written for its owner alone", () => {
+  writeFiles(
+    folder,
+    [".env", "shop.js"].map((path) => ({ path, text: "" })),
+    false,
+  );
+  expect(statSync(join(folder, ".env")).mode & 0o777).toBe(0o600);
 });
 
 // Made by Node itself, with `recursive`, it would be tried for ever.

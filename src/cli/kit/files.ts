@@ -10,10 +10,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { open, writeFile } from "node:fs/promises";
-import { dirname, join, relative, sep } from "node:path";
+import { basename, dirname, join, relative, sep } from "node:path";
 import type { Readable } from "node:stream";
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../../util/errors.ts";
-import { packageFile } from "../../util/self-command.ts";
+import { inShell, packageFile, self } from "../../util/self-command.ts";
 import { renderRows } from "../../util/text.ts";
 
 const mebibyte = 1_048_576;
@@ -189,7 +189,9 @@ function write(folder: string, { path, text }: File): void {
   const at = join(folder, path);
   try {
     makeFolders(dirname(at));
-    writeFileSync(at, text, { flag: "wx" });
+    // Keys are in it: whoever reads it is warned where others can.
+    const mode = basename(at) === ".env" ? ownerOnly : 0o666;
+    writeFileSync(at, text, { flag: "wx", mode });
   } catch (cause) {
     throw new KitError(`${at} cannot be written`, {
       cause,
@@ -220,7 +222,18 @@ export function describeFiles(files: readonly Written[], isDry: boolean): string
   return renderRows(files.map(({ path, is }) => [path, told[is]]));
 }
 
+const operatorsGuide = "docs/guides/operators.md";
+
+/** What to read and do before `serve` can run, where something of its configuration is missing. */
+export function adviseOnSetUp(
+  problems: readonly Pick<ConfigurationProblem, "problem">[],
+): string | undefined {
+  if (!problems.some(({ problem }) => /^(?:is needed|no network)/.test(problem))) return undefined;
+  const guide = isInstalled ? packageFile(operatorsGuide) : operatorsGuide;
+  return `How it is set up, step by step: ${guide}; the contract is deployed by ${self} deploy`;
+}
+
 /** How a shell enters a folder, before what else is on the line; nothing for the folder in which it is. */
 export function entering(folder: string): string {
-  return folder === "." ? "" : `cd ${/^[\w./-]+$/.test(folder) ? folder : JSON.stringify(folder)} && `;
+  return folder === "." ? "" : `cd ${inShell(folder)} && `;
 }

@@ -30,6 +30,8 @@ test.each([
   [500, '{"error":"It failed; the log says why"}', " answers with status 500: It failed; the log says why"],
   [502, "<h1>Bad Gateway</h1>", " answers with status 502"],
   [404, "<h1>Not Found</h1>", " answers with status 404"],
+  // As a `serve` does.
+  [404, '{"title":"Not found","status":404}', " answers with status 404"],
   [200, "<h1>It works!</h1>", " answers, and not with payments"],
   [200, '{"status":"ok"}', " answers, and not with payments"],
 ])(
@@ -42,6 +44,13 @@ test.each([
     if (status !== 200) await expect(reader.follow(() => {}, signal)).rejects.toThrow(`status ${status}`);
   },
 );
+
+test("an address that shows no payments is told which do", async () => {
+  const { reader } = await readerOf(404, '{"title":"Not found","status":404}');
+  await expect(reader.list(1)).rejects.toMatchObject({
+    hints: [expect.stringMatching(/^Only a running `x402-kit up` or `mock` shows payments, and the admin/)],
+  });
+});
 
 test("an address where nothing answers is named as such", async () => {
   const reader = createPaymentReader("http://127.0.0.1:9");

@@ -25,7 +25,7 @@ const reconnectMs = 500;
 export function createPaymentReader(origin: string, token?: string) {
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const shownBy =
-    "Payments are shown by a running `x402-kit up` or `mock`, and by the admin listener of `serve`; with --url for another address than the default";
+    "Only a running `x402-kit up` or `mock` shows payments, and the admin listener of `serve` (ADMIN_PORT); give its address by --url";
   const unreachable = (cause: unknown) =>
     new KitError(`No payments can be read at ${origin}: nothing answers there`, { cause, hints: [shownBy] });
   const refused = (path: string, status: number | undefined, body?: unknown) => {
@@ -42,7 +42,7 @@ export function createPaymentReader(origin: string, token?: string) {
       hints: [shownBy, "An `up` of another version than this command may write them otherwise"],
     });
 
-  /** @throws KitError unless it is 200 with JSON, or 404, which is undefined */
+  /** @throws KitError unless it is 200 with JSON, or the 404 of a payment that is not known, which is undefined */
   async function read(path: string): Promise<unknown> {
     const { status, text } = await sendHttp(`${origin}${path}`, { headers: authorization }).catch(
       (cause: unknown) => {
@@ -51,7 +51,8 @@ export function createPaymentReader(origin: string, token?: string) {
     );
     requireAccess(status);
     const body = parseJson(text);
-    if (status === 404 && body !== undefined) return undefined;
+    // Where no such route is, as at `serve`, a problem is described, or nothing.
+    if (status === 404 && membersOf(body).error !== undefined) return undefined;
     if (status !== 200) throw refused(path, status, body);
     if (body === undefined) throw somethingElse(path);
     return body;

@@ -5,6 +5,7 @@ import { variablesOf } from "../../config/variables.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 import { defineCommand, flag, networkFileOption } from "../kit/command.ts";
+import { adviseOnSetUp } from "../kit/files.ts";
 
 /** How much is remembered of payments, where operators or traces look at them. */
 const timelineBounds = { payments: 2_000, bytes: 20_000_000, entries: 500 };
@@ -12,6 +13,7 @@ const timelineBounds = { payments: 2_000, bytes: 20_000_000, entries: 500 };
 export const serve = defineCommand({
   usesEnvFile: true,
   showsWarnings: true,
+  adviseOn: adviseOnSetUp,
   options: { migrate: flag("bring the database up to date first"), ...networkFileOption },
   variables: variablesOf("serve"),
   environment: readEnvironment,

@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { ControlAction } from "../../harness/run/running-harness.ts";
+import { originOf } from "../../harness/control/description.ts";
+import type { ControlAction, RunningHarness } from "../../harness/run/running-harness.ts";
 import type { RefusalContext, RefusalExplanation } from "../../observe/explain/explanations.ts";
 import { explainRecord } from "../../observe/studio/payment-detail.ts";
 import { summaryOf } from "../../observe/timeline/summary.ts";
@@ -8,7 +9,15 @@ import { errorsSection } from "../../protocol/catalogue-texts.ts";
 import { membersOf } from "../../util/json.ts";
 import { asText } from "../../util/text.ts";
 import { createTimeBudget, type TimeBudget } from "../../util/waiting.ts";
-import { type Ended, endedOf, isGood, lineOf, type PaymentLine, shortenHex } from "../kit/payment-line.ts";
+import {
+  createLineRenderer,
+  type Ended,
+  endedOf,
+  isGood,
+  lineOf,
+  type PaymentLine,
+  shortenHex,
+} from "../kit/payment-line.ts";
 import { paint } from "../kit/terminal.ts";
 
 /**
@@ -16,6 +25,24 @@ import { paint } from "../kit/terminal.ts";
  * that is a burst of 25, or twelve a second.
  */
 const explaining = { share: 0.05, mostMs: 100 };
+
+/** Prints the lines of {@link followPayments} of a harness that runs here. */
+export function followHarness(
+  { timeline, hasOwnClock, description }: RunningHarness,
+  context: Omit<RefusalContext, "tokens" | "hasOwnClock">,
+  render: (line: PaymentLine) => string = createLineRenderer(),
+  print: (line: string) => void,
+): void {
+  if (timeline === undefined) return;
+  const tokens = Object.fromEntries(
+    Object.entries(description.networks).map(([name, { asset, tokens = {} }]) => [
+      name,
+      [asset, ...Object.values(tokens)],
+    ]),
+  );
+  const write = (line: PaymentLine) => print(render(line));
+  followPayments(timeline, { ...context, tokens, hasOwnClock }, write, originOf(description));
+}
 
 /**
  * Calls `write` with a line for every verify and settle that ends, and for requests that no route answers. Gives what ends

@@ -113,7 +113,9 @@ export const upOptions = {
     "makes runs repeatable, to the hash of each block: chains with a clock of their own, and no sample payments",
     { example: "1", read: readWholeNumber(0, 2_147_483_647) },
   ),
-  env: flag("print lines for a .env when ready, and nothing else: URL, key, payTo, payer, RPC URLs"),
+  env: flag(
+    "print lines for a .env when ready, and nothing else: URL, key, payTo, payer, RPC URLs; where an up listens at the port, those of that one",
+  ),
   json: flag("print one line of JSON when ready, and nothing else"),
 } as const satisfies Options;
 

@@ -1,4 +1,4 @@
-import { contractVariables, rpcVariableOf } from "../../config/variables.ts";
+import { contractVariables, rpcVariableOf, variables } from "../../config/variables.ts";
 import { type HarnessDescription, networksOf, originOf } from "../../harness/control/description.ts";
 import type { SamplePayment } from "../../harness/control/pay.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
@@ -41,10 +41,20 @@ export function describeUp(
     `${self} why${url}`,
     "",
     `Test payers and their keys: ${self} payers`,
-    `A .env of all this, with the tokens' addresses: ${self} up --env`,
+    `A .env of all this, with the tokens' addresses: ${self} up --env${atAddress(origin)}`,
     `All commands: ${self} --help`,
     "",
   ].join("\n");
+}
+
+/** The options with which `up --env` asks this one; nothing at the usual address. */
+function atAddress(origin: string): string {
+  const { hostname, port } = new URL(origin);
+  const host = hostname.replace(/^\[|\]$/g, "");
+  return [
+    port === variables.PORT.default ? "" : ` --port ${port === "" ? 80 : port}`,
+    host === variables.HOST.default ? "" : ` --host ${host}`,
+  ].join("");
 }
 
 /** What shops name as payTo, each with the networks where it is right. */

@@ -1,7 +1,8 @@
+import { isIPv6 } from "node:net";
 import { readOrganizationFile } from "../../config/organization-file.ts";
 import { assignRpcPorts } from "../../config/rpc-ports.ts";
 import { isLoopbackHost } from "../../config/values.ts";
-import { originOf } from "../../harness/control/description.ts";
+import { askHarness, originOf } from "../../harness/control/description.ts";
 import { payOnEveryNetwork } from "../../harness/control/pay.ts";
 import type { ControlAction, RunningHarness } from "../../harness/run/running-harness.ts";
 import { startHarness } from "../../harness/run/start-harness.ts";
@@ -11,7 +12,6 @@ import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand } from "../kit/command.ts";
 import { requireWritable } from "../kit/files.ts";
-import { createLineRenderer, type PaymentLine } from "../kit/payment-line.ts";
 import { checkUp, resolveContracts, resolveForks, upOptions } from "./up-options.ts";
 import { describeAsEnv, describeUp } from "./up-report.ts";
 
@@ -22,6 +22,12 @@ export const up = defineCommand({
   async run(values, { print, printError, env, networks, takeSignals }) {
     requireWritable({ state: values.state });
     const isForMachines = values.json || values.env;
+    const running = values.env ? await findRunning(values) : undefined;
+    if (running !== undefined) {
+      printError(`Of the x402-kit up that runs at ${originOf(running)}:`);
+      print(describeAsEnv(running));
+      return 0;
+    }
     const fork = resolveForks(values.fork, values.networks, env);
     const closed = new AbortController();
     const interrupted = AbortSignal.any([takeSignals(), closed.signal]);
@@ -42,6 +48,7 @@ export const up = defineCommand({
             facilitatorContracts,
             assets: values.asset,
           });
+    const tell = isForMachines ? printError : print;
     let printAction: (action: ControlAction) => void = () => {};
     const isOpen = values.open || values.plain;
     const payTo = values["pay-to"] ?? (values.plain ? "any" : "contract");
@@ -86,53 +93,65 @@ export const up = defineCommand({
       // Ctrl-C, or a node that died, may come first; this then fails unobserved.
       paying?.catch(() => {});
       await Promise.race([paying, ended]);
-      if (closed.signal.aborted) return 0;
-      interrupted.throwIfAborted();
-      const payments = await paying;
-      if (values.json) {
-        print(JSON.stringify(harness.description));
-      } else if (values.env) {
-        print(describeAsEnv(harness.description));
-      } else {
-        print(describeUp(harness.description, payments));
-        if (isOpen)
-          print("Requests without an API key act for the organization above; POST /close ends this.");
-        print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
-      }
-      if (!values.quiet && (!isForMachines || values["log-format"] !== undefined)) {
-        const { followPayments } = await import("./follow.ts");
-        if (!isForMachines) {
-          const { describeAction, followShops } = await import("./follow.ts");
-          printAction = (action) => {
-            const line = describeAction(action);
-            if (line !== undefined) print(line);
-          };
-          followShops(harness.app.server, print);
+      if (!closed.signal.aborted) {
+        interrupted.throwIfAborted();
+        const payments = await paying;
+        if (state !== undefined) tell(describeStart(values.state, state.saved !== undefined));
+        if (values.json) {
+          print(JSON.stringify(harness.description));
+        } else if (values.env) {
+          print(describeAsEnv(harness.description));
+        } else {
+          print(describeUp(harness.description, payments));
+          if (isOpen)
+            print("Requests without an API key act for the organization above; POST /close ends this.");
+          print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
         }
-        const { hasOwnClock, timeline } = harness;
-        const tokens = Object.fromEntries(
-          Object.entries(harness.description.networks).map(([name, { asset, tokens = {} }]) => [
-            name,
-            [asset, ...Object.values(tokens)],
-          ]),
-        );
-        const context = { contracts: facilitatorContracts, payTo, networks, tokens, hasOwnClock };
-        const isJson = values["log-format"] === "json";
-        if (timeline !== undefined) {
-          const render = isJson ? JSON.stringify : createLineRenderer();
-          const write = (line: PaymentLine) => print(render(line));
-          followPayments(timeline, context, write, originOf(harness.description));
+        if (!values.quiet && (!isForMachines || values["log-format"] !== undefined)) {
+          const { describeAction, followHarness, followShops } = await import("./follow.ts");
+          if (!isForMachines) {
+            printAction = (action) => {
+              const line = describeAction(action);
+              if (line !== undefined) print(line);
+            };
+            followShops(harness.app.server, print);
+          }
+          const context = { contracts: facilitatorContracts, payTo, networks };
+          followHarness(
+            harness,
+            context,
+            values["log-format"] === "json" ? JSON.stringify : undefined,
+            print,
+          );
         }
+        if (values["ready-line"] !== undefined) print(values["ready-line"]);
+        await ended;
+        if (!isForMachines) print("\nStopping…");
       }
-      if (values["ready-line"] !== undefined) print(values["ready-line"]);
-      await ended;
-      if (!isForMachines) print("\nStopping…");
-      return 0;
-    } finally {
-      await harness.close();
+    } catch (error) {
+      await harness.close().catch((unsaved: Error) => printError(`Warning: ${unsaved.message}`));
+      throw error;
     }
+    await harness.close();
+    if (state !== undefined) tell(`Chains and ledger are saved in ${values.state}.`);
+    return 0;
   },
 });
+
+/** What chains and ledger begin with, of which the file is to hold the end. */
+function describeStart(file: string | undefined, isThere: boolean): string {
+  return isThere
+    ? `Chains and ledger go on from ${file}.`
+    : `${file} is new: chains and ledger begin anew, and are saved there at the end.`;
+}
+
+/** What an `up` that was started before is made of; undefined where none listens there. */
+async function findRunning({ host, port }: { host: string; port: number }) {
+  const known = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+  const origin = `http://${isIPv6(known) ? `[${known}]` : known}:${port}`;
+  // What is wrong there, the start says.
+  return port === 0 ? undefined : askHarness(origin).catch(() => undefined);
+}
 
 /** Resolves at Ctrl-C, or POST /close, and rejects when a node dies that was not asked to. */
 function untilEnd(harness: RunningHarness, interrupted: AbortSignal): Promise<void> {

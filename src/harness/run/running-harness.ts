@@ -35,7 +35,11 @@ export type RunningHarness = AsyncDisposable &
     readonly pids: readonly number[];
     /** Calls the listener when a node ends without having been asked to. */
     onFailure(listener: (error: KitError) => void): void;
-    /** Ends the service and the chains, and leaves nothing behind. Can be called again. */
+    /**
+     * Ends the service and the chains, and leaves nothing behind. Can be called again.
+     *
+     * @throws what saving the state has thrown, once everything has ended
+     */
     close(): Promise<void>;
   };
 

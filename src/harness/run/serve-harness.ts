@@ -60,19 +60,23 @@ export async function serveHarness(
   let ended: Promise<void> | undefined;
 
   async function end(): Promise<void> {
+    let unsaved: unknown;
     try {
       await rewind?.settled();
       await core?.stop();
       await app?.close();
       // What the requests under way were answered belongs to it.
       await core?.settled();
-      await saveState().catch((err: unknown) => logger.error({ err }, "the state could not be saved"));
+      await saveState().catch((error: unknown) => {
+        unsaved = error;
+      });
       await core?.close();
       for (const part of parts) await part.close?.();
     } finally {
       // Whatever fails before: no node is left.
       await started.stop();
     }
+    if (unsaved !== undefined) throw unsaved;
   }
 
   async function saveState(): Promise<void> {

@@ -26,10 +26,12 @@ const mostAhead = 300_000_000_000;
 /**
  * The file of `up --state`: chains and ledger of one run, for the next.
  *
- * @throws {KitError} when it is none, is implausibly large unpacked, or was saved of other networks, contracts or tokens
+ * @throws {KitError} when it is none, is implausibly large unpacked, or was saved of other networks, contracts or tokens;
+ *   from `save`, when the file cannot be written, or another process has written it meanwhile
  */
 export function openStateFile(path: string, options: Setting): NonNullable<StartOptions["state"]> {
   const setting = settingOf(options);
+  const opened = stampOf(path);
   return {
     saved: readState(path, setting),
     async save({ chains, rows }) {
@@ -38,8 +40,10 @@ export function openStateFile(path: string, options: Setting): NonNullable<Start
       try {
         // The old one stays whole until the new one is.
         await writeFile(`${path}.new`, bytes);
+        requireUnchanged(path, opened);
         await rename(`${path}.new`, path);
       } catch (cause) {
+        if (cause instanceof KitError) throw cause;
         throw new KitError(`${path} could not be written`, {
           cause,
           hints: [
@@ -49,6 +53,23 @@ export function openStateFile(path: string, options: Setting): NonNullable<Start
       }
     },
   };
+}
+
+/** What tells one version of a file from another; undefined where there is none. */
+function stampOf(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.ino} ${found.mtimeNs} ${found.size}`;
+}
+
+/** @throws {KitError} when the file is another one than at the start, such as that of a second `up` */
+function requireUnchanged(path: string, opened: string | undefined): void {
+  const now = stampOf(path);
+  if (now === undefined || now === opened) return;
+  throw new KitError(`${path} was written by another process since this one started, and is left as it is`, {
+    hints: [
+      `The state of this one is in ${path}.new. Give each \`up\` that runs at the same time its own file.`,
+    ],
+  });
 }
 
 function readState(path: string, setting: Record<string, string>): SavedHarness | undefined {

@@ -5,7 +5,7 @@ import type { Hex } from "../../protocol/hex.ts";
 import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { bodyLimit } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { formatAmount } from "../../protocol/token-units.ts";
+import { formatAmount, plural } from "../../protocol/token-units.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { parseJson } from "../../util/json.ts";
 import { maskSecrets } from "../../util/text.ts";
@@ -338,7 +338,7 @@ function withPlace(explanation: RefusalExplanation, received: ReceivedView): Ref
   switch (explanation.mistake) {
     case "malformed-request":
       if (!isWhole && bytes <= bodyLimit && text.length < mostReceived) {
-        return { ...explanation, got: `${bytes} bytes`, fix: sendWhole };
+        return { ...explanation, got: plural(bytes, "byte"), fix: sendWhole };
       }
       if (problem === null) return explanation;
       return { ...explanation, at: `line ${problem.line}, column ${problem.column}`, got: problem.found };

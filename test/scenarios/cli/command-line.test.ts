@@ -1,7 +1,12 @@
 import { once } from "node:events";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { createServer as createTcpServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { localContracts } from "../../../src/published/local-chains.ts";
+import { kitVersion } from "../../../src/util/self-command.ts";
+import { repository, start } from "../../support/cli.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
 import { noteStarted } from "../../support/processes.ts";
 import { runHere } from "../../support/run-here.ts";
@@ -28,6 +33,26 @@ async function refusalOf({ args, env, exitCode = 1 }: Row): Promise<string> {
   return stderr.replaceAll(mainnet, "DEFAULT_MAINNET").replaceAll(testnet, "DEFAULT_TESTNET");
 }
 
+test("the script of a checkout works in the user's folder, and says how it is called from there", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "x402-kit-script-"));
+  try {
+    await writeFile(join(folder, "shop.js"), "// mine\n");
+    const command = ["--prefix", resolve(repository), "run", "-s", "x402-kit", "--"];
+    await using npm = await start("npm", [...command, "init", "--framework", "hono"], { cwd: folder });
+    expect((await npm.ended).code).toBe(0);
+    expect(await readdir(folder)).toContain("buyer.js");
+    expect(npm.stdout()).toContain(`to see this one: npm ${command.join(" ")} init another-folder`);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test("-v and --version print the version", async () => {
+  const [short, long] = [await run(["-v"]), await run(["--version"])];
+  expect(short).toEqual(long);
+  expect(long).toMatchObject({ code: 0, stdout: `${kitVersion()}\n`, stderr: "" });
+});
+
 describe("a command line that cannot be", () => {
   test("an unknown command", async () => {
     const refusal = await refusalOf({ args: ["upp", "--port", "1"] });
@@ -41,6 +66,12 @@ describe("a command line that cannot be", () => {
   test("init into a folder whose variable is not set, which would be the working directory", async () => {
     expect(await refusalOf({ args: ["init", ""] })).toBe(
       "x402-kit init: one thing is wrong\n  FOLDER: is empty; leave it out for this folder\n\nOptions: npx x402-facilitator-kit init --help\n",
+    );
+  });
+
+  test("init into the folder of the kit itself", async () => {
+    expect(await refusalOf({ args: ["init"] })).toBe(
+      "x402-kit init: one thing is wrong\n  FOLDER: is that of x402-facilitator-kit itself; name another one (for example ../my-shop)\n\nOptions: npx x402-facilitator-kit init --help\n",
     );
   });
 
@@ -111,6 +142,14 @@ describe("a command line that cannot be", () => {
       Options: npx x402-facilitator-kit up --help
       "
     `);
+  });
+
+  test.each([
+    [["up", "mock"], "mock: is not an option: options begin with --"],
+    [["fault", "base", "reorg", "2"], "2: is not an option: options begin with --"],
+    [["org", "create", "--name"], '--name: needs a value (for example --name "Coffee shop")'],
+  ])("nothing is suggested that is not near, and what can be pasted: %j", async (args, problem) => {
+    expect(await refusalOf({ args })).toContain(`\n  ${problem}\n`);
   });
 
   test("values that cannot be, from the command line", async () => {
@@ -359,9 +398,12 @@ describe("help", () => {
                                     chains with a clock of their own, and no sample
                                     payments
         --env                       print lines for a .env when ready, and nothing
-                                    else: URL, key, payTo, payer, RPC URLs
+                                    else: URL, key, payTo, payer, RPC URLs; where an
+                                    up listens at the port, those of that one
         --json                      print one line of JSON when ready, and nothing
                                     else
+
+      [env: …] is a variable of the environment; a file .env is not read.
       "
     `);
   });
@@ -394,6 +436,8 @@ describe("help", () => {
                                 NETWORKS_FILE]
         --url URL               where \`x402-kit up\` listens (default
                                 http://127.0.0.1:4402) [env: X402_KIT_URL]
+
+      [env: …] is a variable of the environment; a file .env is not read.
       "
     `);
   });
@@ -405,12 +449,14 @@ describe("help", () => {
         --network NAME       on which network (needed)
         --network-file FILE  JSON file with networks besides the five [env:
                              NETWORKS_FILE]
-        --to ADDRESS         the account (needed)
+        --to ADDRESS         the account, or the name of a test payer (needed)
         --asset NAME         the token: plain, fee, usdt, permit (default: USDC)
         --amount AMOUNT      how much: whole tokens with a point (0.01, 1.0), or the
                              token's smallest unit (10000) (needed)
         --url URL            where \`x402-kit up\` listens (default
                              http://127.0.0.1:4402) [env: X402_KIT_URL]
+
+      [env: …] is a variable of the environment; a file .env is not read.
       "
     `);
   });

@@ -31,8 +31,11 @@ test("chains and ledger go on where they were, and so does a reset", async () =>
   await first.harness.networks.polygon.advanceTime(3_600);
   first.up.kill("SIGINT");
   expect((await first.up.ended).code).toBe(0);
+  expect(first.up.stdout()).toContain(`${file} is new: chains and ledger begin anew`);
+  expect(first.up.stdout()).toMatch(/\nStopping…\nChains and ledger are saved in \S+x402\.state\.\n$/);
 
   const second = await start("--state", file);
+  expect(second.up.stdout()).toContain(`Chains and ledger go on from ${file}.`);
   const { base, polygon } = second.harness.networks;
   expect(await base.balanceOf(recipient)).toBe(10_000n);
   expect(receipt && (await base.client.getTransactionReceipt({ hash: receipt.transactionHash })).status).toBe(
@@ -142,4 +145,18 @@ test("what is no saved state is left alone, and forks and seeds have none", asyn
   await using seeded = await startCli(["up", "--seed", "1", "--state", file]);
   expect((await seeded.ended).code).toBe(1);
   expect(seeded.stderr()).toContain("--state: chains of --seed begin the same each time");
+});
+
+test("what cannot be saved at the end is said in a sentence, and is a failure", async () => {
+  const gone = await mkdtemp(join(folder, "gone-"));
+  const file = join(gone, "x402.state");
+  const { up } = await start("--state", file);
+  await rm(gone, { recursive: true });
+  up.kill("SIGINT");
+  expect((await up.ended).code).toBe(1);
+  expect(up.stdout()).not.toContain("are saved in");
+  expect(up.stderr()).toMatch(
+    /^x402-kit up: \S+x402\.state could not be written\n {2}because: ENOENT.*\n {2}Its folder must be there.*\n$/,
+  );
+  expect((await up.leftovers()).processes).toEqual([]);
 });

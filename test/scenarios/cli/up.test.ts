@@ -232,6 +232,19 @@ describe("up for a person", () => {
     expect(report).toContain(`\nnpx x402-facilitator-kit why --url ${origin}\n`);
   });
 
+  test("prints its .env by the command that it names, from another terminal", async () => {
+    const [, args = ""] =
+      /^A \.env of .*: npx x402-facilitator-kit (up --env --port \d+)$/m.exec(report) ?? [];
+    const { code, stdout, stderr } = await runHere(args.split(" "));
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: `Of the x402-kit up that runs at ${url.replace("/v1", "")}:\n`,
+    });
+    expect(stdout).toMatch(/^([A-Z0-9_]+=\S+\n)+$/);
+    expect(stdout).toContain(`X402_FACILITATOR_URL=${url}\nX402_API_KEY=${localOrganization.apiKey}\n`);
+    for (const [, node = ""] of report.matchAll(/ (http:\S+:\d+) .*ms$/gm)) expect(stdout).toContain(node);
+  });
+
   test("says where it is, its key and payTo, and last how long it took", () => {
     expect(report).toMatch(/^Facilitator {3}http:\S+ .*\nAPI key {7}x4k_\S+\npayTo {9}0x\S+ {3}base, /m);
     expect(report).toMatch(/\nReady in \d+\.\d\d s\. Ctrl-C stops everything\.\n/);
@@ -372,6 +385,17 @@ describe("up for a person", () => {
       ...{ code: 1, stdout: "" },
       stderr: expect.stringContaining("Only payments by Permit2 need an approval"),
     });
+  });
+
+  test("fund and approve take test payers by name", async () => {
+    const at = ["--url", url, "--network", "base"];
+    const { address } = testPayers.unapproved;
+    expect((await runHere(["fund", ...at, "--to", "unapproved", "--amount", "1.5"])).stdout).toContain(
+      `${address} has 1.5 USDC more on base`,
+    );
+    expect((await runHere(["approve", ...at, "--account", "unapproved", "--amount", "0"])).stdout).toBe(
+      `Permit2 may take 0 USDC of ${address} on base.\n`,
+    );
   });
 
   test("fund of more than there can be says so", async () => {

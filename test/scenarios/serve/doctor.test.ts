@@ -218,6 +218,7 @@ test("a configuration that cannot be read", async () => {
                             → For example 8080
 
     3 of 3 checks failed: serve would not be safe.
+    How it is set up, step by step: docs/guides/operators.md; the contract is deployed by npx x402-facilitator-kit deploy
     "
   `);
 });

@@ -372,6 +372,7 @@ describe("does not start", () => {
         PORT: "http" is not a whole number from 0 to 65535 (for example 8080)
 
       Options: npx x402-facilitator-kit serve --help
+      How it is set up, step by step: docs/guides/operators.md; the contract is deployed by npx x402-facilitator-kit deploy
       "
     `);
   });

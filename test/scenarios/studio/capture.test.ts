@@ -228,12 +228,17 @@ test("the file holds no key, and the command line writes and replays it without 
   await pay(harness.description, { network: "base" });
   const file = join(folder, "bug.x402.json");
   const written = await runHere(["capture", "last", "--out", file, "--url", origin]);
-  expect(written.stdout).toContain(`npx x402-facilitator-kit replay ${file}`);
+  const toReplay = `Judge it again, on any machine: npx x402-facilitator-kit replay ${file}\n`;
+  expect(written.stdout).toBe(`Wrote ${file}. ${toReplay}`);
+  const again = await runHere(["capture", "last", "--out", file, "--url", origin]);
+  expect(again.stdout).toBe(`Wrote ${file} in the place of an earlier one. ${toReplay}`);
   // A test payer's key is published anyway.
   expect([written.stderr, readCapture(await readFile(file, "utf8")).signature]).toEqual(["", "kept"]);
   const text = await captureNewest();
   expect(text).not.toContain(harness.description.organization.apiKey);
   for (const { privateKey } of Object.values(testPayers)) expect(text).not.toContain(privateKey.slice(2));
+  const explained = await runHere(["explain", file]);
+  expect(explained.stderr).toContain(`npx x402-facilitator-kit replay ${file} judges it again.`);
   const replayed = await runHere(["replay", file]);
   expect(replayed.stdout).toMatch(/ok {7}signatureHolds.*Then: settled\nNow: {2}valid\nThe same\./s);
   expect(replayed.code).toBe(0);
