@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
 import { authorizationOf } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { refusals } from "../../protocol/refusals.ts";
-import { explainRefusal, type RefusedRequest } from "./explanations.ts";
+import { membersOf } from "../../util/json.ts";
+import { explainRefusal, type RefusedRequest, requestBodyOf } from "./explanations.ts";
 
 const request = examplePayment();
 const contract = request.payment.payTo;
@@ -53,6 +54,23 @@ describe("what is said of the times of a refused payment", () => {
     expect(timesIn(refused)).toEqual([`expired: ${validBefore} (2033-05-18 03:33:20 UTC, 60 s ago)`]);
     expect(timesIn(refused, true)).toEqual([]);
   });
+});
+
+test("a refusal is not put down to extra, which only other facilitators need", () => {
+  const contracts = { mainnet: contract, testnet: contract };
+  const { paymentRequirements, ...rest } = requestBodyOf(request, { contracts });
+  const body = JSON.stringify({
+    ...rest,
+    paymentRequirements: { ...membersOf(paymentRequirements), extra: {} },
+  });
+  const refused = { reason: "insufficient_funds", message: undefined, request, at: late };
+  expect(explainRefusal({ ...refused, body }, { contracts }).map(({ mistake }) => mistake)).toEqual([
+    "insufficient_funds",
+    "extra-needed-elsewhere",
+  ]);
+  expect(explainRefusal(refused, { contracts }).map(({ mistake }) => mistake)).toEqual([
+    "insufficient_funds",
+  ]);
 });
 
 test.each([
