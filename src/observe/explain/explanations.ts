@@ -1,7 +1,12 @@
 import { buildBody } from "../../methods/build-request.ts";
 import { methodOf } from "../../methods/methods.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
-import { adviceOnAnswer, adviceOnReason, errorsSection } from "../../protocol/catalogue-texts.ts";
+import {
+  adviceOnAnswer,
+  adviceOnReason,
+  errorsSection,
+  withoutLocal,
+} from "../../protocol/catalogue-texts.ts";
 import { type Finding, finding, isCause, mistakes } from "../../protocol/mistakes.ts";
 import { isProblem } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
@@ -46,6 +51,8 @@ export type RefusedRequest = {
 export type RefusalContext = Pick<ExplainContext, "contracts" | "payTo" | "networks" | "tokens"> & {
   /** Whether the chains have another time than this machine, as with a seed, or since their time was moved. */
   hasOwnClock?: (() => boolean) | undefined;
+  /** Whether commands may act on local chains: not at a mock, which has none. */
+  hasChains?: boolean | undefined;
 };
 
 /** The reasons of refusals when signature and times were right, or do not matter any more. */
@@ -103,7 +110,9 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   // What is only worth a look is no cause.
   const isAllSaid = found.some(isCause) && !isUnread && !isByCode;
   if (reason === undefined || isAllSaid) return found;
-  return [explanationOfReason({ ...refused, reason }), ...found];
+  const ofReason = explanationOfReason({ ...refused, reason });
+  const { hasChains = true } = context;
+  return [hasChains ? ofReason : { ...ofReason, fix: withoutLocal(ofReason.fix) }, ...found];
 }
 
 /** What is said of a refusal that nothing in the payment explains. `at` is what it is about, where that is one member. */
