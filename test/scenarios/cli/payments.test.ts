@@ -44,6 +44,12 @@ const printed = (): PaymentLine[] =>
 
 const cli = (...args: string[]) => runHere([...args, "--url", origin]);
 
+test("why says of an up that has seen no payment how to make one", async () => {
+  expect((await cli("why")).stderr).toContain(
+    `Have a client verify or settle one, or pay yourself: npx x402-facilitator-kit pay --url ${origin}`,
+  );
+});
+
 test("up prints a line for every verify and settle, and says of a refusal what to do", async () => {
   await pay(description, { network: "base" });
   await pay(description, { network: "base", payer: "empty" });
