@@ -109,14 +109,14 @@ export const up = defineCommand({
           };
           followShops(harness.app.server, print);
         }
-        const { hasOwnClock, timeline } = harness;
+        const { ownClockSince, timeline } = harness;
         const tokens = Object.fromEntries(
           Object.entries(harness.description.networks).map(([name, { asset, tokens = {} }]) => [
             name,
             [asset, ...Object.values(tokens)],
           ]),
         );
-        const context = { contracts: facilitatorContracts, payTo, networks, tokens, hasOwnClock };
+        const context = { contracts: facilitatorContracts, payTo, networks, tokens, ownClockSince };
         const isJson = values["log-format"] === "json";
         if (timeline !== undefined) {
           const render = isJson ? JSON.stringify : createLineRenderer();

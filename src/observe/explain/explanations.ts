@@ -47,10 +47,16 @@ export type RefusedRequest = {
   at: number;
 };
 
+/**
+ * Since when chains have another time than this machine: since their start, as with a seed; or since it was moved, which a reset
+ * undoes. Undefined where they have the same.
+ */
+export type OwnClockSince = "started" | "moved" | undefined;
+
 /** What refusals are explained with. */
 export type RefusalContext = Pick<ExplainContext, "contracts" | "payTo" | "networks" | "tokens"> & {
-  /** Whether the chains have another time than this machine, as with a seed, or since their time was moved. */
-  hasOwnClock?: (() => boolean) | undefined;
+  /** Since when the chains have another time than this machine. */
+  ownClockSince?: (() => OwnClockSince) | undefined;
   /** Whether commands may act on local chains: not at a mock, which has none. */
   hasChains?: boolean | undefined;
 };
@@ -74,9 +80,9 @@ const decidedByCode: readonly (string | undefined)[] = [
  */
 function timeOf(
   { reason, chainTime, at }: RefusedRequest,
-  { hasOwnClock }: RefusalContext,
+  { ownClockSince }: RefusalContext,
 ): bigint | undefined {
-  const isUnknown = hasOwnClock?.() === true || beyondTimes.includes(reason);
+  const isUnknown = ownClockSince?.() !== undefined || beyondTimes.includes(reason);
   if (chainTime !== undefined) return BigInt(chainTime);
   return isUnknown ? undefined : BigInt(Math.floor(at / 1000));
 }
@@ -88,8 +94,24 @@ const clocksDiffer = 60;
 function oddClock(now: bigint, at: number): string | undefined {
   const ahead = Number(now) - Math.floor(at / 1_000);
   if (Math.abs(ahead) < clocksDiffer) return undefined;
-  const how = ahead > 0 ? "ahead of" : "behind";
-  return `the chain's clock, which is ${Math.abs(ahead)} s ${how} this machine's (a local chain's is put back by \`x402-kit reset\`)`;
+  return `${Math.abs(ahead)} s ${ahead > 0 ? "ahead of" : "behind"} this machine's`;
+}
+
+/** The mistakes in a payment's times, which the chain's clock may be the cause of. */
+const mistakesInTimes: ReadonlySet<string> = new Set(["expired", "not-valid-yet", "valid-too-long"]);
+
+/** What is wrong with a payment's times, with what to do about the clock that they were compared with. */
+function withClock(
+  one: RefusalExplanation,
+  odd: string | undefined,
+  { ownClockSince }: RefusalContext,
+): RefusalExplanation {
+  if (odd === undefined || !mistakesInTimes.has(one.mistake)) return one;
+  const first =
+    ownClockSince?.() === "moved"
+      ? `The local chain's clock is ${odd}: \`x402-kit reset\` puts it back, with all else there.`
+      : `Go by the chain's clock, which is ${odd}.`;
+  return { ...one, fix: `${first} ${one.fix}` };
 }
 
 /** Explains a refusal by the mistakes found in the payment, otherwise by the meaning of its reason. */
@@ -99,9 +121,11 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   const isByCode = decidedByCode.includes(situation);
   // The chain's time is asked for a payment whose signature has held; a wallet that refuses one has decided itself.
   const signatureHeld = beyondTimes.includes(reason) || chainTime !== undefined || isByCode;
-  const clock = now === undefined ? undefined : oddClock(now, refused.at);
-  const judged = { ...context, now, clock, signatureHeld };
-  const mistakes = findMistakes(bodyText(refused, context), judged);
+  const odd = now === undefined ? undefined : oddClock(now, refused.at);
+  const clock = odd && `the chain's clock, which is ${odd}`;
+  const mistakes = findMistakes(bodyText(refused, context), { ...context, now, clock, signatureHeld }).map(
+    (one) => withClock(one, odd, context),
+  );
   // A facilitator may be configured to settle payments of nothing.
   const isZeroRefused = reason === "invalid_payment_requirements";
   const found = mistakes.filter(({ mistake }) => mistake !== "amount-zero" || isZeroRefused);

@@ -558,3 +558,19 @@ test("a payment that is valid on a chain whose time was moved is not explained b
   const told = () => printed().findLast(({ reason }) => reason?.endsWith("authorization_value"));
   await expect.poll(() => told()?.more).toBe(`${origin}/errors#amount-differs`);
 });
+
+test("why of a payment that expired since the chain's time was moved says first how to put that back", async () => {
+  const validBefore = BigInt(Math.floor(Date.now() / 1_000) + 600);
+  const { request: body } = await signPayment(description, {
+    network: "base",
+    authorization: { validBefore },
+  });
+  const headers = { authorization: description.organization.apiKey };
+  await requestJson(`${origin}/v1/verify`, { method: "POST", headers, body });
+  const { stdout } = await cli("why");
+  const clock = String.raw`The local chain's clock is \d+ s ahead of this machine's`;
+  const reset = String.raw`\`npx x402-facilitator-kit reset --url ${origin}\` puts it back, with all else there\.`;
+  expect(stdout).toMatch(new RegExp(`^ +fix: +${clock}: ${reset} Sign again with a later validBefore`, "m"));
+  expect(stdout).not.toMatch(/^Answered: .*Sign again/m);
+  await expect.poll(() => printed().at(-1)?.fix).toMatch(new RegExp(`^${clock}: ${reset}`));
+});
