@@ -1,4 +1,6 @@
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
+import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { KitError } from "./errors.ts";
 import { membersOf } from "./json.ts";
@@ -24,6 +26,17 @@ export const self = isScriptOfCheckout ? "npm run -s x402-kit --" : "npx x402-fa
 /** Where a file of this package is, by its path in it; the code stands two folders deep, compiled and not. */
 export function packageFile(path: string): string {
   return fileURLToPath(new URL(`../../${path}`, import.meta.url));
+}
+
+/**
+ * How such a file is named from the working directory, for who is to read it: whole where it is not below that. Undefined where it
+ * is not there, as where the code was bundled into another program.
+ */
+export function shownPackageFile(path: string): string | undefined {
+  const file = packageFile(path);
+  if (!existsSync(file)) return undefined;
+  const near = relative(process.cwd(), file);
+  return near.startsWith("..") ? file : near;
 }
 
 /** The version of this package, as its manifest says. */

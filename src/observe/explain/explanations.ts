@@ -4,6 +4,7 @@ import type { Invalid } from "../../protocol/catalogue.ts";
 import {
   adviceOnAnswer,
   adviceOnReason,
+  errorsFile,
   errorsSection,
   withoutLocal,
 } from "../../protocol/catalogue-texts.ts";
@@ -11,6 +12,7 @@ import { type Finding, finding, isCause, mistakes } from "../../protocol/mistake
 import { isProblem } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { knownToken } from "../../protocol/token-units.ts";
+import { shownPackageFile } from "../../util/self-command.ts";
 import { escapeControls, isMasked } from "../../util/text.ts";
 import type { Explanation } from "./explain-input.ts";
 import { type ExplainContext, explain } from "./explain-input.ts";
@@ -228,13 +230,20 @@ export function describeMistake(
   { title, at, got, expected, why, fix, more }: RefusalExplanation,
   indent: string,
 ): readonly string[] {
-  const facts = { got, expected, why, fix, more };
+  const facts = { got, expected, why, fix, more: whereToRead(more) };
   return [
     `${title}${at === "" ? "" : ` (${at})`}`,
     ...Object.entries(facts).flatMap(([name, fact]) =>
       fact === null || fact === "" ? [] : [`${indent}${`${name}:`.padEnd(9)} ${fact}`],
     ),
   ].map(escapeControls);
+}
+
+/** A section of the package's own guide under the name that the file has here; empty where it has none. */
+function whereToRead(more: string): string {
+  if (!more.startsWith(errorsFile)) return more;
+  const file = shownPackageFile(errorsFile);
+  return file === undefined ? "" : more.replace(errorsFile, file);
 }
 
 function nothingWrong(kind: Explanation["kind"], known: KnownOfChain): string {
