@@ -29,6 +29,13 @@ test.each([
   expect(existsSync(join(shown.startsWith("/") ? "/" : folder, shown))).toBe(true);
 });
 
+test("a file of the package is named whole where the working directory is gone", () => {
+  vi.spyOn(process, "cwd").mockImplementation(() => {
+    throw new Error("ENOENT: process.cwd failed");
+  });
+  expect(shownPackageFile("docs/errors.md")).toBe(packageFile("docs/errors.md"));
+});
+
 test("a file that the package does not have where it runs is not named", () => {
   expect(shownPackageFile("docs/no-such.md")).toBeUndefined();
 });

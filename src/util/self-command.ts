@@ -35,8 +35,13 @@ export function packageFile(path: string): string {
 export function shownPackageFile(path: string): string | undefined {
   const file = packageFile(path);
   if (!existsSync(file)) return undefined;
-  const near = relative(process.cwd(), file);
-  return near.startsWith("..") ? file : near;
+  try {
+    const near = relative(process.cwd(), file);
+    return near.startsWith("..") ? file : near;
+  } catch {
+    // The working directory was removed.
+    return file;
+  }
 }
 
 /** The version of this package, as its manifest says. */
