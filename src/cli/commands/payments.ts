@@ -129,6 +129,9 @@ async function find(reader: PaymentReader, which: string, url: string): Promise<
   });
 }
 
+/** For who asks about an attempt that the service has never seen. */
+const nothingNewer = "nothing has come since: a newer attempt never got here, see the shop's own log";
+
 /** The story of a payment: what it is, how it ended, what is wrong and what to do, and what happened when. */
 function describe(payment: PaymentDetail, { url, isLast }: { url: string; isLast: boolean }): string {
   const { id, network, payer, payerName, amount, transaction, ledger, unrouted } = payment;
@@ -142,7 +145,7 @@ function describe(payment: PaymentDetail, { url, isLast }: { url: string; isLast
   return [
     `Payment       ${id}`,
     ...(terms.length === 0 ? [] : [`              ${terms.join(" ")}`]),
-    `asked         ${ageOf(lastAskedAt(payment))}${isLast ? "; nothing has come since" : ""}`,
+    `asked         ${ageOf(lastAskedAt(payment))}${isLast ? `; ${nothingNewer}` : ""}`,
     ...(["verify", "settle"] as const).flatMap((operation) => {
       const view = payment[operation];
       if (view === null) return [];
