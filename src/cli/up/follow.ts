@@ -93,7 +93,7 @@ export function followShops(server: Server, write: (line: string) => void): void
       if (response.statusCode !== 200 || now - last < quietMs) return;
       last = now;
       write(
-        `${timeOfDay()} ${paint.strong("shop   ")} one has connected: it has asked for what is supported`,
+        `${timeOfDay()} ${paint.strong("shop   ")} a shop, or another client, has asked which payments are taken here`,
       );
     });
   });
