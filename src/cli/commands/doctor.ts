@@ -95,7 +95,9 @@ async function checkPepper(db: Database | undefined, pepper: string): Promise<re
   return [{ name: "pepper", status: "failed", detail: `${name} ${problem}`, advice }];
 }
 
-const words: Readonly<Record<CheckStatus, string>> = { ok: "ok", warning: "warn", failed: "FAIL" };
+const words: Readonly<Record<CheckStatus, string>> = {
+  ...{ ok: "ok", warning: "warn", failed: "FAIL", skipped: "-" },
+};
 
 /** A line for each check, and below what is not as it should be, what to do about it. */
 function renderParts(parts: readonly Part[], safe: boolean): string {
@@ -114,6 +116,6 @@ function renderParts(parts: readonly Part[], safe: boolean): string {
   const warnings = count("warning") > 0 ? ` ${plural(count("warning"), "warning")}.` : "";
   const verdict = safe
     ? `All is well: serve may be started.${warnings}`
-    : `${count("failed")} of ${plural(checks.length, "check")} failed: serve would not be safe.${warnings}`;
+    : `${count("failed")} of ${plural(checks.length - count("skipped"), "check")} failed: serve would not be safe.${warnings}`;
   return `${blocks.join("\n\n")}\n\n${verdict}`;
 }
