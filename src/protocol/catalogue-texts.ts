@@ -571,16 +571,17 @@ function textsOf(
   return { ...reasonTexts[reason as keyof typeof reasonTexts], own };
 }
 
-const guide = "docs/errors.md";
+/** The file of this package that {@link errorsSection} is in. */
+export const errorsFile = "docs/errors.md";
 
 /** The section of docs/errors.md about a mistake, a reason or a problem, all of which have one. */
 export function errorsSection(name: string): string {
-  return `${guide}#${name}`;
+  return `${errorsFile}#${name}`;
 }
 
 /** The same at a service that shows payments: `http://127.0.0.1:4402/errors#expired`. */
 export function errorsSectionAt(section: string, origin: string): string {
-  return section.startsWith(guide) ? `${origin}/errors${section.slice(guide.length)}` : section;
+  return section.startsWith(errorsFile) ? `${origin}/errors${section.slice(errorsFile.length)}` : section;
 }
 
 /** An advice, with the command that does it on a local chain. */

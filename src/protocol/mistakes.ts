@@ -252,6 +252,12 @@ export const mistakes = {
     why: "The version of a payment is paymentPayload.x402Version; the x402Version beside paymentPayload may be left out. This facilitator does not look at it, and another one may refuse the request for it.",
     fix: "Send the x402Version of the payment beside paymentPayload, as a number, or leave it out there.",
   },
+  "extra-needed-elsewhere": {
+    rank: 5,
+    title: "extra does not name the token, which other facilitators need",
+    why: "This facilitator knows its tokens and does not look at `extra`. Another one checks the signature for the name and version that stand there, and may refuse the payment for it: invalid_exact_evm_signature, or invalid_exact_evm_missing_eip712_domain.",
+    fix: "Put the token's own name and version into `extra` of what the seller offers, and send that with the payment.",
+  },
   "nothing-accepted": {
     rank: 2,
     title: "The challenge offers nothing that this facilitator settles",

@@ -140,7 +140,8 @@ export const problemDetails = {
   mediaType: "Send the body with content-type: application/json",
   contentEncoding: (encoding: string) =>
     `Send the body as plain JSON, without content-encoding: bodies that are compressed (${encoding}) are not read`,
-  idempotencyKey: `Idempotency-Key must be 1 to 255 visible ASCII characters without spaces, or ${paymentIdentifierExtension}; resource="…" with 1 to 2048 of them, in double quotes`,
+  idempotencyKey: "Idempotency-Key must be 1 to 255 visible ASCII characters without spaces",
+  shopsResource: `Idempotency-Key must be ${paymentIdentifierExtension}; resource="…" with 1 to 2048 visible ASCII characters without spaces in double quotes`,
   idempotency: "This Idempotency-Key was used with another body; use a new key for a new payment",
   identifierReused:
     "This payment identifier was another payment's before; nothing was done. Send that payment again, or use a new identifier for a new purchase",
@@ -167,6 +168,13 @@ export const bodyLimit = 32 * 1024;
  * writes to name what it sells: if that were read as a key, nothing would be repeated, and nobody would notice.
  */
 export const idempotencyKeyFormat = /^(?!payment-identifier;)[\x21-\x7e]{1,255}$/;
+
+/** What is wrong with an `Idempotency-Key` that is neither a key nor names what a shop sells, going by which of the two it begins like. */
+export function idempotencyKeyDetail(key: unknown): string {
+  const text = typeof key === "string" ? key : "";
+  if (text.startsWith(`${paymentIdentifierExtension};`)) return problemDetails.shopsResource;
+  return `${problemDetails.idempotencyKey}${text.length > 255 ? `; this one has ${text.length}` : ""}`;
+}
 
 /** The body of a problem, with the x402 members that public clients look for. */
 export function problemBody(

@@ -43,3 +43,19 @@ test("gas money that runs low is said once, whatever the balance, and keeps no o
   expect(log).toEqual(["gas money: 10 ETH"]);
   expect(supervision.canSend("base", operator)).toBe(true);
 });
+
+test("of a network that cannot be asked its endpoint is logged, and not what could not be looked at for that", async () => {
+  const log: string[] = [];
+  const supervision = createSupervision({
+    inspect: async () => ({
+      checks: [
+        { name: "RPC", status: "failed", detail: "the connection failed" },
+        { name: "the rest", status: "skipped", detail: "was not looked at" },
+      ],
+      verdict: "later",
+    }),
+    log: createLogger("info", { write: (line: string) => void log.push(JSON.parse(line).msg) }),
+  });
+  await supervision.inspect("base");
+  expect(log).toEqual(["RPC: the connection failed"]);
+});

@@ -132,7 +132,7 @@ export function createSupervision(options: {
     /** Inspects a network, logs new problems, and remembers the result. */
     async inspect(network: NetworkName): Promise<Inspection> {
       const inspection = await options.inspect(network);
-      const bad = inspection.checks.filter(({ status }) => status !== "ok");
+      const bad = inspection.checks.filter(({ status }) => status === "warning" || status === "failed");
       const before = found.get(network) ?? [];
       const known = new Set(before.map(keyOf));
       for (const check of bad) {

@@ -1,5 +1,9 @@
-import { expect, test } from "vitest";
-import { requireNode } from "./self-command.ts";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterEach, expect, test, vi } from "vitest";
+import { packageFile, requireNode, shownPackageFile } from "./self-command.ts";
+
+afterEach(() => void vi.restoreAllMocks());
 
 test.each(["20.20.2", "22.17.1", "18.0.0"])("Node %s is refused, by name", (version) => {
   expect(() => requireNode(version)).toThrow(
@@ -9,4 +13,29 @@ test.each(["20.20.2", "22.17.1", "18.0.0"])("Node %s is refused, by name", (vers
 
 test.each(["22.18.0", "24.21.0", "26.0.0"])("Node %s will do", (version) => {
   expect(() => requireNode(version)).not.toThrow();
+});
+
+const root = packageFile("");
+
+test.each([
+  ["the package itself", root, "docs/errors.md"],
+  ["a folder that it is installed below", dirname(dirname(root)), null],
+  ["another folder", join(root, "src"), packageFile("docs/errors.md")],
+])("a file of the package is named so that it is found from %s", (_, folder, named) => {
+  vi.spyOn(process, "cwd").mockReturnValue(folder);
+  const shown = shownPackageFile("docs/errors.md") ?? "";
+  if (named !== null) expect(shown).toBe(named);
+  expect(shown.startsWith("..")).toBe(false);
+  expect(existsSync(join(shown.startsWith("/") ? "/" : folder, shown))).toBe(true);
+});
+
+test("a file of the package is named whole where the working directory is gone", () => {
+  vi.spyOn(process, "cwd").mockImplementation(() => {
+    throw new Error("ENOENT: process.cwd failed");
+  });
+  expect(shownPackageFile("docs/errors.md")).toBe(packageFile("docs/errors.md"));
+});
+
+test("a file that the package does not have where it runs is not named", () => {
+  expect(shownPackageFile("docs/no-such.md")).toBeUndefined();
 });

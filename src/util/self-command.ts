@@ -1,6 +1,6 @@
-import { statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
-import { resolve } from "node:path";
+import { relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { KitError } from "./errors.ts";
 import { membersOf } from "./json.ts";
@@ -23,26 +23,32 @@ export const isRunByNpm =
   isScriptOfCheckout || npmEvent === "npx" || (/\bx402-kit\b/.test(npmScript) && !npmScript.includes("&"));
 
 /** The folder of this package. */
-const root = resolve(packageFile(""));
+const rootFolder = () => resolve(packageFile(""));
 
 /**
  * How this command is called again from where it was called. In a checkout `npx x402-facilitator-kit` would first install the
  * checkout somewhere, for half a minute.
  */
 export const self = isScriptOfCheckout
-  ? `npm ${callersFolder === undefined || callersFolder === root ? "" : `--prefix ${inShell(root)} `}run -s x402-kit --`
+  ? `npm ${prefixOption()}run -s x402-kit --`
   : "npx x402-facilitator-kit";
+
+/** With which npm finds the checkout from where the user is. */
+function prefixOption(): string {
+  const root = rootFolder();
+  return callersFolder === undefined || callersFolder === root ? "" : `--prefix ${inShell(root)} `;
+}
 
 /** Goes back to where the user is: npm runs a script of the checkout in the checkout, also for `npm --prefix ../kit run …`. */
 export function enterCallersFolder(): void {
-  if (isScriptOfCheckout && callersFolder !== undefined && process.cwd() === root)
+  if (isScriptOfCheckout && callersFolder !== undefined && process.cwd() === rootFolder())
     process.chdir(callersFolder);
 }
 
 /** Whether it is the folder of this package. */
 export function isPackageFolder(folder: string): boolean {
   const found = statSync(folder, { bigint: true, throwIfNoEntry: false });
-  const own = statSync(root, { bigint: true });
+  const own = statSync(rootFolder(), { bigint: true });
   return found?.ino === own.ino && found.dev === own.dev;
 }
 
@@ -54,6 +60,22 @@ export function inShell(path: string): string {
 /** Where a file of this package is, by its path in it; the code stands two folders deep, compiled and not. */
 export function packageFile(path: string): string {
   return fileURLToPath(new URL(`../../${path}`, import.meta.url));
+}
+
+/**
+ * How such a file is named from the working directory, for who is to read it: whole where it is not below that. Undefined where it
+ * is not there, as where the code was bundled into another program.
+ */
+export function shownPackageFile(path: string): string | undefined {
+  const file = packageFile(path);
+  if (!existsSync(file)) return undefined;
+  try {
+    const near = relative(process.cwd(), file);
+    return near.startsWith("..") ? file : near;
+  } catch {
+    // The working directory was removed.
+    return file;
+  }
 }
 
 /** The version of this package, as its manifest says. */

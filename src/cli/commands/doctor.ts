@@ -96,7 +96,9 @@ async function checkPepper(db: Database | undefined, pepper: string): Promise<re
   return [{ name: "pepper", status: "failed", detail: `${name} ${problem}`, advice }];
 }
 
-const words: Readonly<Record<CheckStatus, string>> = { ok: "ok", warning: "warn", failed: "FAIL" };
+const words: Readonly<Record<CheckStatus, string>> = {
+  ...{ ok: "ok", warning: "warn", failed: "FAIL", skipped: "-" },
+};
 
 /** A line for each check, and below what is not as it should be, what to do about it. */
 function renderParts(parts: readonly Part[], safe: boolean): string {
@@ -115,7 +117,7 @@ function renderParts(parts: readonly Part[], safe: boolean): string {
   const warnings = count("warning") > 0 ? ` ${plural(count("warning"), "warning")}.` : "";
   const verdict = safe
     ? `All is well: serve may be started.${warnings}`
-    : `${count("failed")} of ${plural(checks.length, "check")} failed: serve would not be safe.${warnings}`;
+    : `${count("failed")} of ${plural(checks.length - count("skipped"), "check")} failed: serve would not be safe.${warnings}`;
   const failures = checks.filter(({ status }) => status === "failed");
   const advice = adviseOnSetUp(failures.map(({ detail }) => ({ problem: detail })));
   return [...blocks, [verdict, advice].join("\n").trimEnd()].join("\n\n");

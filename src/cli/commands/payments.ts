@@ -1,4 +1,5 @@
 import { readWholeNumber } from "../../config/values.ts";
+import { askHarness } from "../../harness/control/description.ts";
 import { describeMistake } from "../../observe/explain/explanations.ts";
 import {
   mostListed,
@@ -103,27 +104,33 @@ export const why = defineCommand({
   },
 
   async run({ which, url, token }) {
-    const payment = await find(createPaymentReader(url, token), which, atUrl(url));
+    const payment = await find(createPaymentReader(url, token), which, url);
     return { json: payment, text: describe(payment, { url, isLast: which.toLowerCase() === "last" }) };
   },
 });
 
-async function find(reader: PaymentReader, which: string, at: string): Promise<PaymentDetail> {
+async function find(reader: PaymentReader, which: string, url: string): Promise<PaymentDetail> {
   const isLast = which.toLowerCase() === "last";
   const id = isLast ? (await findLastAsked(reader))?.id : which;
   const payment = id === undefined ? undefined : await reader.find(id);
   if (payment !== undefined) return payment;
-  throw isLast
-    ? new KitError("No payment has been seen there yet", {
-        hints: [
-          `Have a client verify or settle one, or on a running up: ${self} pay${at}`,
-          "Payments from before its start, such as those of --state, are not shown.",
-        ],
-      })
-    : new KitError(`No payment with the id or transaction ${which} has been seen there`, {
-        hints: [`List those that were: ${self} logs${at}`],
-      });
+  if (!isLast) {
+    throw new KitError(`No payment with the id or transaction ${which} has been seen there`, {
+      hints: [`List those that were: ${self} logs${atUrl(url)}`],
+    });
+  }
+  // A mock has no chains to pay on, and `serve` needs a payer of its own.
+  const isUp = (await askHarness(url).catch(() => undefined)) !== undefined;
+  throw new KitError("No payment has been seen there yet", {
+    hints: [
+      `Have a client verify or settle one${isUp ? `, or pay yourself: ${self} pay${atUrl(url)}` : "."}`,
+      `Payments from before its start${isUp ? ", such as those of --state," : ""} are not shown.`,
+    ],
+  });
 }
+
+/** For who asks about an attempt that the service has never seen. */
+const nothingNewer = "nothing has come since: a newer attempt never got here, see the shop's own log";
 
 /** The story of a payment: what it is, how it ended, what is wrong and what to do, and what happened when. */
 function describe(payment: PaymentDetail, { url, isLast }: { url: string; isLast: boolean }): string {
@@ -138,7 +145,7 @@ function describe(payment: PaymentDetail, { url, isLast }: { url: string; isLast
   return [
     `Payment       ${id}`,
     ...(terms.length === 0 ? [] : [`              ${terms.join(" ")}`]),
-    `asked         ${ageOf(lastAskedAt(payment))}${isLast ? "; nothing has come since" : ""}`,
+    `asked         ${ageOf(lastAskedAt(payment))}${isLast ? `; ${nothingNewer}` : ""}`,
     ...(["verify", "settle"] as const).flatMap((operation) => {
       const view = payment[operation];
       if (view === null) return [];

@@ -9,6 +9,7 @@ test.each([
   ["It is late. Sign again, and settle at on...", "Sign again, and settle at once.", "It is late."],
   ["It is late. Sign again", "Sign again.", "It is late."],
   ["It is late.", "Sign again.", "It is late."],
+  ["It is late. Sign again", "Mind the clock. Sign again.", "It is late."],
   ["Sign again.", "Sign again.", "Sign again."],
   [
     "It holds 0. Give it more of the token, or lower the price",

@@ -185,7 +185,7 @@ export function withoutAdvice(message: string, advice: string): string {
     const rest = said.slice(index).replace(/\.$/, "");
     const [clause = ""] = rest.split(/[,;:.]/);
     const isSame = clause.split(" ").length > fewWords && advice.split(/[,;:.]/)[0] === clause;
-    if (isSame || advice.startsWith(rest)) return said.slice(0, index).trimEnd();
+    if (isSame || advice.includes(rest)) return said.slice(0, index).trimEnd();
   }
   return message;
 }

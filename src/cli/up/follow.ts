@@ -28,8 +28,8 @@ const explaining = { share: 0.05, mostMs: 100 };
 
 /** Prints the lines of {@link followPayments} of a harness that runs here. */
 export function followHarness(
-  { timeline, hasOwnClock, description }: RunningHarness,
-  context: Omit<RefusalContext, "tokens" | "hasOwnClock">,
+  { timeline, ownClockSince, description }: RunningHarness,
+  context: Omit<RefusalContext, "tokens" | "ownClockSince">,
   render: (line: PaymentLine) => string = createLineRenderer(),
   print: (line: string) => void,
 ): void {
@@ -41,7 +41,7 @@ export function followHarness(
     ]),
   );
   const write = (line: PaymentLine) => print(render(line));
-  followPayments(timeline, { ...context, tokens, hasOwnClock }, write, originOf(description));
+  followPayments(timeline, { ...context, tokens, ownClockSince }, write, originOf(description));
 }
 
 /**
@@ -120,7 +120,7 @@ export function followShops(server: Server, write: (line: string) => void): void
       if (response.statusCode !== 200 || now - last < quietMs) return;
       last = now;
       write(
-        `${timeOfDay()} ${paint.strong("shop   ")} one has connected: it has asked for what is supported`,
+        `${timeOfDay()} ${paint.strong("shop   ")} a shop, or another client, has asked which payments are taken here`,
       );
     });
   });

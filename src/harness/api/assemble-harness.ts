@@ -213,9 +213,9 @@ function speakFor<N extends NetworkName>(
         };
       });
     },
-    shopConfig(network, price, options = {}) {
-      requireArgument("price", price, aUint256);
-      return describeShop(description, { network, price, apiKey, options });
+    shopConfig(network, amount, options = {}) {
+      requireArgument("amount", amount, aUint256);
+      return describeShop(description, { network, amount, apiKey, options });
     },
   };
   return caller;

@@ -172,10 +172,10 @@ export function describeShop(
   description: HarnessDescription,
   {
     network,
-    price,
+    amount,
     apiKey,
     options,
-  }: { network: string; price: bigint; apiKey: string; options: ShopOptions },
+  }: { network: string; amount: bigint; apiKey: string; options: ShopOptions },
 ): ShopConfig {
   requireGiven(options, shopOptions, "options");
   const { scheme = "exact" } = options;
@@ -194,7 +194,7 @@ export function describeShop(
       scheme,
       network: caip2,
       payTo: payToOf(description, [network, running], apiKey),
-      price: { asset: address, amount: `${price}`, extra: { name, version } },
+      price: { asset: address, amount: `${amount}`, extra: { name, version } },
       // Scheme “upto” has no other way.
       ...(scheme === "exact" && method === "permit2" && { extra: { assetTransferMethod: "permit2" } }),
     },

@@ -206,7 +206,7 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
   /**
    * What a shop of the public server packages needs to be paid here.
    *
-   * @param price in the asset's smallest unit; of scheme “upto” the maximum
+   * @param amount in the asset's smallest unit; of scheme “upto” the maximum
    * @param options how it is to be paid: scheme “exact”, in USDC by EIP-3009, by default; other tokens by Permit2
    *
    * @example
@@ -214,7 +214,7 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    * const server = new x402ResourceServer(new HTTPFacilitatorClient(facilitator)).register("eip155:*", new ExactEvmScheme());
    * app.use(paymentMiddleware({ "GET /report": { accepts } }, server));
    */
-  shopConfig(network: N, price: bigint, options?: ShopOptions): ShopConfig;
+  shopConfig(network: N, amount: bigint, options?: ShopOptions): ShopConfig;
   /**
    * Remembers all chains and the ledger together; `restore()` puts them back, any number of times. Take it while no
    * payment is under way. To restore it ends faults and empties the journal, as {@link reset} does, and ends snapshots that

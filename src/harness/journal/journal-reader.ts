@@ -2,6 +2,7 @@ import { describeMistake } from "../../observe/explain/explanations.ts";
 import type { PaymentSummary } from "../../observe/timeline/payment-view.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
+import { nameOfLocalToken } from "../../published/local-chains.ts";
 import { KitError } from "../../util/errors.ts";
 import { aText, requireArgument } from "../../util/given.ts";
 import { escapeControls } from "../../util/text.ts";
@@ -126,7 +127,8 @@ export function describePayment(journal: PaymentJournal): string {
         .filter(({ mined }) => mined === undefined)
         .map(({ hash }) => `  ${"open".padStart(10)}  transaction ${hash} is not mined`),
       ...explanations.flatMap((explanation) => {
-        const [title, ...facts] = describeMistake(explanation, "    ");
+        const fix = withCalls(explanation.fix, journal);
+        const [title, ...facts] = describeMistake({ ...explanation, fix }, "    ");
         return [`  why: ${title}`, ...facts];
       }),
     ]
@@ -134,6 +136,20 @@ export function describePayment(journal: PaymentJournal): string {
       .map(escapeControls)
       .join("\n")
   );
+}
+
+/** An advice with what a test calls in the place of commands, which act on the chains of an `up`. */
+function withCalls(
+  advice: string,
+  { network, payer, asset, value }: Pick<PaymentJournal, "network" | "payer" | "asset" | "value">,
+): string {
+  const chain = /^\w+$/.test(network) ? `networks.${network}` : `networks["${network}"]`;
+  const token = nameOfLocalToken(asset);
+  const given = `"${payer}", ${value}n${token === undefined ? "" : `, "${token}"`}`;
+  return advice
+    .replace("`x402-kit fund`", () => `\`harness.${chain}.fund(${given})\``)
+    .replace("`x402-kit approve`", () => `\`harness.${chain}.approvePermit2(${given})\``)
+    .replace("`x402-kit reset`", "`harness.reset()`");
 }
 
 function describeOpen({ operation, checks }: OpenRequest): string {

@@ -1,7 +1,10 @@
-import { expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
 import { publish } from "../../../test/support/publish.ts";
+import { nonceMember } from "../../methods/method.ts";
+import { explainRefusal } from "../../observe/explain/explanations.ts";
 import { createTimeline } from "../../observe/timeline/timeline.ts";
+import { localTokens } from "../../published/local-chains.ts";
 import { createJournalStore } from "./journal.ts";
 import { describePayment } from "./journal-reader.ts";
 
@@ -42,4 +45,39 @@ test("a call that was made for a request stands after it, also where the end of 
     "eth_call (2.0 ms)",
     expect.stringMatching("POST /v1/verify → 200 valid in 5.0 ms"),
   ]);
+});
+
+describe("what mends a payment is advised as a call of the harness, which a test has", () => {
+  const { settlementId: id, payment, requirements } = examplePayment();
+  const known = {
+    ...{ id, network: "base", payer: payment.payer, asset: requirements.asset, value: "10000", token: null },
+    ...{ [nonceMember]: payment.nonce, requests: [], open: [], rpcCalls: [], transactions: [] },
+  };
+  const contracts = { mainnet: payment.payTo, testnet: payment.payTo };
+  test.each([
+    ["insufficient_funds", {}, `harness.networks.base.fund("${payment.payer}", 10000n)`],
+    [
+      "permit2_allowance_required",
+      { network: "base-sepolia", asset: localTokens.plain.address },
+      `harness.networks["base-sepolia"].approvePermit2("${payment.payer}", 10000n, "plain")`,
+    ],
+  ])("%s", (reason, change, call) => {
+    const refused = { reason, message: undefined, request: undefined, at: 0 };
+    const text = describePayment({
+      ...known,
+      ...change,
+      explanations: explainRefusal(refused, { contracts }),
+    });
+    expect(text).toContain(` On a local chain: \`${call}\`.\n`);
+    expect(text).not.toContain("`x402-kit");
+  });
+
+  test("a reset", () => {
+    const refused = { reason: "insufficient_funds", message: undefined, request: undefined, at: 0 };
+    const [first] = explainRefusal(refused, { contracts });
+    const explanations = first === undefined ? [] : [{ ...first, fix: "`x402-kit reset` puts it back." }];
+    expect(describePayment({ ...known, explanations })).toContain(
+      "fix:      `harness.reset()` puts it back.",
+    );
+  });
 });

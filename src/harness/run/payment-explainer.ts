@@ -1,3 +1,4 @@
+import type { OwnClockSince } from "../../observe/explain/explanations.ts";
 import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { Address } from "../../protocol/hex.ts";
@@ -24,7 +25,7 @@ export function createPaymentExplainer(
     payTo: PayToPolicy | undefined;
     networks: NetworkRegistry | undefined;
     tokens: KnownTokens;
-    hasOwnClock: () => boolean;
+    ownClockSince: () => OwnClockSince;
   },
 ): PaymentExplainer {
   let loaded: Promise<PaymentChain> | undefined;

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { readOpenFileLimit } from "../../config/open-files.ts";
 import type { Database } from "../../ledger/database/database.ts";
+import type { OwnClockSince } from "../../observe/explain/explanations.ts";
 import type { Resend } from "../../observe/studio/payment-routes.ts";
 import { createTimeline, type Timeline } from "../../observe/timeline/timeline.ts";
 import { openTracing } from "../../observe/tracing/tracing.ts";
@@ -105,7 +106,12 @@ export async function serveHarness(
       tokens: Object.fromEntries(
         chains.map(({ network, asset, tokens }) => [network.name, [asset, ...Object.values(tokens)]]),
       ),
-      hasOwnClock: () => hasOwnClock(options) || chains.some((chain) => chain.hasMovedTime()),
+      ownClockSince(): OwnClockSince {
+        const since = chains.map((chain) => chain.ownClockSince());
+        return hasOwnClock(options)
+          ? "started"
+          : (["started", "moved"] as const).find((one) => since.includes(one));
+      },
     };
     const observed = observeService(started, context, { serviceId, options, studio });
     const { journal, explainer } = observed;
@@ -130,7 +136,7 @@ export async function serveHarness(
       journal,
       timeline: observed.timeline,
       payments: explainer,
-      hasOwnClock: context.hasOwnClock,
+      ownClockSince: context.ownClockSince,
       forkFailures: () => chains.flatMap(({ node }) => node.fork?.failures() ?? []),
       nextAuthorizationNonce,
       snapshot,

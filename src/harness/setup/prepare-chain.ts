@@ -101,7 +101,7 @@ export async function prepareChain(options: LocalChainOptions) {
   if (slice !== undefined) await placeSlice(node, asset, slice);
   if (saved !== undefined) await load(node, saved);
   const { ahead = 0 } = saved ?? {};
-  let hasMovedTime = ahead > 0;
+  let hasMovedTime = false;
   const start = await takeStartingPoint(node, { impersonated: treasury.address, ownClock, ahead });
   const mining = createMining(node, { ownClock });
 
@@ -171,8 +171,8 @@ export async function prepareChain(options: LocalChainOptions) {
         if (ahead !== undefined) await node.request("evm_setTime", clock() + ahead);
       }
     },
-    /** Whether its time was moved since its start, and may be another one than this machine's. */
-    hasMovedTime: () => hasMovedTime,
+    /** Since when it may have another time than this machine's: since its start where it was saved with one. */
+    ownClockSince: () => (ahead > 0 ? "started" : hasMovedTime ? "moved" : undefined),
     /**
      * Puts the chain back to its start: accounts, contracts, blocks, pool, mining, fees, and the time to the clock's.
      * Nothing may be sent to it meanwhile.
@@ -180,7 +180,7 @@ export async function prepareChain(options: LocalChainOptions) {
     async reset() {
       mining.forget();
       const mined = await whileStill(start.restore);
-      hasMovedTime = ahead > 0;
+      hasMovedTime = false;
       return mined;
     },
     /** Remembers the chain as it is now, until it is put back further. */

@@ -1,8 +1,10 @@
-import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openReady } from "../../service/health/check-database.ts";
 import type { OrganizationTables } from "../../service/organizations/organization-rows.ts";
+import type { KitError } from "../../util/errors.ts";
 import { migrate, openDatabase } from "./open-database.ts";
 
 let folder: string;
@@ -80,8 +82,31 @@ describe("a file", () => {
     writeFileSync(path, "Dear Sir or Madam, ".repeat(100));
     const error = await openDatabase({ url: `sqlite:${path}` }).catch((error) => error);
     expect(error.message).toBe(`The database ${path} could not be opened`);
-    expect(error.cause.message).toBe("file is not a database");
+    expect(error.cause.message).toBe("The file is no SQLite database, or its beginning is damaged");
+    expect(error.cause.cause.message).toBe("file is not a database");
     expect(statSync(path).size).toBe(1900);
+  });
+
+  test.each([
+    ["its beginning", 0, "The file is no SQLite database, or its beginning is damaged"],
+    ["a page", 100, "The database file is damaged"],
+  ])("of which %s is damaged is kept, and the last backup to be restored", async (_, from, problem) => {
+    const path = join(folder, `damaged-${from}.db`);
+    const db = await openDatabase({ url: `sqlite:${path}` });
+    await migrate(db);
+    await db.destroy();
+    const damaged = readFileSync(path).fill(0xa5, from, 4_000);
+    writeFileSync(path, damaged);
+    const error: Error = await openReady(`sqlite:${path}`).then(
+      () => new Error("was opened"),
+      (error) => error,
+    );
+    expect(error.message).toContain(problem);
+    const { hints } = error as KitError;
+    expect(hints.join()).toMatch(
+      / keep the file, .* and restore the last backup: see Backups in docs\/guides\/operations\.md /,
+    );
+    expect(readFileSync(path)).toEqual(damaged);
   });
 });
 

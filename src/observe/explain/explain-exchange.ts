@@ -23,12 +23,17 @@ import { explainPermitOffer, isOfPermit2 } from "./explain-signature.ts";
 import { isRecord } from "./read-input.ts";
 
 /** Whether `extra` of requirements names the token as it names itself: clients sign for what stands there. */
-export function explainExtra(at: string, extra: unknown, { name, version }: Asset): Finding[] {
+export function explainExtra(
+  at: string,
+  extra: unknown,
+  { name, version }: Asset,
+  mistake: "extra-differs" | "extra-needed-elsewhere" = "extra-differs",
+): Finding[] {
   const named = membersOf(extra);
   if (named.name === name && named.version === version) return [];
   const given = extra === undefined ? extra : { name: named.name, version: named.version };
   return [
-    finding("extra-differs", `${at}.extra`, {
+    finding(mistake, `${at}.extra`, {
       got: showValue(given),
       expected: JSON.stringify({ name, version }),
     }),

@@ -398,6 +398,15 @@ describe("what a developer got wrong is named", () => {
           return body;
         }),
     ],
+    [
+      "requirements that do not name the token, of a payment that is good here",
+      "extra-needed-elsewhere",
+      "paymentRequirements.extra",
+      () =>
+        changed((body) => {
+          body.paymentRequirements.extra = undefined;
+        }),
+    ],
     ...(
       [
         ["the token's Sepolia name", { extra: { name: "USDC", version: "2" } }, "extra-differs", "extra"],
@@ -572,10 +581,68 @@ test("an answer as curl prints it is read by the header of a payment, or else by
   }
 });
 
-test("a good signature is not doubted for what extra says, and a good offer has nothing wrong", async () => {
-  const body = await payment();
-  const { paymentRequirements } = body;
-  expect(explained({ ...body, paymentRequirements: { ...paymentRequirements, extra: {} } })).toEqual([]);
+describe("extra that does not name the token, beside a good signature", () => {
+  const elsewhere = "extra-needed-elsewhere";
+  const wrong = { name: "USDC", version: "1" };
+  test.each([
+    [1, wrong, JSON.stringify(wrong)],
+    [2, wrong, JSON.stringify(wrong)],
+    [1, {}, "{}"],
+    [2, undefined, "nothing"],
+  ] as const)(
+    "is no doubt of the signature, and in version %i others may refuse it: %o",
+    async (x402Version, extra, got) => {
+      const body = await changed(
+        ({ paymentRequirements }) => Object.assign(paymentRequirements, { extra }),
+        {},
+        { x402Version },
+      );
+      const found = explained(body);
+      const expected = '{"name":"USD Coin","version":"2"}';
+      expect(found).toMatchObject([{ mistake: elsewhere, at: "paymentRequirements.extra", got, expected }]);
+      const said = formatExplanation(explain(JSON.stringify(body), { contracts, now }));
+      expect(said).toContain("This facilitator knows its tokens and does not look at `extra`. Another one");
+      expect(said).toContain("invalid_exact_evm_missing_eip712_domain");
+    },
+  );
+
+  test("is named of a payment header, which has what its payer accepted", async () => {
+    const { paymentPayload } = await payment({}, { x402Version: 2 });
+    Object.assign(paymentPayload.accepted as object, { extra: wrong });
+    expect(explained(paymentPayload)).toMatchObject([
+      { mistake: elsewhere, at: "paymentPayload.accepted.extra" },
+    ]);
+    expect(explained((await payment()).paymentPayload)).toEqual([]);
+  });
+
+  test("comes after what refuses the payment here, and not where the payer has signed for it", async () => {
+    const late = await payment({ validBefore: now - 1n });
+    const other = await payment({ asset: { ...networks.base.usdc, version: "1" } });
+    for (const body of [late, other]) body.paymentRequirements.extra = wrong;
+    expect(explained(late).map(({ mistake }) => mistake)).toEqual(["expired", elsewhere]);
+    expect(explained(other).map(({ mistake }) => mistake)).not.toContain(elsewhere);
+  });
+
+  test("is looked for neither by Permit2 nor in the short form, and is compared with the token that is known", async () => {
+    expect(explained(await permitted({}, { extra: { assetTransferMethod: "permit2" } }))).toEqual([]);
+    const body = await payment({ asset: { ...networks.base.usdc, name: "Own" } });
+    const tokens = { base: [{ ...networks.base.usdc, name: "Own", methods: ["exact-eip3009"] as const }] };
+    const extra = { name: "Own", version: "2" };
+    for (const named of [extra, wrong]) {
+      const sent = JSON.stringify({
+        ...body,
+        paymentRequirements: { ...body.paymentRequirements, extra: named },
+      });
+      const { findings } = explain(sent, { contracts, now, tokens });
+      expect(findings.map(({ mistake }) => mistake)).toEqual(named === extra ? [] : [elsewhere]);
+    }
+    const { network, asset } = (await payment()).paymentRequirements;
+    const short = { network, asset, amount: "10000" };
+    expect(explained({ ...(await payment()), paymentRequirements: short })).toEqual([]);
+  });
+});
+
+test("a good offer has nothing wrong", async () => {
   for (const x402Version of [1, 2] as const) {
     const { paymentRequirements: offer } = await payment({}, { x402Version });
     expect(explained({ x402Version, error: "", accepts: [offer] })).toEqual([]);

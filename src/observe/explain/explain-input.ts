@@ -1,4 +1,4 @@
-import { eip3009Words } from "../../methods/exact-eip3009/eip3009-method.ts";
+import { eip3009Words, exactEip3009 } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { methods, parsePaymentRequest } from "../../methods/methods.ts";
 import { isPermit2, permit2Words, permitMember } from "../../methods/permit2/permit2-payload.ts";
 import { type Address, isAddress, isBytes32, sameAddress } from "../../protocol/hex.ts";
@@ -29,6 +29,7 @@ import {
   unitsOf,
 } from "../../protocol/token-units.ts";
 import { parseUint256 } from "../../protocol/wire-values.ts";
+import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
 import {
   type AnswerMembers,
@@ -101,30 +102,44 @@ export function explain(text: string, context: ExplainContext): Explanation {
       found = explainRequest(input.payload, undefined, context);
       break;
     case "request":
-      found = [
-        ...explainRequest(input.payload, input.requirements ?? null, context),
-        ...explainOuterVersion(input, context),
-      ];
+      found = explainRequest(input.payload, input.requirements ?? null, context);
   }
+  if (input.kind !== "challenge") found.push(...explainForOthers(input, found, context));
   return { kind: input.kind, findings: sortByRank(findings.concat(found)) };
 }
 
 /**
- * The version beside a payment, which decides nothing here. Only said of what can be read: a refusal of anything else
- * has another cause.
+ * What decides nothing here, and for what another facilitator may refuse a payment. Only said of what can be read: a refusal of
+ * anything else has another cause.
  */
-function explainOuterVersion(
-  { payload, requirements, x402Version }: Extract<Input, { kind: "request" }>,
-  { networks = builtInNetworks }: ExplainContext,
+function explainForOthers(
+  input: Extract<Input, { kind: "request" | "payment" }>,
+  found: readonly Finding[],
+  { networks = builtInNetworks, tokens }: ExplainContext,
 ): Finding[] {
-  if (x402Version === undefined) return [];
+  const isHeader = input.kind === "payment";
+  const requirements = isHeader ? membersOf(input.payload).accepted : input.requirements;
   const parsed = parsePaymentRequest(
-    { paymentPayload: payload, paymentRequirements: requirements },
+    { paymentPayload: input.payload, paymentRequirements: requirements },
     networks,
   );
-  if (!parsed.ok || parsed.request.x402Version === x402Version) return [];
-  const facts = { got: showValue(x402Version), expected: `${parsed.request.x402Version}, as in the payment` };
-  return [finding("outer-version-differs", "x402Version", facts)];
+  if (!parsed.ok) return [];
+  const { x402Version, knownNetwork, payment, requirements: asked } = parsed.request;
+  const findings: Finding[] = [];
+  if (!isHeader && input.x402Version !== undefined && input.x402Version !== x402Version) {
+    const facts = { got: showValue(input.x402Version), expected: `${x402Version}, as in the payment` };
+    findings.push(finding("outer-version-differs", "x402Version", facts));
+  }
+  const { extra, ...terms } = membersOf(requirements);
+  const token = knownToken(knownNetwork, asked.asset, tokens);
+  // Permits are for a domain of their own, and the short form of version 1 has no `extra`.
+  const isCompared = payment.method === exactEip3009 && (x402Version === 2 || terms.amount === undefined);
+  const isSaid = found.some(({ mistake }) => mistake === "extra-differs");
+  if (token !== undefined && token.version !== "" && isCompared && !isSaid) {
+    const at = isHeader ? "paymentPayload.accepted" : "paymentRequirements";
+    findings.push(...explainExtra(at, extra, token, "extra-needed-elsewhere"));
+  }
+  return findings;
 }
 
 /** @param requirements undefined of a payment header, which has none */
@@ -158,7 +173,7 @@ function explainRequest(payload: unknown, requirements: unknown, context: Explai
   if (asked !== undefined) findings.push(...explainTerms(asked, network, context));
   const ofPayment = explainSigned(payload.payload, asked, network, context);
   const token = asked && tokenAsked({ ...asked, network }, context);
-  // Where the signature is good, nobody has signed for what `extra` says.
+  // Where the signature is good, nobody has signed for what `extra` says, and it is no cause here.
   if (asked !== undefined && token !== undefined && ofPayment.some(isOfAnotherSigner)) {
     findings.push(...explainExtra(asked.at, asked.value.extra, token));
   }

@@ -1,19 +1,24 @@
 import { describe, expect, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
 import { authorizationOf } from "../../methods/exact-eip3009/eip3009-method.ts";
-import { refusals } from "../../protocol/refusals.ts";
-import { explainRefusal, type RefusedRequest } from "./explanations.ts";
+import { advice, refusals } from "../../protocol/refusals.ts";
+import { membersOf } from "../../util/json.ts";
+import { explainRefusal, type OwnClockSince, type RefusedRequest, requestBodyOf } from "./explanations.ts";
 
 const request = examplePayment();
 const contract = request.payment.payTo;
 const { validBefore } = authorizationOf(request.payment);
 const seconds = (time: bigint) => Number(time) * 1_000;
 
-function timesIn(refused: Omit<RefusedRequest, "request">, hasOwnClock = false) {
-  const context = { contracts: { mainnet: contract, testnet: contract }, hasOwnClock: () => hasOwnClock };
-  return explainRefusal({ ...refused, request }, context)
-    .filter(({ mistake }) => ["expired", "not-valid-yet"].includes(mistake))
-    .map(({ mistake, got }) => `${mistake}: ${got}`);
+function explainTimes(refused: Omit<RefusedRequest, "request">, since?: OwnClockSince) {
+  const context = { contracts: { mainnet: contract, testnet: contract }, ownClockSince: () => since };
+  return explainRefusal({ ...refused, request }, context).filter(({ mistake }) =>
+    ["expired", "not-valid-yet"].includes(mistake),
+  );
+}
+
+function timesIn(...given: Parameters<typeof explainTimes>) {
+  return explainTimes(...given).map(({ mistake, got }) => `${mistake}: ${got}`);
 }
 
 const late = seconds(validBefore + 60n);
@@ -32,14 +37,33 @@ describe("what is said of the times of a refused payment", () => {
         `expired: ${validBefore} (2033-05-18 03:33:20 UTC, 5 s ago)`,
       ]);
       expect(timesIn({ ...tooLate, reason, at: early })).toEqual([
-        `expired: ${validBefore} (2033-05-18 03:33:20 UTC, 5 s ago) by the chain's clock, which is 65 s ahead of this machine's (a local chain's is put back by \`x402-kit reset\`)`,
+        `expired: ${validBefore} (2033-05-18 03:33:20 UTC, 5 s ago) by the chain's clock, which is 65 s ahead of this machine's`,
       ]);
     }
     expect(
       timesIn({ ...refusals.tooEarly({ first: 1n, last: validBefore }, 0n, request.words), at: late }),
     ).toEqual([
-      `not-valid-yet: 0 (1970-01-01 00:00:00 UTC, now) by the chain's clock, which is ${validBefore + 60n} s behind this machine's (a local chain's is put back by \`x402-kit reset\`)`,
+      `not-valid-yet: 0 (1970-01-01 00:00:00 UTC, now) by the chain's clock, which is ${validBefore + 60n} s behind this machine's`,
     ]);
+  });
+
+  test("is first what to do about the chain's clock, where that is far from this machine's", () => {
+    const tooLate = refusals.tooLate(
+      { window: { first: 1n, last: validBefore - 1n }, words: request.words },
+      validBefore + 5n,
+    );
+    const fixes = (at: number, since?: OwnClockSince) =>
+      explainTimes({ ...tooLate, at }, since).map(({ fix }) => fix);
+    const sign = advice.expired;
+    expect(fixes(early, "moved")).toEqual([
+      `The local chain's clock is 65 s ahead of this machine's: \`x402-kit reset\` puts it back, with all else there. ${sign}`,
+    ]);
+    for (const since of ["started", undefined] as const) {
+      expect(fixes(early, since)).toEqual([
+        `Go by the chain's clock, which is 65 s ahead of this machine's. ${sign}`,
+      ]);
+    }
+    expect(fixes(late - 55_000, "moved")).toEqual([sign]);
   });
 
   test("is nothing, where they were right when it was refused for another reason", () => {
@@ -51,8 +75,25 @@ describe("what is said of the times of a refused payment", () => {
   test("is by this machine's clock, where they were not looked at, unless the chains have another", () => {
     const refused = { reason: "invalid_exact_evm_payload_signature", message: undefined, at: late };
     expect(timesIn(refused)).toEqual([`expired: ${validBefore} (2033-05-18 03:33:20 UTC, 60 s ago)`]);
-    expect(timesIn(refused, true)).toEqual([]);
+    for (const since of ["started", "moved"] as const) expect(timesIn(refused, since)).toEqual([]);
   });
+});
+
+test("a refusal is not put down to extra, which only other facilitators need", () => {
+  const contracts = { mainnet: contract, testnet: contract };
+  const { paymentRequirements, ...rest } = requestBodyOf(request, { contracts });
+  const body = JSON.stringify({
+    ...rest,
+    paymentRequirements: { ...membersOf(paymentRequirements), extra: {} },
+  });
+  const refused = { reason: "insufficient_funds", message: undefined, request, at: late };
+  expect(explainRefusal({ ...refused, body }, { contracts }).map(({ mistake }) => mistake)).toEqual([
+    "insufficient_funds",
+    "extra-needed-elsewhere",
+  ]);
+  expect(explainRefusal(refused, { contracts }).map(({ mistake }) => mistake)).toEqual([
+    "insufficient_funds",
+  ]);
 });
 
 test.each([

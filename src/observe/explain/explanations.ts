@@ -1,11 +1,18 @@
 import { buildBody } from "../../methods/build-request.ts";
 import { methodOf } from "../../methods/methods.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
-import { adviceOnAnswer, adviceOnReason, errorsSection } from "../../protocol/catalogue-texts.ts";
+import {
+  adviceOnAnswer,
+  adviceOnReason,
+  errorsFile,
+  errorsSection,
+  withoutLocal,
+} from "../../protocol/catalogue-texts.ts";
 import { type Finding, finding, isCause, mistakes } from "../../protocol/mistakes.ts";
 import { isProblem } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { knownToken } from "../../protocol/token-units.ts";
+import { shownPackageFile } from "../../util/self-command.ts";
 import { escapeControls, isMasked } from "../../util/text.ts";
 import type { Explanation } from "./explain-input.ts";
 import { type ExplainContext, explain } from "./explain-input.ts";
@@ -42,10 +49,18 @@ export type RefusedRequest = {
   at: number;
 };
 
+/**
+ * Since when chains have another time than this machine: since their start, as with a seed; or since it was moved, which a reset
+ * undoes. Undefined where they have the same.
+ */
+export type OwnClockSince = "started" | "moved" | undefined;
+
 /** What refusals are explained with. */
 export type RefusalContext = Pick<ExplainContext, "contracts" | "payTo" | "networks" | "tokens"> & {
-  /** Whether the chains have another time than this machine, as with a seed, or since their time was moved. */
-  hasOwnClock?: (() => boolean) | undefined;
+  /** Since when the chains have another time than this machine. */
+  ownClockSince?: (() => OwnClockSince) | undefined;
+  /** Whether commands may act on local chains: not at a mock, which has none. */
+  hasChains?: boolean | undefined;
 };
 
 /** The reasons of refusals when signature and times were right, or do not matter any more. */
@@ -67,9 +82,9 @@ const decidedByCode: readonly (string | undefined)[] = [
  */
 function timeOf(
   { reason, chainTime, at }: RefusedRequest,
-  { hasOwnClock }: RefusalContext,
+  { ownClockSince }: RefusalContext,
 ): bigint | undefined {
-  const isUnknown = hasOwnClock?.() === true || beyondTimes.includes(reason);
+  const isUnknown = ownClockSince?.() !== undefined || beyondTimes.includes(reason);
   if (chainTime !== undefined) return BigInt(chainTime);
   return isUnknown ? undefined : BigInt(Math.floor(at / 1000));
 }
@@ -81,8 +96,24 @@ const clocksDiffer = 60;
 function oddClock(now: bigint, at: number): string | undefined {
   const ahead = Number(now) - Math.floor(at / 1_000);
   if (Math.abs(ahead) < clocksDiffer) return undefined;
-  const how = ahead > 0 ? "ahead of" : "behind";
-  return `the chain's clock, which is ${Math.abs(ahead)} s ${how} this machine's (a local chain's is put back by \`x402-kit reset\`)`;
+  return `${Math.abs(ahead)} s ${ahead > 0 ? "ahead of" : "behind"} this machine's`;
+}
+
+/** The mistakes in a payment's times, which the chain's clock may be the cause of. */
+const mistakesInTimes: ReadonlySet<string> = new Set(["expired", "not-valid-yet", "valid-too-long"]);
+
+/** What is wrong with a payment's times, with what to do about the clock that they were compared with. */
+function withClock(
+  one: RefusalExplanation,
+  odd: string | undefined,
+  { ownClockSince }: RefusalContext,
+): RefusalExplanation {
+  if (odd === undefined || !mistakesInTimes.has(one.mistake)) return one;
+  const first =
+    ownClockSince?.() === "moved"
+      ? `The local chain's clock is ${odd}: \`x402-kit reset\` puts it back, with all else there.`
+      : `Go by the chain's clock, which is ${odd}.`;
+  return { ...one, fix: `${first} ${one.fix}` };
 }
 
 /** Explains a refusal by the mistakes found in the payment, otherwise by the meaning of its reason. */
@@ -92,9 +123,11 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   const isByCode = decidedByCode.includes(situation);
   // The chain's time is asked for a payment whose signature has held; a wallet that refuses one has decided itself.
   const signatureHeld = beyondTimes.includes(reason) || chainTime !== undefined || isByCode;
-  const clock = now === undefined ? undefined : oddClock(now, refused.at);
-  const judged = { ...context, now, clock, signatureHeld };
-  const mistakes = findMistakes(bodyText(refused, context), judged);
+  const odd = now === undefined ? undefined : oddClock(now, refused.at);
+  const clock = odd && `the chain's clock, which is ${odd}`;
+  const mistakes = findMistakes(bodyText(refused, context), { ...context, now, clock, signatureHeld }).map(
+    (one) => withClock(one, odd, context),
+  );
   // A facilitator may be configured to settle payments of nothing.
   const isZeroRefused = reason === "invalid_payment_requirements";
   const found = mistakes.filter(({ mistake }) => mistake !== "amount-zero" || isZeroRefused);
@@ -103,7 +136,9 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   // What is only worth a look is no cause.
   const isAllSaid = found.some(isCause) && !isUnread && !isByCode;
   if (reason === undefined || isAllSaid) return found;
-  return [explanationOfReason({ ...refused, reason }), ...found];
+  const ofReason = explanationOfReason({ ...refused, reason });
+  const { hasChains = true } = context;
+  return [hasChains ? ofReason : { ...ofReason, fix: withoutLocal(ofReason.fix) }, ...found];
 }
 
 /** What is said of a refusal that nothing in the payment explains. `at` is what it is about, where that is one member. */
@@ -195,13 +230,20 @@ export function describeMistake(
   { title, at, got, expected, why, fix, more }: RefusalExplanation,
   indent: string,
 ): readonly string[] {
-  const facts = { got, expected, why, fix, more };
+  const facts = { got, expected, why, fix, more: whereToRead(more) };
   return [
     `${title}${at === "" ? "" : ` (${at})`}`,
     ...Object.entries(facts).flatMap(([name, fact]) =>
       fact === null || fact === "" ? [] : [`${indent}${`${name}:`.padEnd(9)} ${fact}`],
     ),
   ].map(escapeControls);
+}
+
+/** A section of the package's own guide under the name that the file has here; empty where it has none. */
+function whereToRead(more: string): string {
+  if (!more.startsWith(errorsFile)) return more;
+  const file = shownPackageFile(errorsFile);
+  return file === undefined ? "" : more.replace(errorsFile, file);
 }
 
 function nothingWrong(kind: Explanation["kind"], known: KnownOfChain): string {

@@ -12,7 +12,7 @@ export type DatabaseState =
   | { kind: "ready"; db: Database }
   | { kind: "behind"; pending: readonly string[] }
   | { kind: "missing" }
-  | { kind: "unreadable"; reason: string };
+  | { kind: "unreadable"; reason: string; advice: string };
 
 /** Opens a database without changing it. The caller must close a `ready` one. */
 export async function openAsIs(url: string): Promise<DatabaseState> {
@@ -26,7 +26,9 @@ export async function openAsIs(url: string): Promise<DatabaseState> {
     return { kind: "behind", pending: pending.map(({ name }) => name) };
   } catch (error) {
     await db?.destroy();
-    return { kind: "unreadable", reason: explainFailure(error) };
+    const [advice = "Check DATABASE_URL, and that this machine and user may use it."] =
+      error instanceof KitError ? error.hints : [];
+    return { kind: "unreadable", reason: explainFailure(error), advice };
   }
 }
 
@@ -71,9 +73,7 @@ export function checkDatabase(url: string, state: DatabaseState): Check {
     case "missing":
       return failed("database", `${what}: does not exist yet`, { advice });
     case "unreadable":
-      return failed("database", state.reason, {
-        advice: "Check DATABASE_URL, and that this machine and user may use it.",
-      });
+      return failed("database", state.reason, { advice: state.advice });
   }
 }
 

@@ -7,9 +7,10 @@ import type { Address } from "../../protocol/hex.ts";
 /**
  * - `ok`: as it should be;
  * - `warning`: works, but should be looked at;
- * - `failed`: does not work.
+ * - `failed`: does not work;
+ * - `skipped`: was not looked at, since another one failed.
  */
-export type CheckStatus = "ok" | "warning" | "failed";
+export type CheckStatus = "ok" | "warning" | "failed" | "skipped";
 
 /** What one check found: a line of `doctor`, and of the log of `serve`. */
 export type Check = {

@@ -151,7 +151,7 @@ test("a network without an endpoint that answers is looked at later", async () =
     verdict: "later",
     bad: [
       "failed RPC: the connection failed",
-      "failed the rest: was not looked at: there is no RPC endpoint to ask",
+      "skipped the rest: was not looked at: there is no RPC endpoint to ask",
     ],
   });
 });

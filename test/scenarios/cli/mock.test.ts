@@ -141,9 +141,13 @@ test("a port in use", async () => {
   }
 });
 
-test("pay against a mock says that it needs up", async () => {
+test("pay against a mock says that it needs up, and why advises no pay there", async () => {
   await using mock = await startMockServer();
-  const { code, stderr } = await runHere(["pay", "--network", "base", "--url", new URL(mock.url).origin]);
+  const { origin } = new URL(mock.url);
+  const { code, stderr } = await runHere(["pay", "--network", "base", "--url", origin]);
   expect(code).toBe(1);
   expect(stderr).toContain("An `x402-kit mock` has no chains to act on: this needs `x402-kit up`");
+  const why = await runHere(["why", "--url", origin]);
+  expect(why.stderr).toContain("Have a client verify or settle one.\n");
+  expect(why.stderr).not.toContain("npx");
 });

@@ -44,6 +44,12 @@ const printed = (): PaymentLine[] =>
 
 const cli = (...args: string[]) => runHere([...args, "--url", origin]);
 
+test("why says of an up that has seen no payment how to make one", async () => {
+  expect((await cli("why")).stderr).toContain(
+    `Have a client verify or settle one, or pay yourself: npx x402-facilitator-kit pay --url ${origin}`,
+  );
+});
+
 test("up prints a line for every verify and settle, and says of a refusal what to do", async () => {
   await pay(description, { network: "base" });
   await pay(description, { network: "base", payer: "empty" });
@@ -207,7 +213,9 @@ test.each(
     expect(stdout).toMatch(
       /^settle {8}settled, then invalid: invalid_transaction_state \(200\), asked 2 times$/m,
     );
-    expect(stdout).toMatch(/^asked {9}at \d\d:\d\d:\d\d, \d+ s ago; nothing has come since$/m);
+    expect(stdout).toMatch(
+      /^asked {9}at \d\d:\d\d:\d\d, \d+ s ago; nothing has come since: a newer attempt never got here, see the shop's own log$/m,
+    );
     const { payments } = paymentListSchema.parse(JSON.parse((await sendHttp(`${origin}/payments`)).text));
     expect(payments[0]?.settle?.count).toBe(2);
   },
@@ -551,4 +559,20 @@ test("a payment that is valid on a chain whose time was moved is not explained b
   expect(stdout).not.toContain("not valid yet");
   const told = () => printed().findLast(({ reason }) => reason?.endsWith("authorization_value"));
   await expect.poll(() => told()?.more).toBe(`${origin}/errors#amount-differs`);
+});
+
+test("why of a payment that expired since the chain's time was moved says first how to put that back", async () => {
+  const validBefore = BigInt(Math.floor(Date.now() / 1_000) + 600);
+  const { request: body } = await signPayment(description, {
+    network: "base",
+    authorization: { validBefore },
+  });
+  const headers = { authorization: description.organization.apiKey };
+  await requestJson(`${origin}/v1/verify`, { method: "POST", headers, body });
+  const { stdout } = await cli("why");
+  const clock = String.raw`The local chain's clock is \d+ s ahead of this machine's`;
+  const reset = String.raw`\`npx x402-facilitator-kit reset --url ${origin}\` puts it back, with all else there\.`;
+  expect(stdout).toMatch(new RegExp(`^ +fix: +${clock}: ${reset} Sign again with a later validBefore`, "m"));
+  expect(stdout).not.toMatch(/^Answered: .*Sign again/m);
+  await expect.poll(() => printed().at(-1)?.fix).toMatch(new RegExp(`^${clock}: ${reset}`));
 });

@@ -92,6 +92,11 @@ test("scheme upto is not asked for by EIP-3009", () => {
   expect(ask).toThrow("Scheme upto is paid by Permit2 alone");
 });
 
+test("an amount that is no bigint is named as the guide names it", () => {
+  const ask = () => harness.shopConfig("base", 10_000 as never);
+  expect(ask).toThrow(expect.objectContaining({ problems: [expect.objectContaining({ name: "amount" })] }));
+});
+
 test("a buyer without money stays without goods, and what is free costs nothing", async () => {
   expect((await harness.buyer("empty").fetch(`${shop.origin}/report`)).status).toBe(402);
   const free = await harness.buyer("empty").fetch(`${shop.origin}/free`);

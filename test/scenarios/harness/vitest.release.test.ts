@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createGlobalSetup } from "../../../src/harness/vitest/global-setup.ts";
 import { leaseHarness } from "../../../src/harness/vitest/index.ts";
@@ -103,6 +104,10 @@ test("a test that fails prints what the facilitator did about its payments", asy
   expect(text).toMatch(
     /\+\d+ ms {2}POST \/v1\/settle → 200 invalid insufficient_funds in .*simulationSucceeds/,
   );
+  expect(text).toMatch(/ On a local chain: `harness\.networks\.base\.fund\("0x\w{40}", 10000n\)`\.$/m);
+  const [, file = ""] = /^ +more: +(\S+)#insufficient_funds$/m.exec(text) ?? [];
+  expect(file).toMatch(/errors\.md$/);
+  expect(existsSync(resolve(repository, file))).toBe(true);
   expect(text).toMatch(/ {6}open {2}POST \/v1\/settle has no answer; the last check was \w+/);
   expect(text).toMatch(/ {6}open {2}transaction 0x[0-9a-f]{64} is not mined/);
   expect(text).not.toContain('What the facilitator did in "expects what happens"');

@@ -210,7 +210,20 @@ describe("another payment under the same identifier", () => {
     const headers = { "idempotency-key": `${PAYMENT_IDENTIFIER}${end}` };
     const answer = await post(harness, "settle", await named(generatePaymentId()), headers);
     expect(answer.status).toBe(400);
-    expect(answer.body.detail).toContain('payment-identifier; resource="…"');
+    expect(answer.body.detail).toMatch(/^Idempotency-Key must be payment-identifier; resource="…" with/);
+  });
+
+  test.each([
+    ["k".repeat(500), "; this one has 500"],
+    ["order 402", ""],
+    ["", ""],
+  ])("and a key of the shop's own that is none is 400, with what a key is: %j", async (key, end) => {
+    const headers = { "idempotency-key": key };
+    const answer = await post(harness, "settle", await named(generatePaymentId()), headers);
+    expect(answer.status).toBe(400);
+    expect(answer.body.detail).toBe(
+      `Idempotency-Key must be 1 to 255 visible ASCII characters without spaces${end}`,
+    );
   });
 
   test("nothing is repeated where the shop does not say what it sells", async () => {

@@ -8,6 +8,7 @@ import {
 import { addressWord } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
 import { createBuyer } from "../../support/buyer.ts";
 import { type CliProcess, startCli } from "../../support/cli.ts";
 import type { LoopbackServer } from "../../support/loopback-server.ts";
@@ -119,6 +120,19 @@ test("what it is, and what it takes, is told where it is asked for", async () =>
     payToPolicy: "any",
     networks: { base: { payTo: description.organization.recipient } },
   });
+});
+
+test.each([
+  ["", 200],
+  ["Bearer", 200],
+  ["bearer  ", 200],
+  ["Bearer undefined", 401],
+  ["x4k_of_another", 401],
+])("of a shop whose Authorization header is %j, verify answers %i", async (authorization, expected) => {
+  const { status } = await requestJson(`${description.facilitator.url}/verify`, {
+    ...{ method: "POST", headers: { authorization }, body: {} },
+  });
+  expect(status).toBe(expected);
 });
 
 test("pay goes straight to the organization, or to where it is told", async () => {

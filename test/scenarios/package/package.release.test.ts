@@ -287,6 +287,14 @@ describe("the package", () => {
     });
   });
 
+  test("names the page to read on where it is installed", async () => {
+    const bin = join(installed, manifest.bin["x402-kit"] ?? "");
+    const { output } = await run(root, process.execPath, [bin, "explain", "no payment"]);
+    const [, file = ""] = /more: +(\S+)#not-json$/m.exec(output) ?? [];
+    expect(file).toBe("node_modules/x402-facilitator-kit/docs/errors.md");
+    expect(existsSync(join(root, file))).toBe(true);
+  });
+
   describe("on a Node that is too old, says so before anything that it lacks", () => {
     const refusal = (version: string) =>
       `x402-kit needs Node 22.18 or newer, and this is ${version}\n` +

@@ -85,6 +85,9 @@ function sqliteErrorCode(error: unknown): number | undefined {
     : undefined;
 }
 
+const restoring =
+  "keep the file, with those that SQLite has beside it, and restore the last backup: see Backups in docs/guides/operations.md of this package.";
+
 /** What is wrong with the file or its disk, and what to do, by SQLite's result code. */
 const fileProblems: Readonly<Record<number, readonly [problem: string, advice: string]>> = {
   // SQLITE_READONLY
@@ -95,12 +98,23 @@ const fileProblems: Readonly<Record<number, readonly [problem: string, advice: s
   // SQLITE_IOERR
   10: ["The disk of the database failed", "The log of the system says more."],
   // SQLITE_CORRUPT
-  11: ["The database file is damaged", "Stop the service and restore the last backup."],
+  11: ["The database file is damaged", `Stop the service, ${restoring}`],
   // SQLITE_FULL
   13: ["The disk of the database is full", "Make room; the service goes on by itself."],
   // SQLITE_CANTOPEN
   14: ["The database file cannot be opened", "Look whether it and its folder are still there."],
+  // SQLITE_NOTADB
+  26: [
+    "The file is no SQLite database, or its beginning is damaged",
+    `Look whether DATABASE_URL names the right file. If it does, ${restoring}`,
+  ],
 };
+
+/** What is wrong with a file whose content cannot be read, and what to do; undefined of any other error. */
+export function damageOf(error: unknown): readonly [problem: string, advice: string] | undefined {
+  const code = sqliteErrorCode(error) ?? 0;
+  return [11, 26].includes(code) ? fileProblems[code] : undefined;
+}
 
 /** Runs a call of `node:sqlite`, whose error says what is wrong with the file; any other error stays as it is. */
 function explaining<T>(call: () => T): T {

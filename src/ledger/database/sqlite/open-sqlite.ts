@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { ConfigurationError, KitError } from "../../../util/errors.ts";
 import type { Database } from "../database.ts";
-import { isLocked } from "./node-sqlite.ts";
+import { damageOf, isLocked } from "./node-sqlite.ts";
 
 /**
  * Opens the SQLite file of a URL `sqlite:PATH`, and creates it when it does not exist.
@@ -27,10 +27,12 @@ export async function openSqlite(url: string): Promise<Database> {
     configure(database, path);
   } catch (error) {
     if (database?.isOpen) database.close();
+    const [problem, advice] = damageOf(error) ?? [];
     throw new KitError(`The database ${path} could not be opened`, {
-      cause: error,
+      cause: problem === undefined ? error : new Error(problem, { cause: error }),
       hints: [
-        "It must be an SQLite file on a local disk that this user may write, and so must be its folder.",
+        advice ??
+          "It must be an SQLite file on a local disk that this user may write, and so must be its folder.",
       ],
     });
   }

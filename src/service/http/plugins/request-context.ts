@@ -154,7 +154,8 @@ export const authentication = fp<{
     const { apiKey } = request.route.config;
     const header = request.headers.authorization;
     if (apiKey === undefined || (apiKey === "optional" && header === undefined)) return;
-    if (header === undefined && callerWithoutKey !== undefined) {
+    // A client that is built with an API key sends the header, also where the key is empty.
+    if (/^(Bearer)? *$/i.test(header ?? "") && callerWithoutKey !== undefined) {
       request.caller = await callerWithoutKey();
       if (request.caller !== null) return;
     }

@@ -8,6 +8,7 @@ import type { Hex } from "../../../protocol/hex.ts";
 import type { NetworkRegistry } from "../../../protocol/networks.ts";
 import { readShopsResource, withShopsResource } from "../../../protocol/payment-identifier.ts";
 import {
+  idempotencyKeyDetail,
   idempotencyKeyFormat,
   type Operation,
   problemDetails,
@@ -188,7 +189,7 @@ function readIdempotencyKey({ headers, body }: FastifyRequest): IdempotencyKey |
   const key = headers["idempotency-key"];
   if (key === undefined) return undefined;
   if (typeof key === "string" && idempotencyKeyFormat.test(key)) return { key, bodyHash: hashBody(body) };
-  throw new ProblemError("malformed", problemDetails.idempotencyKey);
+  throw new ProblemError("malformed", idempotencyKeyDetail(key));
 }
 
 /** What the header asks for: the answers of a key of the shop's own, or those of the identifiers that payments carry. */
