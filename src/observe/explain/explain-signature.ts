@@ -31,7 +31,7 @@ import { type Finding, finding } from "../../protocol/mistakes.ts";
 import { builtInNetworks, type Network } from "../../protocol/networks.ts";
 import { address, signature as signatureSchema, uint256String } from "../../protocol/primitives.ts";
 import { isErc6492, readEcdsaSignature, unwrapErc6492 } from "../../protocol/signed-payment.ts";
-import { type KnownTokens, knownToken } from "../../protocol/token-units.ts";
+import { type KnownTokens, knownToken, plural } from "../../protocol/token-units.ts";
 import { MalformedError } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
@@ -68,7 +68,7 @@ export function explainSignature(given: {
     // Contract wallets often have longer signatures, which only the wallet can check.
     if (length > 65) return [];
     const expected = "65 bytes with s in the lower half and v 27 or 28";
-    return [finding("malformed-signature", at, { got: `${length} bytes`, expected })];
+    return [finding("malformed-signature", at, { got: plural(length, "byte"), expected })];
   }
   const parsed = authorizationSchema.safeParse(given.authorization);
   if (!parsed.success || network === undefined) return [];
