@@ -37,5 +37,5 @@ test("a file of the package is named whole where the working directory is gone",
 });
 
 test("a file that the package does not have where it runs is not named", () => {
-  expect(shownPackageFile("docs/no-such.md")).toBeUndefined();
+  expect(shownPackageFile("docs/no-such-page")).toBeUndefined();
 });
