@@ -130,7 +130,8 @@ async function find(reader: PaymentReader, which: string, url: string): Promise<
 }
 
 /** For who asks about an attempt that the service has never seen. */
-const nothingNewer = "nothing has come since: a newer attempt never got here, see the shop's own log";
+const nothingNewer =
+  "nothing has come since. If you tried again, that never got here: see the shop's own log";
 
 /** The story of a payment: what it is, how it ended, what is wrong and what to do, and what happened when. */
 function describe(payment: PaymentDetail, { url, isLast }: { url: string; isLast: boolean }): string {

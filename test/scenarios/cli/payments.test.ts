@@ -214,7 +214,7 @@ test.each(
       /^settle {8}settled, then invalid: invalid_transaction_state \(200\), asked 2 times$/m,
     );
     expect(stdout).toMatch(
-      /^asked {9}at \d\d:\d\d:\d\d, \d+ s ago; nothing has come since: a newer attempt never got here, see the shop's own log$/m,
+      /^asked {9}at \d\d:\d\d:\d\d, \d+ s ago; nothing has come since. If you tried again, that never got here: see the shop's own log$/m,
     );
     const { payments } = paymentListSchema.parse(JSON.parse((await sendHttp(`${origin}/payments`)).text));
     expect(payments[0]?.settle?.count).toBe(2);
