@@ -340,7 +340,8 @@ async function describeCommands(some: readonly CommandEntry[]): Promise<string> 
 function describeFailure(name: string, error: unknown, command: Command | undefined): string {
   if (error instanceof ConfigurationError) {
     const count = error.problems.length;
-    const advice = command?.adviseOn?.(error.problems);
+    const isIncomplete = error.problems.some(({ isMissing }) => isMissing === true);
+    const advice = isIncomplete ? command?.adviseOnConfiguration?.() : undefined;
     return [
       `x402-kit ${name}: ${count === 1 ? "one thing is" : `${count} things are`} wrong`,
       ...error.message.split("\n").map((line) => `  ${line}`),

@@ -52,7 +52,8 @@ export function createVariableReader(env: Environment): VariableReader {
     isSet: (name) => isVariableSet(env, name),
     read: read as VariableReader["read"],
     refuse(name, problem) {
-      problems.push({ name, problem: { name, problem, example: describeVariable(name).example } });
+      const { example } = describeVariable(name);
+      problems.push({ name, problem: { name, problem, example, isMissing: !isVariableSet(env, name) } });
     },
     problems: () =>
       variableNamesWith(networks).flatMap((name) =>

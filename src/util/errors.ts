@@ -20,6 +20,8 @@ export type ConfigurationProblem = {
   problem: string;
   /** A value that would work. */
   example?: string;
+  /** Whether nothing is given at all, and not something wrong. */
+  isMissing?: boolean;
 };
 
 /** A configuration that cannot work, with all of its problems at once. */

@@ -97,7 +97,10 @@ async function checkPepper(db: Database | undefined, pepper: string): Promise<re
 }
 
 const words: Readonly<Record<CheckStatus, string>> = {
-  ...{ ok: "ok", warning: "warn", failed: "FAIL", skipped: "-" },
+  ok: "ok",
+  warning: "warn",
+  failed: "FAIL",
+  skipped: "-",
 };
 
 /** A line for each check, and below what is not as it should be, what to do about it. */
@@ -118,7 +121,7 @@ function renderParts(parts: readonly Part[], safe: boolean): string {
   const verdict = safe
     ? `All is well: serve may be started.${warnings}`
     : `${count("failed")} of ${plural(checks.length - count("skipped"), "check")} failed: serve would not be safe.${warnings}`;
-  const failures = checks.filter(({ status }) => status === "failed");
-  const advice = adviseOnSetUp(failures.map(({ detail }) => ({ problem: detail })));
-  return [...blocks, [verdict, advice].join("\n").trimEnd()].join("\n\n");
+  // Where the configuration cannot be read, nothing else was looked at.
+  const advice = parts.length === 1 ? [adviseOnSetUp()] : [];
+  return [...blocks, [verdict, ...advice].join("\n")].join("\n\n");
 }

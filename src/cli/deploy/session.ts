@@ -1,7 +1,6 @@
 import { createInterface } from "node:readline/promises";
 import { chooseEndpoint, type OnChain } from "../../chain/deploy/endpoints.ts";
-import type { Signer } from "../../chain/signing/local-signer.ts";
-import { createLocalSigner } from "../../chain/signing/local-signer.ts";
+import { createLocalSigner, type Signer } from "../../chain/signing/local-signer.ts";
 import { type DeployEnvironment, readDeployEnvironment } from "../../config/environment.ts";
 import type { KnownNetwork } from "../../config/known-networks.ts";
 import { isLoopbackUrl } from "../../config/values.ts";

@@ -68,8 +68,8 @@ export type Command<O extends Options = Options, E = unknown> = {
   exitCodes?: string;
   /** What it exits with where the command line is wrong, and where it fails otherwise; 1 by default. */
   failureCodes?: { readonly usage: number; readonly failed: number };
-  /** What to read or do where this is wrong with its configuration, in a line. */
-  adviseOn?: (problems: readonly ConfigurationProblem[]) => string | undefined;
+  /** What to read or do where its configuration lacks something, in a line. */
+  adviseOnConfiguration?: () => string;
   /** Whether the file `.env` of the working directory counts as environment. */
   usesEnvFile?: boolean;
   /** It shows the warnings of its {@link CommandTerminal} itself; otherwise they are printed on stderr. */

@@ -13,7 +13,7 @@ import { open, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import type { Readable } from "node:stream";
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../../util/errors.ts";
-import { inShell, packageFile, self } from "../../util/self-command.ts";
+import { inShell, packageFile, self, shownPackageFile } from "../../util/self-command.ts";
 import { renderRows } from "../../util/text.ts";
 
 const mebibyte = 1_048_576;
@@ -222,15 +222,10 @@ export function describeFiles(files: readonly Written[], isDry: boolean): string
   return renderRows(files.map(({ path, is }) => [path, told[is]]));
 }
 
-const operatorsGuide = "docs/guides/operators.md";
-
-/** What to read and do before `serve` can run, where something of its configuration is missing. */
-export function adviseOnSetUp(
-  problems: readonly Pick<ConfigurationProblem, "problem">[],
-): string | undefined {
-  if (!problems.some(({ problem }) => /^(?:is needed|no network)/.test(problem))) return undefined;
-  const guide = isInstalled ? packageFile(operatorsGuide) : operatorsGuide;
-  return `How it is set up, step by step: ${guide}; the contract is deployed by ${self} deploy`;
+/** What to read and do where the configuration of `serve` lacks something. */
+export function adviseOnSetUp(): string {
+  const guide = "docs/guides/operators.md";
+  return `How it is set up, step by step: ${shownPackageFile(guide) ?? guide}; the contract is deployed by ${self} deploy`;
 }
 
 /** How a shell enters a folder, before what else is on the line; nothing for the folder in which it is. */

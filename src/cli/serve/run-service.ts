@@ -1,6 +1,5 @@
 import type { Logger } from "pino";
-import type { Signer } from "../../chain/signing/local-signer.ts";
-import { createLocalSigner } from "../../chain/signing/local-signer.ts";
+import { createLocalSigner, type Signer } from "../../chain/signing/local-signer.ts";
 import { readOpenFileLimit } from "../../config/open-files.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
 import type { Database } from "../../ledger/database/database.ts";

@@ -13,7 +13,7 @@ const timelineBounds = { payments: 2_000, bytes: 20_000_000, entries: 500 };
 export const serve = defineCommand({
   usesEnvFile: true,
   showsWarnings: true,
-  adviseOn: adviseOnSetUp,
+  adviseOnConfiguration: adviseOnSetUp,
   options: { migrate: flag("bring the database up to date first"), ...networkFileOption },
   variables: variablesOf("serve"),
   environment: readEnvironment,
