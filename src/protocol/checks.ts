@@ -121,19 +121,35 @@ const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
     payment.limit > 0n || allowZeroValue ? undefined : refusals.valueIsZero(),
 };
 
+/** The pure checks in which no setting has a part once it is known that the payment was signed for us. */
+const requestCheckNames = ["recipientIsPayTo", "valueIsExact", "assetIsSigned"] as const;
+
 /** The first refusal that follows from the request alone; undefined without one. `onCheck` is called for each check. */
 export function checkTerms(
   request: PaymentRequest,
   network: ServedNetwork,
   checking: Checking,
   onCheck?: (check: PureCheckName, refusal: Invalid | undefined) => void,
+  names: readonly PureCheckName[] = pureCheckNames,
 ): Invalid | undefined {
-  for (const name of pureCheckNames) {
+  for (const name of names) {
     const refusal = pureChecks[name](request, network, checking);
     onCheck?.(name, refusal);
     if (refusal !== undefined) return refusal;
   }
   return undefined;
+}
+
+/** The same of a request whose payment was claimed: the settings of today say nothing about that. */
+export function checkClaimed(
+  request: PaymentRequest,
+  network: ServedNetwork,
+  checking: Checking,
+  onCheck?: (check: PureCheckName) => void,
+): Invalid | undefined {
+  const { payTo = request.payment.payTo, ...requirements } = request.requirements;
+  const claimed = { ...request, requirements: { ...requirements, payTo } };
+  return checkTerms(claimed, network, checking, onCheck, requestCheckNames);
 }
 
 /**

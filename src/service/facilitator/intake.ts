@@ -1,45 +1,62 @@
 import type { Chain } from "../../chain/chain.ts";
 import { normaliseSignature, recoverSigner, rememberSigners } from "../../chain/signing/recover-signer.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
+import type { Claims } from "../../ledger/ledger.ts";
+import type { Settlement } from "../../ledger/settlement.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { refuseSignature } from "../../methods/refuse-signature.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
-import { type CheckName, checkOwnPayTo, checkTerms, payeeOf } from "../../protocol/checks.ts";
+import { type CheckName, checkClaimed, checkOwnPayTo, checkTerms, payeeOf } from "../../protocol/checks.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { type Asset, findAsset, formatNetwork } from "../../protocol/networks.ts";
 import { type Operation, problemDetails } from "../../protocol/problems.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { PaymentWords } from "../../protocol/signed-payment.ts";
-import { type SignedPayment, tokenSignature } from "../../protocol/signed-payment.ts";
+import { fingerprintOf, type SignedPayment, tokenSignature } from "../../protocol/signed-payment.ts";
 import { ForbiddenError, OperatorError } from "../../util/errors.ts";
 import { belowMinimum, type Caller, type Organization, type Scope } from "../organizations/organizations.ts";
 import type { Checked, FacilitatorContext, Lane, Lanes } from "./context.ts";
 
-/** A payment that is good on its face, with the chain that decides the rest. */
-export type ReadPayment = {
+/** A payment that is good on its face and that its payer has signed, with the chain that decides the rest. */
+export type ReadPayment = ProvenSignature & {
   payment: SettleablePayment;
   /** The operators of its network: the one that should settle it, and those that may where that one cannot. */
   lanes: Lanes;
+  /** To whom it goes; undefined where a verify cannot know that. */
+  recipient: Address | undefined;
 };
 
-/** Reads the payment of a request for the configured networks, and judges all that needs no chain and no caller. */
+/**
+ * Reads the payment of a request for the configured networks, and judges all that comes before the ledger is asked about a
+ * new payment. One that is claimed already is judged by what it was claimed with: the settings may have changed since.
+ *
+ * @throws ForbiddenError where the caller's key lacks the scope, or its organization a recipient for a new payment
+ */
 export type PaymentIntake = (
   request: PaymentRequest,
   operation: Operation,
+  caller: Caller | null,
   checked: Checked,
-) => ReadPayment | Invalid;
+) => Promise<ReadPayment | Invalid>;
+
+/** What stands against a new payment: notes its check and gives the refusal, or throws. */
+type Obstacle = () => Invalid;
 
 /** Makes the first step that verify and settle share. */
-export function createPaymentIntake(
-  networks: FacilitatorContext["networks"],
-  ways: FacilitatorContext["ways"],
-): PaymentIntake {
+export function createPaymentIntake({
+  networks,
+  ways,
+  ledger,
+}: Pick<FacilitatorContext, "networks" | "ways"> & {
+  ledger: { claims: Pick<Claims, "find"> };
+}): PaymentIntake {
   const readers = new Map(
     [...networks].map(([name, [{ chain }]]) => [name, createPaymentReader(chain.network, ways)]),
   );
   const inOrder = createOrder();
-  return (request, operation, checked) => {
+
+  return async (request, operation, caller, checked) => {
     const { name } = request.knownNetwork;
     const lanes = networks.get(name);
     const read = readers.get(name);
@@ -49,16 +66,56 @@ export function createPaymentIntake(
       );
       return checked("networkIsEnabled", refusals.networkNotEnabled(request.network, enabled));
     }
-    let last: CheckName = "networkIsEnabled";
+    const [{ chain }] = lanes;
     const checking = { method: ways.methodOf(request.payment.method), operation };
-    const refusal = checkTerms(request, lanes[0].chain.network, checking, (check) => {
-      last = check;
-    });
-    checked(last, refusal);
-    if (refusal !== undefined) return refusal;
-    const payment = read(request, operation);
-    if (payment === undefined) throw new Error("an allowed asset is not configured");
-    return { payment, lanes: inOrder(lanes) };
+    const judged = await judge(read, lanes);
+    if (typeof judged !== "function") return judged;
+    return (await findClaimed(read, lanes)) ?? judged();
+
+    async function judge(read: PaymentReader, lanes: Lanes): Promise<ReadPayment | Obstacle> {
+      let last: CheckName = "networkIsEnabled";
+      const refusal = checkTerms(request, chain.network, checking, (check) => {
+        last = check;
+      });
+      if (refusal !== undefined) return () => checked(last, refusal);
+      checked(last, undefined);
+      const payment = read(request, operation);
+      if (payment === undefined) throw new Error("an allowed asset is not configured");
+      if (caller !== null) requireScope(caller, operation);
+      const recipient = payeeFor(caller, payment);
+      if (recipient === undefined && operation === "settle") {
+        return () => {
+          throw new ForbiddenError(problemDetails.lacksRecipient(name));
+        };
+      }
+      const refused = checkForCaller(caller, payment, checked);
+      if (refused !== undefined) return refused;
+      const proven = await verifySignature(payment, chain, ways);
+      if ("reason" in proven) return () => checked("signatureHolds", proven);
+      checked("signatureHolds", undefined);
+      return { payment, lanes: inOrder(lanes), recipient, ...proven };
+    }
+
+    /** The payment as it was claimed; what is wrong with the request for it; undefined where it was not claimed. */
+    async function findClaimed(
+      read: PaymentReader,
+      lanes: Lanes,
+    ): Promise<ReadPayment | Invalid | undefined> {
+      const settlement = await ledger.claims.find(request.settlementId);
+      const payment = settlement === null ? undefined : read(request, operation, settlement);
+      if (settlement === null || payment === undefined) return undefined;
+      const { signature, recipient } = settlement;
+      const isSigned = hasSigned(payment) || isSignedAs(request.payment, signature);
+      if (!isSigned || !isClaimedAs(settlement, payment)) return undefined;
+      if (caller !== null) requireScope(caller, operation);
+      let last: CheckName = "networkIsEnabled";
+      const refusal = checkClaimed(request, chain.network, checking, (check) => {
+        last = check;
+      });
+      if (refusal !== undefined) return checked(last, refusal);
+      checked("signatureHolds", undefined);
+      return { payment, lanes, recipient, signature };
+    }
   };
 }
 
@@ -105,7 +162,7 @@ export async function withOperator<T>(lanes: Lanes, work: (lane: Lane) => Promis
 }
 
 /** @throws ForbiddenError when the caller's key lacks the scope. */
-export function requireScope(caller: Caller, scope: Scope): void {
+function requireScope(caller: Caller, scope: Scope): void {
   if (!caller.scopes.includes(scope)) throw new ForbiddenError(problemDetails.lacksScope(scope));
 }
 
@@ -113,21 +170,25 @@ export function requireScope(caller: Caller, scope: Scope): void {
  * To whom a payment goes: where it was signed to, or the recipient that the caller's organization has set for its network;
  * undefined where it has set none.
  */
-export function payeeFor(caller: Caller | null, { network, signed }: SettleablePayment): Address | undefined {
+function payeeFor(caller: Caller | null, { network, signed }: SettleablePayment): Address | undefined {
   return payeeOf(signed, network, caller?.organization.recipients[network.name]);
 }
 
 /** What the caller's organization keeps from being settled, although the payment is good. */
-export function checkForCaller(
+function checkForCaller(
   caller: Caller | null,
   { network, signed }: SettleablePayment,
   checked: Checked,
-): Invalid | undefined {
+): Obstacle | undefined {
   const { recipients = {}, limits = {} }: Partial<Organization> = caller?.organization ?? {};
   const { name, payTo } = network;
   const foreign = checkOwnPayTo(signed, network, recipients[name]);
-  if (payTo === "recipients" && checked("payToIsOwn", foreign) !== undefined) return foreign;
-  return checked("minimumIsReached", belowMinimum(limits[name], signed.limit));
+  if (foreign !== undefined) return () => checked("payToIsOwn", foreign);
+  if (payTo === "recipients") checked("payToIsOwn", undefined);
+  const low = belowMinimum(limits[name], signed.limit);
+  if (low !== undefined) return () => checked("minimumIsReached", low);
+  checked("minimumIsReached", undefined);
+  return undefined;
 }
 
 /** The signature as the token takes it, or that of a wallet with its deployment. */
@@ -140,7 +201,7 @@ export type ProvenSignature = { signature: Hex };
  * A delegated account (EIP-7702) whose plain signature recovers passes here, since its key did sign; whether the
  * delegate agrees, which is what the token asks, shows in the simulation.
  */
-export async function verifySignature(
+async function verifySignature(
   payment: SettleablePayment,
   chain: Chain,
   ways: Pick<WaysToPay, "methodOf">,
@@ -184,11 +245,26 @@ export type SettleablePayment = {
   takesLess: boolean;
 };
 
+/** Whether a settlement is of this very payment, however much of it was taken. */
+export function isClaimedAs(settlement: Settlement, { digest, signed }: SettleablePayment): boolean {
+  return settlement.digest === fingerprintOf(digest, settlement.amount, signed.limit);
+}
+
+/** Whether a payment has the signature that held when it was claimed. */
+function isSignedAs({ signature }: SignedPayment, claimed: Hex): boolean {
+  const same = (one: Hex) => normaliseSignature(tokenSignature(one)).toLowerCase();
+  return same(signature) === same(claimed);
+}
+
+/** Makes the payment of a request; with its claim also where the asset is not allowed any more. */
+type PaymentReader = (
+  request: PaymentRequest,
+  operation: Operation,
+  claim?: Settlement,
+) => SettleablePayment | undefined;
+
 /** Makes payments of one network's requests; what gives their digests is made once for each asset and way to pay. */
-export function createPaymentReader(
-  network: NetworkConfig,
-  ways: Pick<WaysToPay, "methodOf">,
-): (request: PaymentRequest, operation: Operation) => SettleablePayment | undefined {
+function createPaymentReader(network: NetworkConfig, ways: Pick<WaysToPay, "methodOf">): PaymentReader {
   const digesters = new Map<string, (payment: SignedPayment) => Hex>();
 
   function digestOf(signed: SignedPayment, asset: Asset): Hex {
@@ -198,21 +274,35 @@ export function createPaymentReader(
     return digester(signed);
   }
 
-  return ({ settlementId: id, payment: signed, words, requirements }, operation) => {
-    const asset = findAsset(network.assets, requirements.asset);
+  return ({ settlementId: id, payment: signed, words, requirements }, operation, claim) => {
+    const allowed = findAsset(network.assets, requirements.asset);
+    const asset = allowed ?? (claim && assetOf(claim, requirements.asset));
     if (asset === undefined) return undefined;
     const { takesLess } = ways.methodOf(signed.method);
     const amount = takesLess && operation === "settle" ? requirements.amount : signed.limit;
-    return {
-      id,
-      network,
-      asset,
-      signed,
-      words,
-      requirements,
-      digest: digestOf(signed, asset),
-      amount,
-      takesLess,
-    };
+    // The domain of a token that was removed is not known, and what was signed over it is in the claim.
+    const isTold = allowed === undefined && claim !== undefined && isMessageOf(signed, claim);
+    const digest = isTold ? claim.digest : digestOf(signed, asset);
+    return { id, network, asset, signed, words, requirements, digest, amount, takesLess };
   };
+}
+
+/** A token that was paid with and is not allowed any more, as far as its claim says. */
+function assetOf({ asset }: Settlement, asked: Address): Asset | undefined {
+  return sameAddress(asset, asked) ? { address: asset, name: "", version: "", decimals: 0 } : undefined;
+}
+
+/** Whether all of a claim's message and its signature are in a payment of the same id, and the claim took all that it allows. */
+function isMessageOf(signed: SignedPayment, claim: Settlement): boolean {
+  const { method, payTo, amount, maximum, window, payload, signature } = claim;
+  return (
+    signed.method === method &&
+    (payTo === null || sameAddress(signed.payTo, payTo)) &&
+    maximum === null &&
+    signed.limit === amount &&
+    signed.window.first === window.first &&
+    signed.window.last === window.last &&
+    signed.payload === payload &&
+    isSignedAs(signed, signature)
+  );
 }

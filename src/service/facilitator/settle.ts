@@ -1,9 +1,8 @@
 import type { Settlement } from "../../ledger/settlement.ts";
 import { type Invalid, withReasonOfMethod } from "../../protocol/catalogue.ts";
 import type { OpenMaxima } from "../../protocol/open-maxima.ts";
-import { problemDetails } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { ForbiddenError, UndeterminedError } from "../../util/errors.ts";
+import { UndeterminedError } from "../../util/errors.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
 import { type Claimant, claimNothing, claimPayment } from "./claim-payment.ts";
@@ -11,14 +10,7 @@ import { type FacilitatorContext, type Lane, publishChecksOf, type Waiting } fro
 import { refuseClosed, refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
 import { createGasBudget } from "./gas-budget.ts";
 import { bindingOf, hasPaid, isBound } from "./idempotent.ts";
-import {
-  checkForCaller,
-  createPaymentIntake,
-  payeeFor,
-  requireScope,
-  verifySignature,
-  withOperator,
-} from "./intake.ts";
+import { createPaymentIntake, withOperator } from "./intake.ts";
 import {
   createAcquireSoon,
   createRepeats,
@@ -52,8 +44,8 @@ export type Settle = (
  * organization together with the signed transaction, and the lease becomes the right to the answer.
  */
 export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): Settle {
-  const { networks, ledger, ways, now, settleWaitMs, serviceId } = context;
-  const intake = createPaymentIntake(networks, ways);
+  const { ledger, ways, now, settleWaitMs, serviceId } = context;
+  const intake = createPaymentIntake(context);
   const gasBudget = createGasBudget(ledger.outcomes, now);
   const inFlight = createRepeats(now);
   const delays = createRevertDelays(ledger.outcomes, now);
@@ -76,24 +68,14 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
   ): Promise<SettleResult> {
     const waiting: Waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
     const checked = publishChecksOf(request, serviceId);
-    const read = intake(request, "settle", checked);
+    const read = await intake(request, "settle", caller, checked);
     if ("reason" in read) return refuseFirst(read, request, caller);
-    const { payment, lanes } = read;
-    const [{ chain }] = lanes;
-    requireScope(caller, "settle");
-    const recipient = payeeFor(caller, payment);
-    if (recipient === undefined) {
-      throw new ForbiddenError(problemDetails.lacksRecipient(payment.network.name));
-    }
-    const refusedForCaller = checkForCaller(caller, payment, checked);
-    if (refusedForCaller !== undefined) return refuse(refusedForCaller);
-    const proven = await verifySignature(payment, chain, ways);
-    if ("reason" in proven) return refuseFirst(checked("signatureHolds", proven), request, caller);
-    checked("signatureHolds", undefined);
+    const { payment, lanes, signature, recipient } = read;
+    if (recipient === undefined) throw new Error("a payment without a recipient was taken in");
 
     const identifier = bindingOf(request, payment);
     await isBound(ledger, caller.organization.id, identifier);
-    const claimant = { ...{ payment, identifier, caller, recipient, checked }, ...proven };
+    const claimant = { payment, identifier, caller, recipient, checked, signature };
     const result = await settleOnce(claimant);
     const wasHandedOver = result.kind === "invalid" && result.invalid.situation === "settled_before";
     if (!replaysSuccess || !wasHandedOver) return result;

@@ -5,21 +5,13 @@ import { checkValidityWindow } from "../../protocol/checks.ts";
 import type { MaximaAccount, OpenMaxima } from "../../protocol/open-maxima.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { codeToCome, fingerprintOf } from "../../protocol/signed-payment.ts";
+import { codeToCome } from "../../protocol/signed-payment.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { type Caller, refusedForCode } from "../organizations/organizations.ts";
 import { type FacilitatorContext, publishChecksOf } from "./context.ts";
 import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
 import { bindingOf, hasPaid, isBound } from "./idempotent.ts";
-import {
-  checkForCaller,
-  createPaymentIntake,
-  payeeFor,
-  requireScope,
-  type SettleablePayment,
-  verifySignature,
-  withOperator,
-} from "./intake.ts";
+import { createPaymentIntake, isClaimedAs, type SettleablePayment, withOperator } from "./intake.ts";
 import { checkGasMoney, explainFailure, prepareCall, unlessMined } from "./payer-transaction.ts";
 
 /**
@@ -41,8 +33,8 @@ export type Verify = (
  * the network gets the default: the payer stands in as recipient in the simulation.
  */
 export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): Verify {
-  const { networks, recoveries, ledger, ways, serviceId } = context;
-  const intake = createPaymentIntake(networks, ways);
+  const { recoveries, ledger, ways, serviceId } = context;
+  const intake = createPaymentIntake(context);
 
   return async (request, caller, { repeats } = { repeats: false }) => {
     const refusal = await judge(request, caller, repeats);
@@ -56,18 +48,9 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
     repeats: boolean,
   ): Promise<Invalid | undefined> {
     const checked = publishChecksOf(request, serviceId);
-    const read = intake(request, "verify", checked);
+    const read = await intake(request, "verify", caller, checked);
     if ("reason" in read) return read;
-    const { payment, lanes } = read;
-    const [{ chain }] = lanes;
-    if (caller !== null) requireScope(caller, "verify");
-    const refusedForCaller = checkForCaller(caller, payment, checked);
-    if (refusedForCaller !== undefined) return refusedForCaller;
-
-    const proven = await verifySignature(payment, chain, ways);
-    if ("reason" in proven) return checked("signatureHolds", proven);
-    checked("signatureHolds", undefined);
-
+    const { payment, lanes, signature, recipient } = read;
     const organizationId = caller?.organization.id;
     const isIdentified =
       organizationId !== undefined && (await isBound(ledger, organizationId, bindingOf(request, payment)));
@@ -91,8 +74,8 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
     const { signed, network } = payment;
     const settling = ways.settlingOf(signed.method);
     const asked: SettleCall = {
-      payment: { ...signed, signature: proven.signature },
-      recipient: payeeFor(caller, payment) ?? signed.payer,
+      payment: { ...signed, signature },
+      recipient: recipient ?? signed.payer,
       id: payment.id,
     };
     return withOperator(lanes, async ({ chain, sponsor }) => {
@@ -131,7 +114,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       // It was mined in between, for another payment: what is known is of no use then.
       if (isMined) throw new UndeterminedError("The payer's approval was mined just now; try again");
       if (checked("simulationSucceeds", fails) !== undefined) return fails;
-      const code = payerCode ?? codeToCome(proven.signature);
+      const code = payerCode ?? codeToCome(signature);
       const refused = checked("payerIsAccepted", refusedForCode(limits, signed.payer, code));
       if (refused !== undefined || funds === undefined) return refused;
       const maximum = { id: payment.id, limit: signed.limit, last: signed.window.last };
@@ -178,7 +161,5 @@ export function isOwn(
   payment: SettleablePayment,
   organizationId: string | undefined,
 ): boolean {
-  const { digest, signed } = payment;
-  const fingerprint = fingerprintOf(digest, settlement.amount, signed.limit);
-  return settlement.organizationId === organizationId && settlement.digest === fingerprint;
+  return settlement.organizationId === organizationId && isClaimedAs(settlement, payment);
 }

@@ -1,0 +1,165 @@
+import { sql } from "kysely";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { NetworkConfig } from "../../../src/config/serve-config.ts";
+import { strangerAddress } from "../../../src/fixtures/cases/payment-spec.ts";
+import { planLocalDeployment } from "../../../src/harness/setup/addresses.ts";
+import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { requestJson } from "../../../src/util/http-client.ts";
+import type { Running } from "../../support/composition.ts";
+import { openMigrated } from "../../support/open-migrated.ts";
+import { placeContracts } from "../../support/place-contracts.ts";
+import { useComposition } from "../../support/use-composition.ts";
+import { firstWays, movingWays, signInWay, type Way, type WayPayment } from "../../support/ways.ts";
+
+/*
+ * Settings change while payments are under way, or paid and not handed over. Such a payment is what it was when it was claimed:
+ * a refusal that has its client fix or sign again would have it pay twice.
+ */
+
+const composition = useComposition();
+
+const straight = movingWays.filter((way) => way.straight);
+const ofToken = movingWays.filter(({ method }) => method === "eip3009");
+const ofPermit2 = movingWays.filter(({ method }) => method === "permit2");
+const approved = firstWays.filter(({ approval }) => approval === true);
+const walletsToCome = firstWays.filter(({ from }) => from === "new wallet");
+
+type Change = {
+  readonly name: string;
+  readonly ways?: readonly Way[];
+  readonly value?: bigint;
+  /** By a configuration, with which the service is started again: before the payments, and after. */
+  readonly before?: Partial<NetworkConfig>;
+  readonly after?: () => Partial<NetworkConfig>;
+  /** Of the organization, while the service runs. */
+  readonly act?: (running: Running) => Promise<void>;
+};
+
+const base = "base";
+/** The same contract, deployed a second time. */
+const otherContract = strangerAddress;
+beforeAll(() => {
+  const { initCode } = planLocalDeployment(composition.chain.network.tier);
+  return placeContracts(composition.chain.node, [{ name: "another", address: otherContract, initCode }]);
+});
+
+const asset = () => composition.chain.asset;
+
+const changes: readonly Change[] = [
+  {
+    name: "PAY_TO any becomes contract",
+    ways: straight,
+    before: { payTo: "any" },
+    after: () => ({ payTo: "contract" }),
+  },
+  { name: "PAY_TO recipients becomes contract", ways: straight, after: () => ({ payTo: "contract" }) },
+  { name: "the contract has another address", after: () => ({ facilitatorContract: otherContract }) },
+  {
+    name: "the contract has another address, where payments go anywhere",
+    ...{ before: { payTo: "any" }, after: () => ({ payTo: "any", facilitatorContract: otherContract }) },
+  },
+  { name: "the token is not allowed any more", after: () => ({ assets: [] }) },
+  {
+    name: "EIP-3009 is not taken any more",
+    ways: ofToken,
+    after: () => ({ assets: [{ ...asset(), transfers: ["permit2"] }] }),
+  },
+  {
+    name: "Permit2 is not taken any more",
+    ways: ofPermit2,
+    after: () => ({ assets: [{ ...asset(), transfers: ["eip3009"] }] }),
+  },
+  {
+    ...{ name: "payments of nothing are not taken any more", value: 0n },
+    ways: ofToken,
+    ...{ before: { allowZeroValue: true }, after: () => ({ allowZeroValue: false }) },
+  },
+  { name: "payments must be valid for less long", after: () => ({ maxValiditySeconds: 7n }) },
+  { name: "approvals are not submitted any more", ways: approved, after: () => ({ gasSponsoring: [] }) },
+  { name: "wallets are not deployed any more", ways: walletsToCome, after: () => ({ walletFactories: [] }) },
+  {
+    name: "the minimum is raised",
+    act: ({ service }) => service.organizations.setLimits("org", base, { minimumAmount: 1_000_000n }),
+  },
+  {
+    ...{ name: "payers with code are refused", ways: walletsToCome },
+    act: ({ service }) => service.organizations.setLimits("org", base, { refusePayersWithCode: true }),
+  },
+  {
+    name: "the recipient is another",
+    act: ({ service }) => service.organizations.setRecipient("org", base, harnessAccounts.admin.address),
+  },
+  {
+    name: "the recipient is gone",
+    async act() {
+      const database = await openMigrated(composition.databaseUrl());
+      await sql`delete from recipients`.execute(database);
+      await database.destroy();
+    },
+  },
+];
+
+const pending = { situation: "pending", nextAction: "poll" };
+const settledBefore = { situation: "settled_before", nextAction: "give_up" };
+
+const verify = async (running: Running, { verifyBody }: WayPayment) =>
+  (await composition.post(running, "verify", verifyBody)).body;
+const settle = async (running: Running, { body }: WayPayment) =>
+  (await composition.post(running, "settle", body)).body;
+
+async function stateOf({ url, key }: Running, { id }: WayPayment): Promise<unknown> {
+  const { body } = await requestJson(`${url}/settlements/${id}`, { headers: { authorization: key } });
+  return body;
+}
+
+describe("a payment that was claimed is judged as it was", () => {
+  test.each(changes)("when $name", async ({ ways = movingWays, value = 10_000n, before, after, act }) => {
+    const { chain } = composition;
+    const signEach = () =>
+      Promise.all(ways.map((way) => signInWay(way, { chain, value, validForSeconds: 600 })));
+    const start = (changed?: Partial<NetworkConfig>) =>
+      composition.start({ network: composition.configuration(changed), settleWaitMs: 300 });
+    let running = await start(before);
+    const onEach = async (
+      payments: readonly WayPayment[],
+      does: (running: Running, payment: WayPayment) => Promise<unknown>,
+      expected: object,
+    ) => {
+      const bodies = await Promise.all(payments.map((payment) => does(running, payment)));
+      for (const body of bodies) expect(body).toMatchObject(expected);
+    };
+
+    const delivered = await signEach();
+    for (const payment of delivered) {
+      await expect.poll(() => settle(running, payment)).toMatchObject({ success: true });
+    }
+    const undelivered = await signEach();
+    const release = await composition.holdMining();
+    await onEach(undelivered, settle, pending);
+    await release();
+    for (const payment of undelivered) {
+      await expect
+        .poll(() => stateOf(running, payment))
+        .toMatchObject({ state: "settled", deliveredAt: null });
+    }
+    const inFlight = await signEach();
+    const releaseAgain = await composition.holdMining();
+    try {
+      await onEach(inFlight, settle, pending);
+
+      await act?.(running);
+      if (after !== undefined) {
+        await composition.stop(running);
+        running = await start(after());
+      }
+      await onEach(inFlight, verify, { isValid: true });
+      await onEach(inFlight, settle, pending);
+    } finally {
+      await releaseAgain();
+    }
+    await onEach(undelivered, verify, { isValid: true });
+    await onEach(undelivered, settle, { success: true });
+    await onEach([...undelivered, ...delivered], verify, settledBefore);
+    await onEach([...undelivered, ...delivered], settle, settledBefore);
+  });
+});
