@@ -17,6 +17,7 @@ import {
   type NetworkName,
   type NetworkRegistry,
 } from "./networks.ts";
+import type { TooManyMaxima } from "./open-maxima.ts";
 import type { settlementStates } from "./settlement-query.ts";
 import { boundsOf, type PaymentWords, type PayToPolicy, type SignedPayment } from "./signed-payment.ts";
 import { countedAsEther, describeOne, formatBoth, type TokenUnits, unitsOf } from "./token-units.ts";
@@ -346,12 +347,15 @@ export const refusals = {
   },
 
   /** Maxima of the payer that were verified and not settled yet. */
-  maximaTooMany: (balance: Shown, limit: bigint, asset: Asset | undefined) => {
-    const units = asset && unitsOf(asset);
-    return invalid(
-      "balance_taken_up",
-      `The payer can pay ${formatBoth(balance, units)}, which is taken up by maxima that were verified and not settled yet; ${formatBoth(limit, units)} more is needed`,
-    );
+  maximaTooMany: (
+    balance: bigint,
+    limit: bigint,
+    { taken, retryAfterSeconds }: TooManyMaxima,
+    asset: Asset | undefined,
+  ): Invalid => {
+    const shown = (amount: bigint) => formatBoth(amount, asset && unitsOf(asset));
+    const fact = `The payer can pay ${shown(balance)}, of which ${shown(taken)} is taken up by maxima verified and not settled yet; ${shown(limit)} is needed`;
+    return { ...invalid("balance_taken_up", fact), retryAfterSeconds };
   },
 
   /** Used or cancelled on chain by another party: the token does not tell the two apart. */

@@ -139,6 +139,8 @@ export type Settling = {
   effect?(call: SettleCall, network: NetworkConfig): Effect | undefined;
   /** What bounds how much a payer can pay, besides the balance: see {@link Bound}. */
   bounds?(payment: SignedPayment): readonly Bound[];
+  /** Whether a prepared payment brings an approval, in the place of the one that was there before. */
+  bringsApproval?(payment: SignedPayment): boolean;
   /** Payments with the same key may share a transaction. */
   batchKey(call: SettleCall, network: Pick<NetworkConfig, "facilitatorContract">): string;
   /**

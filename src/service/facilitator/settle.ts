@@ -118,7 +118,8 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
             return refuse(told);
           }
           isClaimed = refusal === undefined;
-          if (isClaimed && payment.takesLess) maxima.close(accountOf(payment), payment.id);
+          if (isClaimed && payment.takesLess)
+            maxima.close(accountOf(payment, caller.organization), payment.id);
         }
         const result = await awaitOutcome(lease, waiting, { isFresh: isClaimed && !takesNothing });
         isSuccess = result.kind === "success";

@@ -2,12 +2,12 @@ import type { Settlement } from "../../ledger/settlement.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import { type Invalid, withReasonOfMethod } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
-import type { MaximaAccount, OpenMaxima } from "../../protocol/open-maxima.ts";
+import type { MaximaAccount, Maximum, OpenMaxima } from "../../protocol/open-maxima.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { codeToCome } from "../../protocol/signed-payment.ts";
 import { UndeterminedError } from "../../util/errors.ts";
-import { type Caller, refusedForCode } from "../organizations/organizations.ts";
+import { type Caller, type Organization, refusedForCode } from "../organizations/organizations.ts";
 import { type FacilitatorContext, publishChecksOf } from "./context.ts";
 import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
 import { bindingOf, hasPaid, isBound } from "./idempotent.ts";
@@ -85,12 +85,13 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       const effect = settling.effect?.(call, network);
       const limits = caller?.organization.limits[network.name];
       const before = settling.before?.(call);
+      const bringsApproval = settling.bringsApproval?.(call.payment) ?? false;
       const simulation = await chain.simulate(transaction, {
         payer: signed.payer,
         asset: signed.asset,
         // What is verified is counted against them.
-        withFunds: payment.takesLess,
-        bounds: settling.bounds?.(call.payment),
+        withFunds: payment.takesLess && caller !== null,
+        bounds: bringsApproval ? undefined : settling.bounds?.(call.payment),
         withPayerCode: payment.takesLess || before !== undefined || (limits?.refusePayersWithCode ?? false),
         effect,
         before,
@@ -116,21 +117,38 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       if (checked("simulationSucceeds", fails) !== undefined) return fails;
       const code = payerCode ?? codeToCome(signature);
       const refused = checked("payerIsAccepted", refusedForCode(limits, signed.payer, code));
-      if (refused !== undefined || funds === undefined) return refused;
-      const maximum = { id: payment.id, limit: signed.limit, last: signed.window.last };
-      const available = funds.payer;
-      const isCovered = maxima.open(accountOf(payment), { ...maximum, available, now: head.timestamp });
-      const uncovered = isCovered
-        ? undefined
-        : refusals.maximaTooMany(available, signed.limit, payment.asset);
+      if (refused !== undefined || funds === undefined || caller === null) return refused;
+      const uncovered = await findUncovered(payment, caller, {
+        ...{ id: payment.id, limit: signed.limit, last: signed.window.last, bringsApproval },
+        ...{ available: funds.payer, now: head.timestamp },
+      });
       return checked("maximumIsCovered", uncovered);
     });
+  }
+
+  /** Why a maximum is not covered together with those that this organization has verified. */
+  async function findUncovered(
+    payment: SettleablePayment,
+    { organization }: Caller,
+    maximum: Maximum,
+  ): Promise<Invalid | undefined> {
+    const account = accountOf(payment, organization);
+    const others = maxima.open(account, maximum);
+    if (others === undefined) return undefined;
+    // Another instance may have settled them.
+    const settlements = await Promise.all(others.ids.map((id) => ledger.claims.find(id)));
+    for (const settlement of settlements) if (settlement !== null) maxima.close(account, settlement.id);
+    const tooMany = maxima.open(account, maximum);
+    return tooMany && refusals.maximaTooMany(maximum.available, maximum.limit, tooMany, payment.asset);
   }
 }
 
 /** Whose maxima are counted together. */
-export function accountOf({ network, signed }: SettleablePayment): MaximaAccount {
-  return { network: network.name, asset: signed.asset, payer: signed.payer };
+export function accountOf(
+  { network, signed }: SettleablePayment,
+  { id }: Pick<Organization, "id">,
+): MaximaAccount {
+  return { organizationId: id, network: network.name, asset: signed.asset, payer: signed.payer };
 }
 
 /**

@@ -392,6 +392,57 @@ describe("scheme upto", () => {
   });
 });
 
+describe("maxima that were verified and not settled", () => {
+  const isValid = { isValid: true };
+  const takenUp = { isValid: false, situation: "balance_taken_up", nextAction: "wait" };
+  /** Almost all that the payer has: two of them are too much. */
+  const most = async () => (3n * (await scene.balanceOf(testPayers.funded.address))) / 4n;
+  const sign = (max: bigint) => scene.signPermit("funded", { max, amount: 1n });
+
+  test("of one approval do not stand in each other's way, as a shop has them that fails once", async () => {
+    const running = await start();
+    const max = 20_000n;
+    const signBringing = () => scene.signPermit("unapproved", { max, amount: value, approval: {} });
+    for (let time = 1; time <= 3; time++) {
+      expect(await verify(running, takingOf(await signBringing(), max))).toMatchObject(isValid);
+    }
+    for (let time = 1; time <= 2; time++) {
+      const body = await signBringing();
+      expect(await verify(running, takingOf(body, max))).toMatchObject(isValid);
+      expect(await settle(running, body)).toMatchObject({ success: true });
+      expect(await verify(running, takingOf(await signBringing(), max))).toMatchObject(isValid);
+    }
+    expect(await paid()).toBe(2n * value);
+  });
+
+  test("count no more once another instance has settled them", async () => {
+    const [one, another] = [await start(), await start()];
+    const max = await most();
+    const [first, second] = [await sign(max), await sign(max)];
+    expect(await verify(one, takingOf(first, max))).toMatchObject(isValid);
+    expect(await verify(one, takingOf(second, max))).toMatchObject(takenUp);
+    expect(await settle(another, first)).toMatchObject({ success: true });
+    expect(await verify(one, takingOf(second, max))).toMatchObject(isValid);
+  });
+
+  test("count for their organization, and for some minutes, however long they are good", async () => {
+    const running = await start();
+    const max = await most();
+    const inAnHour = (await scene.chain.now()) + 3_600n;
+    const first = await scene.signPermit("funded", { max, amount: 1n, deadline: inAnHour });
+    const second = await scene.signPermit("funded", { max, amount: 1n, deadline: inAnHour });
+    expect(await verify(running, takingOf(first, max))).toMatchObject(isValid);
+    const refused = Object(await verify(running, takingOf(second, max)));
+    expect(refused).toMatchObject(takenUp);
+    expect(refused.retryAfterSeconds).toBeGreaterThan(200);
+    expect(refused.retryAfterSeconds).toBeLessThanOrEqual(301);
+    const rival = { ...running, key: running.rivalKey };
+    expect(await verify(rival, takingOf(second, max))).toMatchObject(isValid);
+    await scene.chain.advanceTime(refused.retryAfterSeconds);
+    expect(await verify(running, takingOf(second, max))).toMatchObject(isValid);
+  });
+});
+
 describe("an approval that comes with the payment", () => {
   const isValid = { isValid: true };
 

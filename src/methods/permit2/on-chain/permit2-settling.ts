@@ -121,6 +121,7 @@ function createPermit2Settling(method: string, recovery?: Recovery): Settling {
     explainBefore,
     // An approval that comes with a payment is for its limit, or more, and takes the place of the one before: payments under
     // way that bring one of the same nonce share it.
+    bringsApproval,
     bounds: (payment) => [bringsApproval(payment) ? payment.limit : allowanceOf(payment)],
     isUsed,
 
