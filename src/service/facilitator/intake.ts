@@ -4,7 +4,7 @@ import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { refuseSignature } from "../../methods/refuse-signature.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
-import { type CheckName, checkOwnPayTo, checkTerms, payeeOf } from "../../protocol/checks.ts";
+import { type CheckName, checkOwnPayTo, checkTerms, forPayment, payeeOf } from "../../protocol/checks.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { type Asset, findAsset, formatNetwork } from "../../protocol/networks.ts";
 import { type Operation, problemDetails } from "../../protocol/problems.ts";
@@ -14,6 +14,7 @@ import type { PaymentWords } from "../../protocol/signed-payment.ts";
 import { type SignedPayment, tokenSignature } from "../../protocol/signed-payment.ts";
 import { ForbiddenError, OperatorError } from "../../util/errors.ts";
 import { belowMinimum, type Caller, type Organization, type Scope } from "../organizations/organizations.ts";
+import { chainOf } from "../relayer/slot.ts";
 import type { Checked, FacilitatorContext, Lane, Lanes } from "./context.ts";
 
 /** A payment that is good on its face, with the chain that decides the rest. */
@@ -51,14 +52,19 @@ export function createPaymentIntake(
     }
     let last: CheckName = "networkIsEnabled";
     const checking = { method: ways.methodOf(request.payment.method), operation };
-    const refusal = checkTerms(request, lanes[0].chain.network, checking, (check) => {
+    const network = forPayment(lanes[0].chain.network, request.payment, checking.method);
+    const refusal = checkTerms(request, network, checking, (check) => {
       last = check;
     });
     checked(last, refusal);
     if (refusal !== undefined) return refusal;
     const payment = read(request, operation);
     if (payment === undefined) throw new Error("an allowed asset is not configured");
-    return { payment, lanes: inOrder(lanes) };
+    const [first, ...others] = inOrder(lanes);
+    if (network === lanes[0].chain.network) return { payment, lanes: [first, ...others] };
+    const contract = network.facilitatorContract;
+    const toFormer = (lane: Lane): Lane => ({ ...lane, chain: chainOf(lane.chain, { contract }) });
+    return { payment: { ...payment, network }, lanes: [toFormer(first), ...others.map(toFormer)] };
   };
 }
 
