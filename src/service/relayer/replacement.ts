@@ -41,7 +41,12 @@ export function createReplace(
     const calls = settlements.map((claim) => callOf(claim, network));
     const [call] = calls;
     // What a payer has paid already does not expire.
-    if (newest.kind === "forward" && first !== undefined && call !== undefined && settling?.recovery !== undefined) {
+    if (
+      newest.kind === "forward" &&
+      first !== undefined &&
+      call !== undefined &&
+      settling?.recovery !== undefined
+    ) {
       return { kind: "forward", ...settling.recovery.transaction(call, networkOf(network, first)) };
     }
     const isOver = settlements.every(({ window }) => window.last < head.timestamp);

@@ -5,7 +5,15 @@ import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { mostCost } from "../../protocol/signed-transaction.ts";
-import { type Batch, callOf, chainOf, isUnconfirmed, isUnderstood, type Slot, type TransactionStore } from "./slot.ts";
+import {
+  type Batch,
+  callOf,
+  chainOf,
+  isUnconfirmed,
+  isUnderstood,
+  type Slot,
+  type TransactionStore,
+} from "./slot.ts";
 
 /** Sends the stored transactions of one account, and sends again what no block holds. */
 export type Sender = {

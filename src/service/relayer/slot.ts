@@ -85,7 +85,10 @@ export function networkOf<N extends Contract>(network: N, { contract }: Pick<Cla
 }
 
 /** The same of a chain, for what asks it about a claim. */
-export function chainOf<C extends { readonly network: Contract }>(chain: C, claim: Pick<Claim, "contract">): C {
+export function chainOf<C extends { readonly network: Contract }>(
+  chain: C,
+  claim: Pick<Claim, "contract">,
+): C {
   const network = networkOf(chain.network, claim);
   return network === chain.network ? chain : { ...chain, network };
 }

@@ -302,7 +302,8 @@ const giftOrganizations: Migration = {
 
 const contracts: Migration = {
   name: "0013-contracts",
-  summary: "which facilitator contract each payment was claimed for, so that it is settled and proven by that one",
+  summary:
+    "which facilitator contract each payment was claimed for, so that it is settled and proven by that one",
 
   async up(db) {
     await db.schema.alterTable("settlements").addColumn("contract", "text").execute();
