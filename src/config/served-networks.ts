@@ -12,7 +12,7 @@ export function readServedNetworks(
   reader: VariableReader,
   warnings: ConfigurationProblem[],
 ): readonly NetworkConfig[] {
-  const contracts = readContracts(reader);
+  const contracts = readContractLists(reader);
   const assets = reader.read("ASSETS") ?? [];
   const confirmations = reader.read("CONFIRMATIONS");
   const successEndpoints = reader.read("SUCCESS_ENDPOINTS");
@@ -49,16 +49,18 @@ export function readServedNetworks(
   return served.flatMap((network): NetworkConfig[] => {
     const { name, tier } = network;
     const rpcUrls = readRpcUrls(reader, network, warnings);
-    const facilitatorContract = contracts[tier];
+    const [facilitatorContract, ...formerContracts] = contracts[tier] ?? [];
     const allowed = allowAssets(reader, network, assets);
     if (rpcUrls === undefined || facilitatorContract === undefined) return [];
-    if (allowed.some(({ address }) => sameAddress(address, facilitatorContract))) {
+    const isToken = (contract: Address) => allowed.some(({ address }) => sameAddress(address, contract));
+    if ([facilitatorContract, ...formerContracts].some(isToken)) {
       reader.refuse(contractVariables[tier], `is the address of a token of ${name}`);
     }
     return [
       {
         ...network,
         facilitatorContract,
+        ...(formerContracts.length > 0 && { formerContracts }),
         payTo,
         rpcUrls,
         assets: allowed,
@@ -93,11 +95,19 @@ function pairGifts(
   return undefined;
 }
 
-/** Where the facilitator contract stands, as far as it is configured. */
+/** Where the facilitator contract that is offered stands, as far as it is configured. */
 export function readContracts(reader: VariableReader): Partial<Record<NetworkTier, Address>> {
+  const { mainnet, testnet } = readContractLists(reader);
+  return { ...(mainnet && { mainnet: mainnet[0] }), ...(testnet && { testnet: testnet[0] }) };
+}
+
+/** The facilitator contracts of each tier: first the one that is offered, then former ones. */
+export function readContractLists(
+  reader: VariableReader,
+): Partial<Record<NetworkTier, readonly [Address, ...Address[]]>> {
   const mainnet = reader.read(contractVariables.mainnet);
   const testnet = reader.read(contractVariables.testnet);
-  if (mainnet !== undefined && mainnet === testnet) {
+  if (mainnet?.some((contract) => testnet?.some((other) => sameAddress(contract, other)))) {
     // The address of a payment must show whether it is about real money.
     reader.refuse(
       contractVariables.testnet,

@@ -126,6 +126,9 @@ export function readAddress(text: string): Address {
   return address;
 }
 
+/** Facilitator contracts: first the one that is offered, then former ones. */
+export const readContractList = readList("address", readAddress, (address) => address.toLowerCase());
+
 /** The order of secp256k1: private keys are below it. */
 const secp256k1Order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 

@@ -17,6 +17,7 @@ import {
   readBearerToken,
   readCoins,
   readCoinsOrNone,
+  readContractList,
   readCorsOrigins,
   readDatabaseUrl,
   readFacilitatorUrl,
@@ -99,16 +100,16 @@ export const variables = {
   OPTIMISM_SEPOLIA_RPC_URL: rpcUrls("optimism-sepolia"),
   POLYGON_RPC_URL: rpcUrls("polygon"),
   FACILITATOR_CONTRACT_MAINNET: {
-    summary: "address of the facilitator contract on base, optimism and polygon; `x402-kit deploy` prints it",
-    read: readAddress,
+    summary:
+      "address of the facilitator contract on base, optimism and polygon; `x402-kit deploy` prints it. More addresses, separated by commas, are former contracts: they are not offered, and still settle what payers signed for them",
+    read: readContractList,
     unset: "needed when one of them is served",
     example: "0x4020000000000000000000000000000000000001",
     usedBy: allCommandsWithContracts,
   },
   FACILITATOR_CONTRACT_TESTNET: {
-    summary:
-      "address of the facilitator contract on base-sepolia and optimism-sepolia; it differs from that on the mainnets",
-    read: readAddress,
+    summary: "the same on base-sepolia and optimism-sepolia; no address may be that of a mainnet",
+    read: readContractList,
     unset: "needed when one of them is served",
     example: "0x4020000000000000000000000000000000000002",
     usedBy: allCommandsWithContracts,

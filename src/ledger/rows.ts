@@ -22,6 +22,7 @@ export type SettlementsTable = {
   valid_last: string;
   payload: string | null;
   pay_to: Address | null;
+  contract: Address | null;
   signature: Hex;
   recipient: Address;
   state: SettlementState;
@@ -201,6 +202,7 @@ export function toSettlement(row: SettlementsTable): Settlement {
     window: { first: BigInt(row.valid_first), last: BigInt(row.valid_last) },
     payload: row.payload,
     payTo: row.pay_to,
+    contract: row.contract,
     signature: row.signature,
     recipient: row.recipient,
     state: row.state,
@@ -236,6 +238,7 @@ export function fromSettlement(settlement: Settlement): SettlementsTable {
     valid_last: settlement.window.last.toString(),
     payload: settlement.payload,
     pay_to: settlement.payTo === null ? null : lowerCase(settlement.payTo),
+    contract: settlement.contract === null ? null : lowerCase(settlement.contract),
     signature: lowerCase(settlement.signature),
     recipient: lowerCase(settlement.recipient),
     state: settlement.state,

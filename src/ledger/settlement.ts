@@ -41,6 +41,11 @@ export type Claim = {
   payload: string | null;
   /** Where the signature lets the money go; null for the network's facilitator contract, which pays the recipient. */
   payTo: Address | null;
+  /**
+   * The facilitator contract that settles it, whatever is configured later; null in rows of former versions whose transaction
+   * named none.
+   */
+  contract: Address | null;
   signature: Hex;
   recipient: Address;
   /** What the payer's client calls it; bound to it for 24 h when it is claimed. */

@@ -11,6 +11,8 @@ export type ServedNetwork = {
   name: string;
   /** Where payers may always send to, and which forwards it: what is signed, and `payTo` of the requirements. */
   facilitatorContract: Address;
+  /** Contracts that were offered before: payments that were signed for one of them still settle through it. */
+  formerContracts?: readonly Address[] | undefined;
   /** Where else they may; nowhere else by default. */
   payTo?: PayToPolicy | undefined;
   /** The assets that may be paid with; anything else is `invalid_payment_requirements`. */
@@ -39,9 +41,36 @@ export type MethodTerms = {
   readonly transfer: string;
   /** Whether what is signed is a maximum, of which settle may take less. */
   readonly takesLess: boolean;
+  /** The contract that alone may submit a payment, if the payer named one. */
+  submitter?(payment: SignedPayment): Address | undefined;
   /** What is wrong with what was signed, so that it cannot be settled here; undefined where nothing is. */
   check?(request: PaymentRequest, network: ServedNetwork): Invalid | undefined;
 };
+
+/** The network with another facilitator contract than the one it offers. */
+export function withContract<N extends { facilitatorContract: Address }>(network: N, contract: Address): N {
+  return sameAddress(contract, network.facilitatorContract)
+    ? network
+    : { ...network, facilitatorContract: contract };
+}
+
+/**
+ * The network with the contract that a payment is for: a former one if the payer signed for that, otherwise the one that is
+ * offered. Shops cache what they were offered.
+ */
+export function forPayment<N extends Pick<ServedNetwork, "facilitatorContract" | "formerContracts">>(
+  network: N,
+  payment: SignedPayment,
+  method: Pick<MethodTerms, "submitter">,
+): N {
+  const { formerContracts = [] } = network;
+  if (formerContracts.length === 0) return network;
+  const signedFor = [method.submitter?.(payment), payment.payTo];
+  const former = formerContracts.find((contract) =>
+    signedFor.some((address) => address !== undefined && sameAddress(address, contract)),
+  );
+  return former === undefined ? network : withContract(network, former);
+}
 
 /** What a request is checked for, and for which way to pay. */
 export type Checking = { method: MethodTerms; operation: Operation };

@@ -122,9 +122,9 @@ test("a transaction of ours is read as it was signed", async () => {
   const account = privateKeyToAccount(privateKey);
   await fc.assert(
     fc.asyncProperty(transactions, async (transaction) => {
-      const { nonce: txNonce, gas, data, maxFeePerGas } = transaction;
+      const { nonce: txNonce, gas, to, data, maxFeePerGas } = transaction;
       const raw = await account.signTransaction({ ...transaction, type: "eip1559" });
-      expect(readTransaction(raw)).toEqual({ txNonce, gas, data });
+      expect(readTransaction(raw)).toEqual({ txNonce, gas, to: to.toLowerCase(), data });
       expect(mostCost({ raw, maxFeePerGas })).toBe(gas * maxFeePerGas);
     }),
     { numRuns: 30 },

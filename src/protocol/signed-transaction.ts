@@ -90,7 +90,7 @@ export function readSignedTransaction(raw: unknown): ForeignTransaction | undefi
 }
 
 /** Reads a transaction that an account of ours has signed. */
-export function readTransaction(raw: Hex): { txNonce: number; gas: bigint; data: Hex } {
+export function readTransaction(raw: Hex): { txNonce: number; gas: bigint; to: Address; data: Hex } {
   // 0x02, and the list; in it chain id, txNonce, tip, fee, gas limit, to, value, data.
   let at = locateItem(raw, 4).start;
   const items = Array.from({ length: 8 }, () => {
@@ -99,7 +99,7 @@ export function readTransaction(raw: Hex): { txNonce: number; gas: bigint; data:
     return raw.slice(start, end);
   });
   const number = (index: number) => `0x${items[index] || "0"}`;
-  return { txNonce: Number(number(1)), gas: BigInt(number(4)), data: `0x${items[7]}` };
+  return { txNonce: Number(number(1)), gas: BigInt(number(4)), to: `0x${items[5]}`, data: `0x${items[7]}` };
 }
 
 /** The most that a signed transaction may cost, in wei. */

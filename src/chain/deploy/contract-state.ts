@@ -1,3 +1,4 @@
+import { findFormerVersion } from "../../contracts/former-versions.ts";
 import { x402FacilitatorDeployedBytecode } from "../../contracts/x402Facilitator.ts";
 import {
   type Address,
@@ -34,8 +35,11 @@ export function encodeOperatorChange(change: "grant" | "revoke", account: Addres
   return `${changes[change]}${roles.operator.slice(2)}${addressWord(account)}`;
 }
 
-/** What stands at the address of the facilitator contract. */
-export type ContractCode = "none" | "ours" | "other";
+/**
+ * What stands at the address of the facilitator contract; `former`: an earlier version that lacks functions of this one. One
+ * that lacks none is `ours`.
+ */
+export type ContractCode = "none" | "ours" | "former" | "other";
 
 export type Membership = { role: Role; account: Address };
 
@@ -98,7 +102,7 @@ export function readContractState(
   );
   const [admin, adminDelay, paused, ...held] = probed.results.map(({ word }) => word);
   return {
-    code: code === "0x" ? "none" : sameAddress(code, x402FacilitatorDeployedBytecode) ? "ours" : "other",
+    code: readCode(code),
     admin: admin === undefined ? undefined : checksumAddress(`0x${admin.slice(26)}`),
     adminDelay: adminDelay === undefined ? undefined : Number(BigInt(adminDelay)),
     paused: paused === undefined ? undefined : BigInt(paused) !== 0n,
@@ -107,6 +111,14 @@ export function readContractState(
       return { ...membership, holds: word === undefined ? undefined : BigInt(word) !== 0n };
     }),
   };
+}
+
+function readCode(code: Hex): ContractCode {
+  if (code === "0x") return "none";
+  if (sameAddress(code, x402FacilitatorDeployedBytecode)) return "ours";
+  const former = findFormerVersion(code);
+  if (former === undefined) return "other";
+  return former.isComplete ? "ours" : "former";
 }
 
 /** An account that is to become an operator, or to be one no longer. */

@@ -1,4 +1,6 @@
+import { readContractLists } from "../../config/served-networks.ts";
 import { readMoment } from "../../config/values.ts";
+import { contractVariables } from "../../config/variables.ts";
 import { createLedgerArchive, type LedgerArchive, serializeRow } from "../../ledger/archive.ts";
 import { type ArchivedRow, openArchive, writeArchive } from "../../ledger/archive-file.ts";
 import {
@@ -9,11 +11,12 @@ import {
 } from "../../ledger/database/open-database.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { dayMs } from "../../protocol/moments.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
 import type { Cursor } from "../../protocol/settlement-query.ts";
-import { openAsIs } from "../../service/health/check-database.ts";
-import { ConfigurationError } from "../../util/errors.ts";
+import { describeUnlisted, findUnlistedContracts, openAsIs } from "../../service/health/check-database.ts";
+import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { defineCommand, flag, jsonFlag, option, textOption } from "../kit/command.ts";
-import { usesDatabase, withDatabase } from "../kit/with-database.ts";
+import { usesDatabase, usingDatabase, withDatabase } from "../kit/with-database.ts";
 
 /** Settlements that are younger stay: blocks may be replaced, and shops reconcile. */
 const fewestDays = 7;
@@ -140,23 +143,50 @@ function* inPieces<T>(values: Iterable<T>, size: number): Generator<T[]> {
 }
 
 export const migrateCommand = defineCommand({
-  ...usesDatabase,
+  ...usingDatabase([...Object.values(contractVariables), "NETWORKS_FILE"], (reader) => ({
+    contracts: readContractLists(reader),
+    networks: reader.networks,
+  })),
   options: {
     "dry-run": flag("say what would be done, and do nothing"),
     json: jsonFlag,
   },
 
-  async run({ "dry-run": dryRun }, _terminal, { databaseUrl }) {
+  async run({ "dry-run": dryRun }, _terminal, { databaseUrl, contracts, networks }) {
+    const tierOf = (network: NetworkName) => networks.named(network)?.tier ?? "mainnet";
+    const unlisted = await findUnlistedContracts(databaseUrl, (network) => contracts[tierOf(network)] ?? []);
+    const needs = unlisted.map((one) => {
+      const { detail, advice } = describeUnlisted(one, contractVariables[tierOf(one.network)]);
+      return { ...one, text: `${detail}. ${advice}` };
+    });
+    // Where no contract is configured at all, this is not the configuration of a service.
+    const isStranding =
+      needs.length > 0 && Object.keys(contracts).length > 0 && (await findPending(databaseUrl)).length > 0;
+    if (isStranding && !dryRun) {
+      throw new KitError("Nothing was changed: settlements that are under way would be stranded", {
+        hints: needs.map(({ text }) => text),
+      });
+    }
     const migrations = dryRun ? await findPending(databaseUrl) : await apply(databaseUrl);
     const lines = migrations.map(
       ({ name, summary }) => `${dryRun ? "would apply" : "applied"}  ${name}: ${summary}`,
     );
     lines.push(
+      ...needs.map(({ text }) => `needed first  ${text}`),
       dryRun && migrations.length > 0
         ? "Nothing was changed. Make a backup, and stop what uses the database, before it is."
         : "The database is up to date.",
     );
-    return { json: { applied: !dryRun, migrations }, text: lines.join("\n") };
+    const contractsNeeded = unlisted.map(({ network, contract, settlements }) => ({
+      network,
+      contract,
+      settlements,
+    }));
+    return {
+      json: { applied: !dryRun, migrations, contractsNeeded },
+      text: lines.join("\n"),
+      code: isStranding ? 1 : 0,
+    };
   },
 });
 

@@ -4,17 +4,25 @@ import { createSigners } from "../../chain/signing/create-signers.ts";
 import { readEnvironment } from "../../config/environment.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
 import type { Environment } from "../../config/variable-reader.ts";
-import { variablesOf } from "../../config/variables.ts";
+import { contractVariables, variablesOf } from "../../config/variables.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Database } from "../../ledger/database/database.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
 import { plural } from "../../protocol/token-units.ts";
-import type { Check, CheckStatus } from "../../service/health/check.ts";
+import { type Check, type CheckStatus, failed, warning } from "../../service/health/check.ts";
 import {
   checkConfiguration,
   checkDiskSpace,
   problemAsCheck,
 } from "../../service/health/check-configuration.ts";
-import { checkDatabase, openAsIs, warnOfPlainText } from "../../service/health/check-database.ts";
+import {
+  checkDatabase,
+  type DatabaseState,
+  describeUnlisted,
+  findUnlistedContracts,
+  openAsIs,
+  warnOfPlainText,
+} from "../../service/health/check-database.ts";
 import { inspectNetwork } from "../../service/health/inspect-network.ts";
 import { createOrganizations } from "../../service/organizations/create-organizations.ts";
 import { wrongPepper } from "../../service/organizations/key-issuing.ts";
@@ -67,6 +75,7 @@ async function examine(
     checkDatabase(config.databaseUrl, state),
     ...(plainText === null ? [] : [plainText]),
     ...checkDiskSpace(config.databaseUrl),
+    ...(await checkOpenContracts(config, state)),
   ];
   const now = () => Date.now();
   const db = state.kind === "ready" ? state.db : undefined;
@@ -86,6 +95,24 @@ async function examine(
   } finally {
     await db?.destroy();
   }
+}
+
+/** What undecided settlements need of the configuration: `migrate` refuses without it. */
+async function checkOpenContracts(
+  { databaseUrl, networks }: ServeConfig,
+  { kind }: DatabaseState,
+): Promise<readonly Check[]> {
+  if (kind !== "ready" && kind !== "behind") return [];
+  const configOf = (name: NetworkName) => networks.find((network) => network.name === name);
+  const unlisted = await findUnlistedContracts(databaseUrl, (name) => {
+    const network = configOf(name);
+    return network === undefined ? [] : [network.facilitatorContract, ...(network.formerContracts ?? [])];
+  });
+  return unlisted.map((one) => {
+    const variable = contractVariables[configOf(one.network)?.tier ?? "mainnet"];
+    const { detail, advice } = describeUnlisted(one, variable);
+    return kind === "behind" ? failed("contracts", detail, { advice }) : warning("contracts", detail, advice);
+  });
 }
 
 /** Whether the API keys were made with the pepper. */

@@ -2,6 +2,7 @@ import type { KnownNetwork, KnownNetworks } from "../../config/known-networks.ts
 import {
   InvalidValue,
   readAddress,
+  readContractList,
   readHostName,
   readList,
   readNetwork,
@@ -206,14 +207,19 @@ export const tokenOption = variableOption("ADMIN_TOKEN", {
   describe: "token of the admin listener, where --url is that of a `serve`",
 });
 
+/** Local chains have no former contracts. */
+const readOfferedContract = (text: string) => readContractList(text)[0];
+
 /** Where the facilitator contract stands on local chains. */
 export const contractOptions = {
   "contract-mainnet": variableOption("FACILITATOR_CONTRACT_MAINNET", {
     placeholder: "ADDRESS",
+    read: readOfferedContract,
     describe: "facilitator contract address on base, optimism and polygon",
   }),
   "contract-testnet": variableOption("FACILITATOR_CONTRACT_TESTNET", {
     placeholder: "ADDRESS",
+    read: readOfferedContract,
     describe: "facilitator contract address on base-sepolia and optimism-sepolia",
   }),
 };

@@ -160,6 +160,7 @@ describe.each(backends)("on $name", (backend) => {
       "0010-permit2",
       "0011-gifts",
       "0012-gift-organizations",
+      "0013-contracts",
     ]);
     await migrate(db);
   });
@@ -261,6 +262,7 @@ describe.each(backends)("from the second version, on $name", (backend) => {
       "0010-permit2",
       "0011-gifts",
       "0012-gift-organizations",
+      "0013-contracts",
     ]);
     const ledger = createTestLedger(db, now);
     const statesOf = async (filter: SettlementFilter) =>

@@ -46,6 +46,8 @@ export function createPermit2Method({ name, scheme, spender, hasFacilitator }: K
     owns: isPermit2,
     payerOf,
 
+    submitter: (payment) => permitOf(payment).facilitator,
+
     /** In the order of public facilitators: the spender, where it goes to, who submits it. */
     check({ payment, requirements, words }, network) {
       const { facilitatorContract } = network;

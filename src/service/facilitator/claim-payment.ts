@@ -263,6 +263,7 @@ function claimOf(
     digest: fingerprintOf(digest, amount, limit),
     maximum: amount === limit ? null : limit,
     payTo: goesStraight(signed, network) ? signed.payTo : null,
+    contract: network.facilitatorContract,
     ...(identifier && { identifier }),
   };
 }

@@ -6,7 +6,15 @@ import type { Settlement } from "../../ledger/settlement.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { refuseSignature } from "../../methods/refuse-signature.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
-import { type CheckName, checkClaimed, checkOwnPayTo, checkTerms, payeeOf } from "../../protocol/checks.ts";
+import {
+  type CheckName,
+  checkClaimed,
+  checkOwnPayTo,
+  checkTerms,
+  forPayment,
+  payeeOf,
+  withContract,
+} from "../../protocol/checks.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { type Asset, findAsset, formatNetwork } from "../../protocol/networks.ts";
 import { type Operation, problemDetails } from "../../protocol/problems.ts";
@@ -16,6 +24,7 @@ import type { PaymentWords } from "../../protocol/signed-payment.ts";
 import { fingerprintOf, type SignedPayment, tokenSignature } from "../../protocol/signed-payment.ts";
 import { ForbiddenError, OperatorError } from "../../util/errors.ts";
 import { belowMinimum, type Caller, type Organization, type Scope } from "../organizations/organizations.ts";
+import { chainOf } from "../relayer/slot.ts";
 import type { Checked, FacilitatorContext, Lane, Lanes } from "./context.ts";
 
 /** A payment that is good on its face and that its payer has signed, with the chain that decides the rest. */
@@ -74,13 +83,15 @@ export function createPaymentIntake({
 
     async function judge(read: PaymentReader, lanes: Lanes): Promise<ReadPayment | Obstacle> {
       let last: CheckName = "networkIsEnabled";
-      const refusal = checkTerms(request, chain.network, checking, (check) => {
+      const network = forPayment(chain.network, request.payment, checking.method);
+      const refusal = checkTerms(request, network, checking, (check) => {
         last = check;
       });
       if (refusal !== undefined) return () => checked(last, refusal);
       checked(last, undefined);
-      const payment = read(request, operation);
-      if (payment === undefined) throw new Error("an allowed asset is not configured");
+      const allowed = read(request, operation);
+      if (allowed === undefined) throw new Error("an allowed asset is not configured");
+      const payment = { ...allowed, network };
       if (caller !== null) requireScope(caller, operation);
       const recipient = payeeFor(caller, payment);
       if (recipient === undefined && operation === "settle") {
@@ -93,7 +104,7 @@ export function createPaymentIntake({
       const proven = await verifySignature(payment, chain, ways);
       if ("reason" in proven) return () => checked("signatureHolds", proven);
       checked("signatureHolds", undefined);
-      return { payment, lanes: inOrder(lanes), recipient, ...proven };
+      return { payment, lanes: through(network, inOrder(lanes)), recipient, ...proven };
     }
 
     /** The payment as it was claimed; what is wrong with the request for it; undefined where it was not claimed. */
@@ -102,21 +113,30 @@ export function createPaymentIntake({
       lanes: Lanes,
     ): Promise<ReadPayment | Invalid | undefined> {
       const settlement = await ledger.claims.find(request.settlementId);
-      const payment = settlement === null ? undefined : read(request, operation, settlement);
-      if (settlement === null || payment === undefined) return undefined;
-      const { signature, recipient } = settlement;
+      const known = settlement === null ? undefined : read(request, operation, settlement);
+      if (settlement === null || known === undefined) return undefined;
+      const { signature, recipient, contract } = settlement;
+      const network = contract === null ? chain.network : withContract(chain.network, contract);
+      const payment = { ...known, network };
       const isSigned = hasSigned(payment) || isSignedAs(request.payment, signature);
       if (!isSigned || !isClaimedAs(settlement, payment)) return undefined;
       if (caller !== null) requireScope(caller, operation);
       let last: CheckName = "networkIsEnabled";
-      const refusal = checkClaimed(request, chain.network, checking, (check) => {
+      const refusal = checkClaimed(request, network, checking, (check) => {
         last = check;
       });
       if (refusal !== undefined) return checked(last, refusal);
       checked("signatureHolds", undefined);
-      return { payment, lanes, recipient, signature };
+      return { payment, lanes: through(network, lanes), recipient, signature };
     }
   };
+}
+
+/** The operators of a network, with the facilitator contract that a payment is for. */
+function through({ facilitatorContract: contract }: NetworkConfig, [first, ...others]: Lanes): Lanes {
+  if (sameAddress(contract, first.chain.network.facilitatorContract)) return [first, ...others];
+  const toContract = (lane: Lane): Lane => ({ ...lane, chain: chainOf(lane.chain, { contract }) });
+  return [toContract(first), ...others.map(toContract)];
 }
 
 /**

@@ -17,7 +17,7 @@ import { type Address, addressWord, type Hex, sameAddress } from "../../protocol
 import { type Asset, isPaidBy } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
-import { type Check, failed, type NetworkCheck, ok, warning } from "./check.ts";
+import { type Check, type CheckContext, failed, type NetworkCheck, ok, warning } from "./check.ts";
 
 /** What may be forwarded of an asset at once, and now; undefined where the contract does not say. */
 type AssetLimit = { asset: Asset; limit: bigint | undefined; available: bigint | undefined };
@@ -29,16 +29,31 @@ export const contractCheck: NetworkCheck = {
   calls(context) {
     const { facilitatorContract, assets } = context.network;
     const limits = assets.flatMap(({ address }) => forwardLimitOf(facilitatorContract, address));
-    return [callViews(limits, viewGas), ...contractCalls(facilitatorContract, membershipsOf(context))];
+    return [
+      callViews(limits, viewGas),
+      ...contractCalls(facilitatorContract, membershipsOf(context)),
+      ...formerOf(context).flatMap((former) => contractCalls(former, formerMemberships(context))),
+    ];
   },
-  read([limitsAnswer, ...answers], context) {
+  read([limitsAnswer, codeAnswer, stateAnswer, ...formerAnswers], context) {
     const { network, operators, recoverer } = context;
-    const state = readContractState(answers, membershipsOf(context));
+    const state = readContractState(
+      [codeAnswer, stateAnswer].filter((answer) => answer !== undefined),
+      membershipsOf(context),
+    );
+    const former = formerOf(context).flatMap((contract, index) =>
+      checkFormer(
+        network,
+        contract,
+        readContractState(formerAnswers.slice(2 * index, 2 * index + 2), formerMemberships(context)),
+      ),
+    );
     const limits = readLimits(limitsAnswer, network);
     const code = checkCode(network, state, limits);
-    if (state.code === "none") return [code];
+    if (state.code === "none") return [code, ...former];
     return [
       code,
+      ...former,
       ...checkPaused(state),
       ...state.memberships.map((membership) => checkMembership(network, membership)),
       ...(recoverer === undefined ? [] : limits.flatMap(checkLimit)),
@@ -46,6 +61,42 @@ export const contractCheck: NetworkCheck = {
     ];
   },
 };
+
+const formerOf = ({ network }: { network: NetworkConfig }) => network.formerContracts ?? [];
+
+const formerMemberships = ({ operators }: Pick<CheckContext, "operators">) =>
+  membershipsOf({ operators, recoverer: undefined });
+
+/** A former contract never keeps the service from starting: it only settles what payers signed for it. */
+function checkFormer(
+  { tier, name }: NetworkConfig,
+  contract: Address,
+  { code, memberships }: ContractState,
+): readonly Check[] {
+  const without = `Correct ${contractVariables[tier]}, or take the address out of it once no payment is signed for it.`;
+  if (code === "none") {
+    return [
+      warning(
+        "contract",
+        `there is no contract at ${contract}, which is configured as a former one`,
+        without,
+      ),
+    ];
+  }
+  if (code === "other") {
+    const detail = `${contract}, which is configured as a former contract, has the code of no published version`;
+    return [warning("contract", detail, without)];
+  }
+  const lacking = memberships.filter(({ holds }) => holds !== true);
+  if (lacking.length === 0) return [ok("contract", `${contract} is a former contract, and still settles`)];
+  return lacking.map(({ account }) =>
+    warning(
+      "contract",
+      `${account} does not hold OPERATOR_ROLE on the former contract ${contract}: what was signed for it does not settle`,
+      `The admin grants it: ${self} deploy --network ${name} --contract ${contract} --grant-operator ${account}`,
+    ),
+  );
+}
 
 function readLimits(answer: RpcAnswer | undefined, { assets }: NetworkConfig): readonly AssetLimit[] {
   const { results } = expectAnswer("the contract's limits", answer, (result) =>
@@ -73,6 +124,13 @@ function checkCode(
         advice: `Deploy it with ${self} deploy --network ${name}, or correct ${variable}.`,
         fatal: true,
       });
+    case "former": {
+      const detail = `${facilitatorContract} has the code of a former version, which lacks functions of this one`;
+      return failed("contract", detail, {
+        advice: `Deploy this version's with ${self} deploy --network ${name}, and put its address before this one: ${variable}=0x…,${facilitatorContract}`,
+        fatal: true,
+      });
+    }
     case "other": {
       const isOlder = admin !== undefined && limits.every(({ limit }) => limit === undefined);
       const older = ": that of an older one, whose recoverer can take all that is stranded";

@@ -1,8 +1,13 @@
 import { explainFailure } from "../../chain/deploy/endpoints.ts";
 import type { Database } from "../../ledger/database/database.ts";
+import { initial } from "../../ledger/database/migrations/initial-migration.ts";
+import { findOpenContracts, type OpenContract } from "../../ledger/database/open-contracts.ts";
 import { migrate, openDatabase, pendingMigrations } from "../../ledger/database/open-database.ts";
 import { findPlainTextHost } from "../../ledger/database/postgres/open-postgres.ts";
 import { isMissingFile } from "../../ledger/database/sqlite/open-sqlite.ts";
+import { type Address, sameAddress } from "../../protocol/hex.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import { plural } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { type Check, failed, ok, warning } from "./check.ts";
@@ -75,6 +80,38 @@ export function checkDatabase(url: string, state: DatabaseState): Check {
     case "unreadable":
       return failed("database", state.reason, { advice: state.advice });
   }
+}
+
+/** Which contracts each network is configured with. */
+type ConfiguredContracts = (network: NetworkName) => readonly Address[];
+
+/** The contracts that undecided settlements of a database go through and that are not configured; changes nothing. */
+export async function findUnlistedContracts(
+  url: string,
+  configured: ConfiguredContracts,
+): Promise<readonly OpenContract[]> {
+  if (isMissingFile(url)) return [];
+  const db = await openDatabase({ url });
+  try {
+    const isNew = (await pendingMigrations(db)).some(({ name }) => name === initial.name);
+    const open = isNew ? [] : await findOpenContracts(db);
+    return open.filter(
+      ({ network, contract }) => !configured(network).some((known) => sameAddress(known, contract)),
+    );
+  } finally {
+    await db.destroy();
+  }
+}
+
+/** A contract that {@link findUnlistedContracts} has found as a problem, and what to do about it. */
+export function describeUnlisted(
+  { network, contract, settlements }: OpenContract,
+  variable: string,
+): { detail: string; advice: string } {
+  return {
+    detail: `${plural(settlements, "undecided settlement")} of ${network} ${settlements === 1 ? "goes" : "go"} through ${contract}, which is not configured`,
+    advice: `Name it in ${variable}, after the contract that is offered and a comma.`,
+  };
 }
 
 /** A warning of a Postgres on another machine that is reached without TLS; null for any other database. */

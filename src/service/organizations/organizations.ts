@@ -185,14 +185,18 @@ export function reserve(
   configured: readonly {
     name: NetworkName;
     facilitatorContract?: Address | undefined;
+    formerContracts?: readonly Address[] | undefined;
     assets: readonly { address: Address; name: string }[];
   }[],
 ): ReservedAddresses {
   return Object.fromEntries(
-    configured.map(({ name, facilitatorContract, assets }) => [
+    configured.map(({ name, facilitatorContract, formerContracts = [], assets }) => [
       name,
       [
-        ...(facilitatorContract ? [{ address: facilitatorContract, what: "the facilitator contract" }] : []),
+        ...[...(facilitatorContract ? [facilitatorContract] : []), ...formerContracts].map((address) => ({
+          address,
+          what: "the facilitator contract",
+        })),
         ...assets.map((asset) => ({ address: asset.address, what: `the token "${asset.name}"` })),
       ],
     ]),

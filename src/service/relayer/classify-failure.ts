@@ -13,7 +13,7 @@ import { finalitySeconds } from "../../protocol/refusals.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { finalityMs } from "./ledger-comparison.ts";
-import { callOf } from "./slot.ts";
+import { callOf, chainOf } from "./slot.ts";
 
 /**
  * What the chain says of a failed settlement's authorization.
@@ -73,7 +73,9 @@ export async function classifyFailure(
   const endpoints = chain.endpoints().length;
   const settling = ways.settlingOf(failure.settlement.method);
   const findings: FailureFinding[] = [];
-  for await (const finding of eachEndpoint(chain, (view) => classifyAt(view, settling, failure, now))) {
+  for await (const finding of eachEndpoint(chain, (view) =>
+    classifyAt(chainOf(view, failure.settlement), settling, failure, now),
+  )) {
     if (openKinds.has(finding.kind)) return finding;
     const same = findings.find((other) => saysTheSame(other, finding));
     if (same !== undefined) return join(same, finding);
@@ -127,7 +129,7 @@ async function classifyAt(
 ): Promise<FailureFinding> {
   const { network } = chain;
   const { window } = settlement;
-  const call = callOf(settlement, network.facilitatorContract);
+  const call = callOf(settlement, network);
   const blocksIn = (ms: number) => BigInt(Math.ceil(ms / network.blockTimeMs));
   const head = await chain.head();
   const time = now();

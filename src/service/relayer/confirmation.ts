@@ -8,7 +8,7 @@ import type { Settling } from "../../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import { readTransaction } from "../../protocol/signed-transaction.ts";
-import { callOf, type Slot } from "./slot.ts";
+import { callOf, networkOf, type Slot } from "./slot.ts";
 
 /** What a receipt says of the payments of a transaction. */
 export type Reading = { receipt: EndpointReceipt; decision: Decision };
@@ -155,7 +155,7 @@ export function decide(
   settlements: readonly Claim[],
   { network, settling, timestamp }: { network: NetworkConfig; settling: Settling; timestamp: bigint },
 ): Decision {
-  const toCall = (claim: Claim) => callOf(claim, network.facilitatorContract);
+  const toCall = (claim: Claim) => callOf(claim, network);
   const all = (conclusionOf: (claim: Claim) => Conclusion): Decision => ({
     kind: "concluded",
     conclusions: settlements.map(conclusionOf),
@@ -169,7 +169,7 @@ export function decide(
     case "forward": {
       if (!receipt.succeeded) return allFailed("the forward was mined and reverted");
       const isProven = settlements.every((claim) =>
-        settling.recovery?.proves(receipt, network, toCall(claim)),
+        settling.recovery?.proves(receipt, networkOf(network, claim), toCall(claim)),
       );
       return isProven ? all(({ id }) => ({ id, state: "settled" })) : { kind: "unproven" };
     }
@@ -180,7 +180,9 @@ export function decide(
           ? { kind: "redrive" }
           : allFailed("the transaction was reverted");
       }
-      const proofs = settling.prove(receipt, network);
+      // A transaction goes to one contract.
+      const [first] = settlements;
+      const proofs = settling.prove(receipt, first === undefined ? network : networkOf(network, first));
       const conclusions: Conclusion[] = [];
       for (const claim of settlements) {
         const { id } = claim;

@@ -2,12 +2,13 @@ import { setImmediate } from "node:timers/promises";
 import { estimateFees } from "../../chain/fees.ts";
 import type { SignedTransaction } from "../../chain/signing/local-signer.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
+import type { Claim } from "../../ledger/settlement.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { sleep } from "../../util/waiting.ts";
 import type { RecovererOptions } from "./recoverer.ts";
-import { callOf } from "./slot.ts";
+import { callOf, networkOf } from "./slot.ts";
 import { newestOf, type Queued, type Submission, type SubmissionQueue } from "./submission-queue.ts";
 import type { Watcher } from "./watcher.ts";
 
@@ -99,7 +100,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       const { outcomes, attempt } = await ledger.claims.claim(
         operator,
         timely.map((item) => item.claim),
-        (txNonce, claimable) => sign(txNonce, callsOf(timely, claimable), newestOf(timely)),
+        (txNonce, claimable) => sign(txNonce, claimable, callsOf(timely, claimable), newestOf(timely)),
       );
       if (outcomes.includes("no_room")) {
         queue.putBack(timely);
@@ -135,8 +136,8 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
       const from = { chainId: network.chainId, operator: signer.address, ...left };
       const batch = await ledger.claims.redrive(from, [id], (txNonce, settlements) => {
-        const calls = settlements.map((claim) => callOf(claim, network.facilitatorContract));
-        return sign(txNonce, calls, { head, tip });
+        const calls = settlements.map((claim) => callOf(claim, network));
+        return sign(txNonce, settlements, calls, { head, tip });
       });
       await broadcast;
       if (batch !== null) await watcher.send(batch);
@@ -165,6 +166,8 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 
 type SignSettle = (
   txNonce: number,
+  /** Those of the calls, in their order; all for one contract. */
+  claims: readonly Claim[],
   calls: readonly SettleCall[],
   checkedAt: Pick<Submission, "head" | "tip">,
 ) => Promise<SignedTransaction>;
@@ -174,13 +177,12 @@ function createSettleSigning({
   signer,
   ways,
 }: Pick<DispatcherOptions, "chain" | "signer" | "ways">): SignSettle {
-  return async (txNonce, calls, { head, tip }) => {
-    const [first] = calls;
+  return async (txNonce, [first], calls, { head, tip }) => {
     if (first === undefined) throw new RangeError("a settle transaction needs at least one payment");
     return signer.signTransaction({
       chainId: network.chainId,
       nonce: txNonce,
-      ...ways.settlingOf(first.payment.method).transaction(calls, network),
+      ...ways.settlingOf(first.method).transaction(calls, networkOf(network, first)),
       ...estimateFees(head, network, tip),
     });
   };

@@ -8,6 +8,7 @@ import { KitError } from "../../util/errors.ts";
 import { classifyFailure } from "./classify-failure.ts";
 import { findLimitObstacle } from "./recoverer.ts";
 import type { RecoveryLoop } from "./recovery.ts";
+import { chainOf } from "./slot.ts";
 
 /** One payment that was, or may have been, submitted directly to the token, and what became of it. JSON as it is. */
 export type RecoverResult = {
@@ -87,7 +88,9 @@ export async function* recoverNetwork(options: {
       case "submitted": {
         const { settlement } = failure;
         const means = ways.settlingOf(settlement.method).recovery;
-        const obstacle = look.obstacle ?? (means && (await findLimitObstacle(chain, means, settlement)));
+        const obstacle =
+          look.obstacle ??
+          (means && (await findLimitObstacle(chainOf(chain, settlement), means, settlement)));
         return describe(failure, {
           outcome: obstacle === undefined ? "would recover" : "waits",
           transaction: look.proof.transactionHash,

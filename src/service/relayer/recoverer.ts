@@ -12,7 +12,7 @@ import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { growingPause } from "../../util/waiting.ts";
 import { closeEmpty, createFill, createReplace } from "./replacement.ts";
-import { callOf, type Outcomes, type TransactionStore } from "./slot.ts";
+import { callOf, chainOf, networkOf, type Outcomes, type TransactionStore } from "./slot.ts";
 import { createWatcher } from "./watcher.ts";
 
 /** Pays out, with one key on one network, what direct submissions brought to the facilitator contract. */
@@ -81,14 +81,14 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     const { id, asset, method } = settlement;
     const { recovery } = ways.settlingOf(method);
     if (recovery === undefined) throw new Error(`payments by ${method} are not submitted by others`);
-    const call = callOf(settlement, network.facilitatorContract);
-    const transaction = recovery.transaction(call, network);
+    const call = callOf(settlement, network);
+    const transaction = recovery.transaction(call, networkOf(network, settlement));
     // Before the chain is asked: one that is mined meanwhile counts twice, and not never.
     const underWay = await valueUnderWay(asset);
     const [head, tip, limitObstacle, revert, gasMoney, minedTransactions] = await Promise.all([
       chain.head(),
       chain.suggestedTip(),
-      findLimitObstacle(chain, recovery, settlement, underWay),
+      findLimitObstacle(chainOf(chain, settlement), recovery, settlement, underWay),
       chain.simulateFrom(signer.address, transaction, id),
       chain.nativeBalance(signer.address),
       leastTransactionCount(chain, signer.address),

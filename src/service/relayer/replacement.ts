@@ -8,7 +8,7 @@ import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
-import { type Batch, callOf, type Slot, type TransactionStore } from "./slot.ts";
+import { type Batch, callOf, networkOf, type Slot, type TransactionStore } from "./slot.ts";
 
 export type ReplacementOptions = {
   chain: Chain;
@@ -38,17 +38,22 @@ export function createReplace(
   ): { kind: AttemptKind; to: Address; data: Hex; gas: bigint } {
     const [first] = settlements;
     const settling = first && ways.settlingOf(first.method);
-    const calls = settlements.map((claim) => callOf(claim, network.facilitatorContract));
+    const calls = settlements.map((claim) => callOf(claim, network));
     const [call] = calls;
     // What a payer has paid already does not expire.
-    if (newest.kind === "forward" && call !== undefined && settling?.recovery !== undefined) {
-      return { kind: "forward", ...settling.recovery.transaction(call, network) };
+    if (
+      newest.kind === "forward" &&
+      first !== undefined &&
+      call !== undefined &&
+      settling?.recovery !== undefined
+    ) {
+      return { kind: "forward", ...settling.recovery.transaction(call, networkOf(network, first)) };
     }
     const isOver = settlements.every(({ window }) => window.last < head.timestamp);
-    if (settling === undefined || isOver || !isHeld || newest.kind === "noop") {
+    if (first === undefined || settling === undefined || isOver || !isHeld || newest.kind === "noop") {
       return { kind: "noop", ...noopTransaction(signer.address) };
     }
-    return { kind: "settle", ...settling.transaction(calls, network) };
+    return { kind: "settle", ...settling.transaction(calls, networkOf(network, first)) };
   }
 
   return async (slot, { isHeld, others }) => {

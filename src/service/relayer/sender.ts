@@ -5,7 +5,15 @@ import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { mostCost } from "../../protocol/signed-transaction.ts";
-import { type Batch, callOf, isUnconfirmed, isUnderstood, type Slot, type TransactionStore } from "./slot.ts";
+import {
+  type Batch,
+  callOf,
+  chainOf,
+  isUnconfirmed,
+  isUnderstood,
+  type Slot,
+  type TransactionStore,
+} from "./slot.ts";
 
 /** Sends the stored transactions of one account, and sends again what no block holds. */
 export type Sender = {
@@ -173,7 +181,7 @@ async function mayHaveSettled(
   if (attempts.every(({ kind }) => kind === "forward")) return false;
   const states = await Promise.all(
     settlements.map((claim) =>
-      ways.settlingOf(claim.method).stateOf(chain, callOf(claim, chain.network.facilitatorContract)),
+      ways.settlingOf(claim.method).stateOf(chainOf(chain, claim), callOf(claim, chain.network)),
     ),
   );
   return states.some(({ used }) => used);

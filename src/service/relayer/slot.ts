@@ -6,9 +6,11 @@ import type {
   MinedTransaction,
   TxNonceRange,
 } from "../../ledger/settlement.ts";
+import type { Contract } from "../../methods/on-chain/batch-transactions.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
-import type { Address, Hex } from "../../protocol/hex.ts";
+import { withContract } from "../../protocol/checks.ts";
+import type { Hex } from "../../protocol/hex.ts";
 
 /** A stored transaction and its settlements. */
 export type Batch = {
@@ -77,15 +79,25 @@ export function isUnconfirmed({ unconfirmed, contradicted }: Slot): boolean {
   return unconfirmed >= patienceLooks || contradicted > 0;
 }
 
-/**
- * The payment of a claim, as its way to pay takes it.
- *
- * @param facilitatorContract where the signature lets the money go, unless the claim says otherwise
- */
-export function callOf(claim: Claim, facilitatorContract: Address): SettleCall {
+/** The network with the contract that a claim was made for: its transactions go there, and only that contract proves them. */
+export function networkOf<N extends Contract>(network: N, { contract }: Pick<Claim, "contract">): N {
+  return contract === null ? network : withContract(network, contract);
+}
+
+/** The same of a chain, for what asks it about a claim. */
+export function chainOf<C extends { readonly network: Contract }>(
+  chain: C,
+  claim: Pick<Claim, "contract">,
+): C {
+  const network = networkOf(chain.network, claim);
+  return network === chain.network ? chain : { ...chain, network };
+}
+
+/** The payment of a claim, as its way to pay takes it on the network of {@link networkOf}. */
+export function callOf(claim: Claim, network: Contract): SettleCall {
   const { id, method, asset, payer, amount, window, nonce, nonceSpace, payload, signature, recipient } =
     claim;
-  const payTo = claim.payTo ?? facilitatorContract;
+  const payTo = claim.payTo ?? networkOf(network, claim).facilitatorContract;
   const payment = { method, payer, payTo, asset, limit: claim.maximum ?? amount, window, nonce };
   return { payment: { ...payment, nonceSpace, signature, payload }, recipient, id, amount };
 }

@@ -7,6 +7,7 @@ import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { OperatorError } from "../../util/errors.ts";
 import type { Flight } from "./sender.ts";
+import { networkOf } from "./slot.ts";
 
 /** A checked payment that asks to be claimed and sent. */
 export type Submission = {
@@ -104,7 +105,7 @@ export function createSubmissionQueue(options: SubmissionQueueOptions): Submissi
       const isBound = maxTransactionCost !== undefined && maxTransactionCost < left;
       return ways.settlingOf(newest.claim.method).count(
         waiting.map(({ call }) => call),
-        network,
+        networkOf(network, newest.claim),
         { maxPayments: maxBatch, maxFeePerGas, maxCost: isBound ? maxTransactionCost : left },
       );
     };
@@ -129,10 +130,10 @@ export function createSubmissionQueue(options: SubmissionQueueOptions): Submissi
 
     add(submission) {
       const { promise, resolve, reject } = Promise.withResolvers<SubmissionOutcome>();
-      const { method } = submission.claim;
+      const { method, contract } = submission.claim;
       const item: Queued = {
         ...submission,
-        batchKey: `${method} ${ways.settlingOf(method).batchKey(submission.call, network)}`,
+        batchKey: `${method} ${contract} ${ways.settlingOf(method).batchKey(submission.call, networkOf(network, submission.claim))}`,
         queuedAt: now(),
         spentBefore: flight().spent(),
         resolve,

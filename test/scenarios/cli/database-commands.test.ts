@@ -340,6 +340,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
       would apply  0010-permit2: payments whose nonces their token does not keep, and those that allow more than is taken
       would apply  0011-gifts: gas money that is given to payers who send an approval along
       would apply  0012-gift-organizations: for whose payments gas money was given
+      would apply  0013-contracts: which facilitator contract each payment was claimed for, so that it is settled and proven by that one
       Nothing was changed. Make a backup, and stop what uses the database, before it is.
       "
     `);
@@ -360,6 +361,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
         "0010-permit2",
         "0011-gifts",
         "0012-gift-organizations",
+        "0013-contracts",
       ].map((name) => ({
         name,
       })),

@@ -53,6 +53,7 @@ export function paymentOf(
     window: until(1_900_000_000n),
     payload: null,
     payTo: null,
+    contract: null,
     signature: `0x${"ab".repeat(65)}`,
     recipient: addressOf(0xbeef),
     balance: 100n,

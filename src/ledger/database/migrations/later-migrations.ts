@@ -1,5 +1,7 @@
 import { sql } from "kysely";
+import { dayMs } from "../../../protocol/moments.ts";
 import type { Database } from "../database.ts";
+import { contractOf } from "../open-contracts.ts";
 import { initial, type Migration } from "./initial-migration.ts";
 
 export const operations: Migration = {
@@ -298,6 +300,37 @@ const giftOrganizations: Migration = {
   },
 };
 
+const contracts: Migration = {
+  name: "0013-contracts",
+  summary:
+    "which facilitator contract each payment was claimed for, so that it is settled and proven by that one",
+
+  async up(db) {
+    await db.schema.alterTable("settlements").addColumn("contract", "text").execute();
+    // By their transactions, for those that may still be looked at: undecided, to be recovered, or not final yet.
+    type Row = { chain_id: number; operator: string; tx_nonce: number; asset: string; raw: string };
+    const recent = Date.now() - dayMs;
+    const { rows } = await sql<Row>`
+      SELECT DISTINCT attempts.chain_id, attempts.operator, attempts.tx_nonce, settlements.asset, attempts.raw
+      FROM settlements JOIN attempts
+        ON attempts.chain_id = settlements.chain_id AND attempts.operator = settlements.operator
+        AND attempts.tx_nonce = settlements.tx_nonce
+      WHERE attempts.kind = 'settle' AND (
+        settlements.state = 'submitted' OR settlements.concluded_at > ${recent}
+        OR (settlements.state = 'failed' AND settlements.next_look_at IS NOT NULL)
+      )
+    `.execute(db);
+    for (const { chain_id, operator, tx_nonce, asset, raw } of rows) {
+      const contract = contractOf(raw, asset);
+      if (contract === undefined) continue;
+      await sql`
+        UPDATE settlements SET contract = ${contract}
+        WHERE chain_id = ${chain_id} AND operator = ${operator} AND tx_nonce = ${tx_nonce}
+      `.execute(db);
+    }
+  },
+};
+
 /** By how a parameter is written: `?` in SQLite, `$1` in Postgres. */
 function isSqlite(db: Database): boolean {
   return sql`${1}`.compile(db).sql === "?";
@@ -342,4 +375,5 @@ export const migrations: readonly Migration[] = [
   permit2,
   gifts,
   giftOrganizations,
+  contracts,
 ];
