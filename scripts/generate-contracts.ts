@@ -32,6 +32,7 @@ const files: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "src/contracts/mockTokens": {
     MockERC20: "mockErc20",
     MockFeeToken: "mockFeeToken",
+    MockOddToken: "mockOddToken",
     MockUSDT: "mockUsdt",
     MockPermitToken: "mockPermitToken",
   },

@@ -1,5 +1,6 @@
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
+import { finalitySeconds } from "../protocol/refusals.ts";
 import type { settlementStates } from "../protocol/settlement-query.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 
@@ -73,6 +74,17 @@ export type Settlement = Omit<Claim, "identifier"> & {
   /** When a success was handed to its organization; null while it is undelivered. */
   deliveredAt: number | null;
 };
+
+/**
+ * Returns true for a settlement that is set aside for the operator: a block that must be final by now holds its transaction,
+ * whose receipt does not prove what became of it.
+ */
+export function isSetAside(
+  { state, blockNumber, claimedAt }: Pick<Settlement, "state" | "blockNumber" | "claimedAt">,
+  now: number,
+): boolean {
+  return state === "submitted" && blockNumber !== null && now - claimedAt > finalitySeconds * 1000;
+}
 
 /**
  * - `settle`: settles the settlements of its txNonce;

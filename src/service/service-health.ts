@@ -77,6 +77,7 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
       return { problem: `${vanished} mined transactions vanished in a reorganization; they are sent again` };
     }
     const unconfirmed = lanes.reduce((sum, { relayer }) => sum + relayer.load().unconfirmed, 0);
+    const unproven = lanes.reduce((sum, { relayer }) => sum + relayer.load().unproven, 0);
     const unable = lanes.length - able.length;
     const low = able.filter((lane) => lane.isLow());
     return {
@@ -85,6 +86,11 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
         ...(unconfirmed === 0
           ? []
           : [`${unconfirmed} mined transactions wait until two RPC endpoints say the same of them`]),
+        ...(unproven === 0
+          ? []
+          : [
+              `${unproven} mined transactions do not prove what became of their payments; the log names them`,
+            ]),
         ...low.map(({ relayer }) => `the gas money of ${relayer.operator} is running low`),
       ],
     };

@@ -23,6 +23,8 @@ import {
   openAsIs,
   warnOfPlainText,
 } from "../../service/health/check-database.ts";
+import { checkSettlements } from "../../service/health/check-settlements.ts";
+import { checkTokenLogs } from "../../service/health/check-token-logs.ts";
 import { inspectNetwork } from "../../service/health/inspect-network.ts";
 import { createOrganizations } from "../../service/organizations/create-organizations.ts";
 import { wrongPepper } from "../../service/organizations/key-issuing.ts";
@@ -79,17 +81,25 @@ async function examine(
   ];
   const now = () => Date.now();
   const db = state.kind === "ready" ? state.db : undefined;
-  const nextTxNonce = db && createLedger({ db, instanceId: crypto.randomUUID(), now }).claims.nextTxNonce;
+  const ledger = db && createLedger({ db, instanceId: crypto.randomUUID(), now });
+  const nextTxNonce = ledger?.claims.nextTxNonce;
   try {
     const networks = config.networks.map(async (network) => {
       const endpoints = openEndpoints(network);
       const accounts = { operators, recoverer, sponsor };
-      const { checks } = await inspectNetwork({ network, endpoints, ...accounts, nextTxNonce, now });
-      return { name: network.name, checks };
+      const [{ checks }, tokenLogs] = await Promise.all([
+        inspectNetwork({ network, endpoints, ...accounts, nextTxNonce, now }),
+        checkTokenLogs(network, endpoints),
+      ]);
+      return { name: network.name, checks: [...checks, ...tokenLogs] };
     });
+    const setAside = ledger === undefined ? [] : await checkSettlements(ledger, now());
     return [
       { name: "configuration", checks: configuration },
-      { name: "database", checks: [...database, ...(await checkPepper(db, config.apiKeyPepper))] },
+      {
+        name: "database",
+        checks: [...database, ...(await checkPepper(db, config.apiKeyPepper)), ...setAside],
+      },
       ...(await Promise.all(networks)),
     ];
   } finally {

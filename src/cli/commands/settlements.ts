@@ -1,5 +1,5 @@
 import { InvalidValue, readBytes32, readMoment, readOneOf, readWholeNumber } from "../../config/values.ts";
-import { noTransaction, type Settlement } from "../../ledger/settlement.ts";
+import { isSetAside, noTransaction, type Settlement } from "../../ledger/settlement.ts";
 import { nonceMember } from "../../methods/method.ts";
 import { type Cursor, readCursor, settlementStates, writeCursor } from "../../protocol/settlement-query.ts";
 import { KitError } from "../../util/errors.ts";
@@ -104,7 +104,7 @@ function describeSettlements(settlements: readonly Settlement[]): string {
         record.claimedAt ?? "",
         organizationId,
         network,
-        state,
+        isSetAside(settlement, Date.now()) ? `${state} (set aside)` : state,
         record.value ?? "",
         payer,
         record.transaction ?? "",

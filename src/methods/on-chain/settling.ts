@@ -153,8 +153,12 @@ export type Settling = {
   /** What a plain payment takes that is settled alone, for a recipient that has nothing yet. */
   readonly usual: Usage;
 
-  /** Which settlements the receipt of such a transaction proves. Silence is no proof. */
-  prove(receipt: Receipt, network: Pick<NetworkConfig, "facilitatorContract">): SettlementProofs;
+  /**
+   * Which settlements the receipt of such a transaction proves. Silence is no proof.
+   *
+   * @param data the calldata, if we sent the transaction; undefined for one that somebody else may have put together
+   */
+  prove(receipt: Receipt, network: Pick<NetworkConfig, "facilitatorContract">, data?: Hex): SettlementProofs;
   /**
    * The transaction that paid a payment to its recipient, as proven by the logs of its receipt; null when none of these
    * blocks holds one. It is ours, or that of anybody who can submit a payment which pays its recipient by itself.

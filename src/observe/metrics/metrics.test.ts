@@ -119,6 +119,7 @@ describe("what is looked up", () => {
           queued: 40,
           vanished: 3,
           unconfirmed: 2,
+          unproven: 0,
           canSend: true,
           isLow: true,
         },

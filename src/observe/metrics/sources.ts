@@ -16,6 +16,7 @@ export type LaneLoad = {
   vanished: number;
   /** Transactions in blocks that too few RPC endpoints confirm. */
   unconfirmed: number;
+  unproven: number;
   /** Whether its operator has its role, gas money, and its signer, by the last inspection. */
   canSend: boolean;
   isLow: boolean;
@@ -94,6 +95,11 @@ const ofLanes: readonly Measure<LaneLoad>[] = [
     "x402_unconfirmed_transactions",
     "Transactions of this process in blocks that fewer than two RPC endpoints have shown for half a minute, or that two say different things of",
     ({ unconfirmed }) => unconfirmed,
+  ],
+  [
+    "x402_unproven_transactions",
+    "Transactions of this process in deep blocks whose receipts do not prove what became of every payment",
+    ({ unproven }) => unproven,
   ],
   [
     "x402_operator_can_send",

@@ -16,8 +16,8 @@ export type Reading = { receipt: EndpointReceipt; decision: Decision };
 /** Finds out what a mined transaction did, by the word of as many RPC endpoints as it takes. */
 export type Confirmation = {
   /**
-   * What as many endpoints say as it takes: of payments that failed, or are to be sent again, two where there are two, since
-   * for a failure nothing stands but the word of who gives the receipt. Undefined while too few say the same: nothing is
+   * What as many endpoints say as it takes: of payments that failed, are to be sent again, or are not proven, two where there
+   * are two, since for these nothing stands but the word of who gives the receipt. Undefined while too few say the same: nothing is
    * decided then, however long it lasts.
    *
    * @param found a receipt that is deep enough, as the first endpoint gives it
@@ -44,7 +44,7 @@ export function createConfirmation({ chain, ways, log, noteMined }: Confirmation
 
   /** How many endpoints must say it: never more than two, and one where there is only one. */
   function endpointsFor(decision: Decision): number {
-    const wanted = isFailure(decision) ? failureEndpoints : (network.successEndpoints ?? 1);
+    const wanted = isBareWord(decision) ? failureEndpoints : (network.successEndpoints ?? 1);
     return wanted === 1 || chain.endpoints().length === 1 ? 1 : 2;
   }
 
@@ -84,7 +84,9 @@ export function createConfirmation({ chain, ways, log, noteMined }: Confirmation
       const isNoop = attempt.kind === "noop" && slot.settlements.length > 0;
       const { timestamp } = isNoop ? await chain.head() : { timestamp: 0n };
       const first = read(slot, attempt, found, timestamp);
-      if (first.decision.kind === "unproven" || endpointsFor(first.decision) === 1) return first;
+      // From the next look on another endpoint is asked first: this one may be wrong, or lie.
+      if (first.decision.kind === "unproven") slot.unproven++;
+      if (endpointsFor(first.decision) === 1) return first;
 
       const readings = [first];
       let answered = 0;
@@ -105,7 +107,7 @@ export function createConfirmation({ chain, ways, log, noteMined }: Confirmation
         const reading = read(slot, attempt, receipt, head.timestamp);
         // Two suffice for everything, so that the first pair that agrees decides.
         const same = readings.find((other) => saysTheSame(other, reading));
-        if (same !== undefined && reading.decision.kind !== "unproven") return same;
+        if (same !== undefined) return same;
         readings.push(reading);
       }
       // Others may not answer for long: the transaction is in a block, as far as anyone says, and makes room for the next.
@@ -118,10 +120,9 @@ export function createConfirmation({ chain, ways, log, noteMined }: Confirmation
   };
 }
 
-/** Whether a decision says that payments failed, or are to be sent again, for which nothing but a receipt's word stands. */
-function isFailure(decision: Decision): boolean {
-  if (decision.kind === "concluded") return decision.conclusions.some(({ state }) => state === "failed");
-  return decision.kind === "redrive";
+/** Returns true if nothing but a receipt's word stands for a decision: anything except that all payments were made. */
+function isBareWord(decision: Decision): boolean {
+  return decision.kind !== "concluded" || decision.conclusions.some(({ state }) => state === "failed");
 }
 
 /** Whether two endpoints say the same of the payments, by the same block. */
@@ -174,15 +175,16 @@ export function decide(
       return isProven ? all(({ id }) => ({ id, state: "settled" })) : { kind: "unproven" };
     }
     case "settle": {
+      const { data } = readTransaction(attempt.raw);
       if (!receipt.succeeded) {
         // By what was signed: of a batch whose payments are being sent again singly, one may be left.
-        return settling.settlesSeveral(readTransaction(attempt.raw).data)
+        return settling.settlesSeveral(data)
           ? { kind: "redrive" }
           : allFailed("the transaction was reverted");
       }
       // A transaction goes to one contract.
       const [first] = settlements;
-      const proofs = settling.prove(receipt, first === undefined ? network : networkOf(network, first));
+      const proofs = settling.prove(receipt, first === undefined ? network : networkOf(network, first), data);
       const conclusions: Conclusion[] = [];
       for (const claim of settlements) {
         const { id } = claim;

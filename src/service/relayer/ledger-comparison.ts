@@ -77,7 +77,9 @@ export function createLedgerComparison(options: LedgerComparisonOptions): Ledger
       const nextTxNonce = await store.next();
       const adopted = await takeOver();
       onCompared(adopted.length > 0);
-      const lowestOpen = slots.size === 0 ? undefined : Math.min(...slots.keys());
+      // What a deep block holds is mined as what is decided is, and may stay undecided for ever.
+      const open = [...slots.values()].filter(({ unprovenSince }) => unprovenSince === undefined);
+      const lowestOpen = open.length === 0 ? undefined : Math.min(...open.map(({ txNonce }) => txNonce));
       if (stopped || !(await vanishedTransactions.find({ next: nextTxNonce, lowestOpen }))) return;
       await adopt();
       const txNonces = [...slots.values()].flatMap((slot) => (slot.hasVanished ? slot.txNonce : []));

@@ -55,9 +55,16 @@ export type Relayer = {
   submit(submission: Submission): Promise<SubmissionOutcome>;
   /**
    * Transactions that no block is known to hold, payments that wait for their turn, unsigned, those of the
-   * transactions that a block held which has vanished from the chain, and those that too few RPC endpoints confirm.
+   * transactions that a block held which has vanished from the chain, those that too few RPC endpoints confirm, and those
+   * that are mined and prove nothing.
    */
-  load(): { transactions: number; queued: number; vanished: number; unconfirmed: number };
+  load(): {
+    transactions: number;
+    queued: number;
+    vanished: number;
+    unconfirmed: number;
+    unproven: number;
+  };
   readonly health: OperatorHealth;
   /**
    * Introduces the operator to the ledger and takes up what an earlier process left in flight. Until then nothing is
@@ -130,6 +137,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
       queued: queue.length(),
       vanished: watcher.vanished(),
       unconfirmed: watcher.unconfirmed(),
+      unproven: watcher.unproven(),
     }),
 
     async start(mined) {

@@ -197,7 +197,9 @@ export type Flight = {
   unmined(): number;
   /** Transactions in blocks that too few RPC endpoints confirm, or that two say different things of. */
   unconfirmed(): number;
-  /** Whether so much is undecided that no more should be sent. */
+  /** Transactions in blocks, deep enough, whose receipts do not prove what became of every payment. */
+  unproven(): number;
+  /** Whether so much is undecided that no more should be sent. What only proof can end does not count. */
   isFull(): boolean;
   /** The most that they may cost together, in wei. */
   cost(): bigint;
@@ -245,6 +247,7 @@ export function createFlight(now: () => number): Flight {
       attemptedAt: now(),
       trackedAt: now(),
       unproven: 0,
+      lookAgainAt: 0,
       unconfirmed: 0,
       contradicted: 0,
     };
@@ -255,6 +258,12 @@ export function createFlight(now: () => number): Flight {
 
   function* unmined(): Iterable<Slot> {
     for (const slot of slots.values()) if (slot.state === "sent") yield slot;
+  }
+
+  function unproven(): number {
+    let count = 0;
+    for (const { unprovenSince } of slots.values()) if (unprovenSince !== undefined) count++;
+    return count;
   }
 
   return {
@@ -271,7 +280,8 @@ export function createFlight(now: () => number): Flight {
       for (const slot of slots.values()) if (isUnconfirmed(slot)) count++;
       return count;
     },
-    isFull: () => slots.size >= mostUndecided,
+    unproven,
+    isFull: () => slots.size - unproven() >= mostUndecided,
     cost() {
       let sum = 0n;
       for (const { cost } of unmined()) sum += cost;

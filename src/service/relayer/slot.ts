@@ -28,7 +28,7 @@ export type Batch = {
  * | State | Meaning | Authority |
  * |---|---|---|
  * | sent | no block is known to hold any of the attempts | the node |
- * | mined | a block holds one of them, not deep enough yet | the receipt |
+ * | mined | a block holds one of them, not deep enough yet, or its receipt proves nothing | the receipt |
  * | draining | decided by a transaction that says nothing of them: its settlements move to other txNonces | the receipt, deep enough, or that the txNonce is taken |
  */
 export type Slot = {
@@ -52,6 +52,10 @@ export type Slot = {
   rounds: number;
   /** How often its receipt said success and proved nothing. */
   unproven: number;
+  /** Unix milliseconds since when as many endpoints say so as a failure takes: it is mined, and only proof ends it. */
+  unprovenSince?: number | undefined;
+  /** Unix milliseconds before which it is not looked at again. */
+  lookAgainAt: number;
   /** How often no other endpoint confirmed what a receipt says of its payments. */
   unconfirmed: number;
   /** How often another endpoint said something else. */

@@ -57,8 +57,10 @@ test("a transaction whose receipt proves nothing does not keep the next one from
       hashes.map((hash) => (hash === receiptWithoutProof.hash ? receiptWithoutProof : null)),
     transactionCount: async () => 1,
     broadcast: async () => {},
+    endpoints: () => [{}],
   } as unknown as Chain;
-  const store = { open: async () => open, concluded: async () => [], next: async () => 2 };
+  const noteMined = async () => {};
+  const store = { open: async () => open, concluded: async () => [], next: async () => 2, noteMined };
   const replaced: number[] = [];
   watcher = createWatcher({
     chain,

@@ -7,7 +7,10 @@ import { createFlight, createSender, type Flight, type SenderOptions } from "./s
 import { type Batch, isUnderstood, type Outcomes, type Slot, type TransactionStore } from "./slot.ts";
 
 /** Knows every transaction in flight of one account on one network, until the chain has decided it. */
-export type Watcher = Pick<Flight, "unmined" | "unconfirmed" | "isFull" | "cost" | "spent" | "vanished"> & {
+export type Watcher = Pick<
+  Flight,
+  "unmined" | "unconfirmed" | "unproven" | "isFull" | "cost" | "spent" | "vanished"
+> & {
   /** Broadcasts a stored transaction and watches it. Never throws: an unknown outcome is watched. */
   send(batch: Batch): Promise<void>;
   /**
@@ -35,6 +38,9 @@ export type WatcherOptions = Omit<SenderOptions, "flight" | "store"> & {
  */
 const firstPauseMs = 1;
 
+/** The longest pause between two looks at a mined transaction whose receipt proves nothing, in milliseconds. */
+const longestLookMs = 60_000;
+
 export function createWatcher(options: WatcherOptions): Watcher {
   const { chain, ways, store, outcomes, account, now, log, onRoom, replace } = options;
   const { network } = chain;
@@ -43,7 +49,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   const { broadcast, rebroadcastStale } = createSender({
     ...{ chain, ways, store, flight, account, now, log, replace },
   });
-  const outcomeReader = createOutcomeReader({ chain, ways, store, flight, outcomes, account, log });
+  const outcomeReader = createOutcomeReader({ chain, ways, store, flight, outcomes, account, now, log });
   const comparison = createLedgerComparison({
     ...{ chain, ways, store, flight, outcomes, account, now, log, adopt },
     fill: async (txNonce) => (await options.fill(txNonce)) !== null,
@@ -120,6 +126,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   return {
     unmined: flight.unmined,
     unconfirmed: flight.unconfirmed,
+    unproven: flight.unproven,
     isFull: flight.isFull,
     cost: flight.cost,
     spent: flight.spent,
@@ -160,14 +167,14 @@ type OutcomeReader = {
   read(): Promise<boolean>;
 };
 
-type OutcomeReaderOptions = Pick<SenderOptions, "chain" | "ways" | "account" | "log"> & {
+type OutcomeReaderOptions = Pick<SenderOptions, "chain" | "ways" | "account" | "now" | "log"> & {
   flight: Flight;
   store: Pick<TransactionStore, "noteMined" | "conclude" | "sendAgain">;
   outcomes: Outcomes;
 };
 
 function createOutcomeReader(options: OutcomeReaderOptions): OutcomeReader {
-  const { chain, ways, store, flight, account, log } = options;
+  const { chain, ways, store, flight, account, now, log } = options;
   const { network } = chain;
   const { slots } = flight;
   const confirmation = createConfirmation({ chain, ways, log, noteMined });
@@ -192,6 +199,9 @@ function createOutcomeReader(options: OutcomeReaderOptions): OutcomeReader {
     );
     slot.state = "sent";
     slot.lastSentAt = 0;
+    slot.unproven = 0;
+    slot.unprovenSince = undefined;
+    slot.lookAgainAt = 0;
     await store.noteMined(
       slot.settlements.map(({ id }) => id),
       null,
@@ -206,13 +216,7 @@ function createOutcomeReader(options: OutcomeReaderOptions): OutcomeReader {
     const about = { network: network.name, hash: receipt.hash };
     switch (decision.kind) {
       case "unproven":
-        // From the next look on another node is asked first: this one may be wrong, or lie.
-        slot.unproven++;
-        log.error(
-          about,
-          "a receipt reports success without proof of every settlement; ignoring it and reading again",
-        );
-        return false;
+        return keepUnproven(slot, receipt);
       case "redrive":
         log.warn(about, "a transaction decided nothing about its payments; sending them singly");
         await store.sendAgain(slot, attempt.hash);
@@ -222,6 +226,28 @@ function createOutcomeReader(options: OutcomeReaderOptions): OutcomeReader {
         await record(slot, attempt, { receipt, conclusions: decision.conclusions });
         return true;
     }
+  }
+
+  /**
+   * A deep block holds it, so it needs no room, and no later transaction waits for it. Its payments stay undecided: it is
+   * looked at for as long as there is no proof, ever less often.
+   */
+  async function keepUnproven(slot: Slot, receipt: EndpointReceipt): Promise<boolean> {
+    if (slot.unprovenSince === undefined) {
+      slot.unprovenSince = now();
+      log.error(
+        {
+          network: network.name,
+          operator: account,
+          hash: receipt.hash,
+          settlements: slot.settlements.map(({ id }) => id),
+        },
+        "a receipt reports success without proof of every settlement; its payments stay undecided, and it is read again from time to time",
+      );
+    }
+    slot.lookAgainAt =
+      now() + Math.min(longestLookMs, Math.max(now() - slot.unprovenSince, network.blockTimeMs));
+    return noteMined(slot, receipt);
   }
 
   async function record(
@@ -250,8 +276,9 @@ function createOutcomeReader(options: OutcomeReaderOptions): OutcomeReader {
   return {
     async read() {
       const looked = [...slots.values()].filter(
-        (slot) => slot.state !== "draining" && isUnderstood(slot, ways),
+        (slot) => slot.state !== "draining" && isUnderstood(slot, ways) && slot.lookAgainAt <= now(),
       );
+      if (looked.length === 0) return false;
       const sent = looked.flatMap((slot) => slot.attempts.map((attempt) => ({ slot, attempt })));
       const [receipts, head] = await Promise.all([
         chain.receipts(

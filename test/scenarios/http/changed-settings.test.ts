@@ -170,7 +170,6 @@ describe("a payment that was claimed is judged as it was", () => {
     await onEach(undelivered, settle, { success: true });
     await onEach([...undelivered, ...delivered], verify, settledBefore);
     await onEach([...undelivered, ...delivered], settle, settledBefore);
-    // What another contract settles is not proven by the one of today.
     await untilEach(inFlight, settle, { success: true });
   });
 

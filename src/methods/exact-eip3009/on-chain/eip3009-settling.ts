@@ -22,6 +22,7 @@ import {
   effectOf,
   findStraightPayout,
   forwardTransaction,
+  isLoneTransfer,
   readStraightPayments,
   settlesSeveral,
   settleTransaction,
@@ -41,9 +42,9 @@ export const exactEip3009Recovery: Recovery = {
 };
 
 /** What goes straight to where it was signed to is proven by the token alone. */
-const prove: Settling["prove"] = (receipt, network) => {
+const prove: Settling["prove"] = (receipt, network, data) => {
   const proofs = readSettlements(receipt, network.facilitatorContract);
-  const wentStraight = readStraightPayments(receipt);
+  const wentStraight = readStraightPayments(receipt, { isLone: data !== undefined && isLoneTransfer(data) });
   return {
     find(call) {
       if (!goesStraight(call.payment, network)) return proofs.find(receivedOf(call));

@@ -21,7 +21,12 @@ import { type Hex, uintWord } from "../../../protocol/hex.ts";
 import type { SignedPayment } from "../../../protocol/signed-payment.ts";
 import { paymentOf } from "../eip3009-method.ts";
 import { exactEip3009Settling } from "./eip3009-settling.ts";
-import { effectOf, readStraightPayments } from "./eip3009-transaction.ts";
+import {
+  effectOf,
+  encodeTransfer,
+  encodeTransferBatch,
+  readStraightPayments,
+} from "./eip3009-transaction.ts";
 
 const signedTo = (to: Hex): SignedPayment =>
   paymentOf(token, {
@@ -75,6 +80,43 @@ test.each<[string, UnplacedLog[]]>([
   ["by what the contract says", [settledLog(logged)]],
 ])("it is not proven %s", (_, logs) => {
   expect(isProven(logs)).toBe(false);
+});
+
+describe("in a transaction of ours that calls the token once", () => {
+  const isProvenAlone = (logs: readonly UnplacedLog[]) =>
+    readStraightPayments(receiptOf(logs), { isLone: true })(payment);
+  const other = { ...logged, authorizationNonce: word("7") };
+  const fee = transfer({ ...logged, value: 1n }, stranger);
+
+  test.each<[string, UnplacedLog[]]>([
+    ["with another log between the two", [authorizationUsed(logged), forwarded(logged), moved]],
+    ["with a fee moved between the two", [authorizationUsed(logged), fee, moved]],
+  ])("a payment is proven %s", (_, logs) => {
+    expect(isProvenAlone(logs)).toBe(true);
+  });
+
+  test.each<[string, UnplacedLog[]]>([
+    ["by the use alone", [authorizationUsed(logged)]],
+    ["by the transfer alone", [moved]],
+    ["by two such transfers", [authorizationUsed(logged), fee, moved, moved]],
+    ["beside another use", [authorizationUsed(logged), authorizationUsed(other), moved]],
+    ["by another use", [authorizationUsed(other), fee, moved]],
+    ["by a cancellation", [authorizationCanceled(logged), fee, moved]],
+    ["by a transfer of less", [authorizationUsed(logged), transfer({ ...logged, value: 9_999n }, recipient)]],
+  ])("it is not proven %s", (_, logs) => {
+    expect(isProvenAlone(logs)).toBe(false);
+  });
+
+  test("such a receipt proves nothing for a batch, or for a transaction of somebody else", () => {
+    const receipt = receiptOf([authorizationUsed(logged), fee, moved]);
+    const proofBy = (data?: Hex) =>
+      exactEip3009Settling
+        .prove(receipt, { facilitatorContract: contract }, data)
+        .find({ payment, recipient });
+    expect(proofBy(encodeTransfer(payment))).toEqual({ settled: true });
+    expect(proofBy(encodeTransferBatch(token, [{ payment, recipient }]))).toBeUndefined();
+    expect(proofBy()).toBeUndefined();
+  });
 });
 
 test("the logs of a reverted transaction prove nothing", () => {

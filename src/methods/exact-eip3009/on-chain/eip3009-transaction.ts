@@ -28,6 +28,7 @@ import {
   authorizationKey,
   authorizationUsedTopic,
   decodeEvents,
+  type PaymentEvent,
   readUses,
   type TransferEvent,
 } from "../../on-chain/events.ts";
@@ -158,16 +159,49 @@ export function effectOf(payment: SignedPayment): Effect {
   };
 }
 
-/** Which payments the logs of a transaction prove to have gone straight to where they were signed to, whoever sent it. */
-export function readStraightPayments(receipt: Receipt): (payment: SignedPayment) => boolean {
+/**
+ * Which payments the logs of a transaction prove to have gone straight to where they were signed to, whoever sent it.
+ *
+ * @param isLone the transaction is ours and calls the token once: a token may then log between the use and its transfer.
+ *   In any other transaction another payment may have made the transfer, so only a pair without a gap proves one.
+ */
+export function readStraightPayments(
+  receipt: Receipt,
+  { isLone } = { isLone: false },
+): (payment: SignedPayment) => boolean {
+  let events: readonly PaymentEvent[] | undefined;
   let transfers: ReadonlyMap<string, TransferEvent> | undefined;
-  return ({ asset: token, payer, nonce: authorizationNonce, payTo, limit }) => {
-    transfers ??= new Map(
-      readUses(decodeEvents(receipt)).map(({ use, transfer }) => [authorizationKey(use), transfer]),
-    );
+  return (payment) => {
+    const { asset: token, payer, nonce: authorizationNonce, payTo, limit } = payment;
+    events ??= decodeEvents(receipt);
+    transfers ??= new Map(readUses(events).map(({ use, transfer }) => [authorizationKey(use), transfer]));
     const moved = transfers.get(authorizationKey({ token, payer, authorizationNonce }));
-    return moved !== undefined && sameAddress(moved.to, payTo) && moved.value === limit;
+    if (moved !== undefined && sameAddress(moved.to, payTo) && moved.value === limit) return true;
+    return isLone && provesLoneTransfer(events, payment);
   };
+}
+
+/** Returns true if the only use of an authorization is the payment's, and exactly one transfer is its own. */
+function provesLoneTransfer(
+  events: readonly PaymentEvent[],
+  { asset: token, payer, nonce: authorizationNonce, payTo, limit }: SignedPayment,
+): boolean {
+  const [use, ...otherUses] = events.filter(({ name }) => name === "AuthorizationUsed");
+  const [transfer, ...otherTransfers] = events.filter(
+    (event) =>
+      event.name === "Transfer" &&
+      sameAddress(event.emitter, token) &&
+      sameAddress(event.from, payer) &&
+      sameAddress(event.to, payTo) &&
+      event.value === limit,
+  );
+  return (
+    use?.name === "AuthorizationUsed" &&
+    authorizationKey(use) === authorizationKey({ token, payer, authorizationNonce }) &&
+    otherUses.length === 0 &&
+    transfer !== undefined &&
+    otherTransfers.length === 0
+  );
 }
 
 /** {@link Settling.findPayout} of these payments: whoever submitted it. */
@@ -251,6 +285,11 @@ function encodeGroups(asset: Address, calls: readonly SettleCall[]): string {
     return `${recipient}${offset(2 * wordDigits)}${encodeArray(encoded)}`;
   });
   return `${addressWord(asset)}${offset(2 * wordDigits)}${encodeArray(groups)}`;
+}
+
+/** Returns true if calldata of ours is one call of the token that moves one payment. */
+export function isLoneTransfer(data: Hex): boolean {
+  return data.toLowerCase().startsWith(transferSelector);
 }
 
 /** Whether calldata of ours settles several payments together, so that a revert says nothing about one of them. */
