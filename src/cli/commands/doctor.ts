@@ -14,7 +14,12 @@ import {
   checkDiskSpace,
   problemAsCheck,
 } from "../../service/health/check-configuration.ts";
-import { checkDatabase, openAsIs, warnOfPlainText } from "../../service/health/check-database.ts";
+import {
+  checkDatabase,
+  openAsIs,
+  warnOfClock,
+  warnOfPlainText,
+} from "../../service/health/check-database.ts";
 import { inspectNetwork } from "../../service/health/inspect-network.ts";
 import { createOrganizations } from "../../service/organizations/create-organizations.ts";
 import { wrongPepper } from "../../service/organizations/key-issuing.ts";
@@ -70,7 +75,8 @@ async function examine(
   ];
   const now = () => Date.now();
   const db = state.kind === "ready" ? state.db : undefined;
-  const nextTxNonce = db && createLedger({ db, instanceId: crypto.randomUUID(), now }).claims.nextTxNonce;
+  const clock = db === undefined ? [] : [warnOfClock(db) ?? []].flat();
+  const nextTxNonce = db && createLedger({ db, instanceId: crypto.randomUUID() }).claims.nextTxNonce;
   try {
     const networks = config.networks.map(async (network) => {
       const endpoints = openEndpoints(network);
@@ -80,7 +86,7 @@ async function examine(
     });
     return [
       { name: "configuration", checks: configuration },
-      { name: "database", checks: [...database, ...(await checkPepper(db, config.apiKeyPepper))] },
+      { name: "database", checks: [...database, ...(await checkPepper(db, config.apiKeyPepper)), ...clock] },
       ...(await Promise.all(networks)),
     ];
   } finally {
