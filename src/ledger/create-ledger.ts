@@ -4,7 +4,7 @@ import { padded, together } from "../util/concurrency.ts";
 import { bindIdentifiers, createAddAttempt, createClaim, createFindIdentifier } from "./claim.ts";
 import { createConclude, createConcludedForwards, createConcludedSettles } from "./conclude.ts";
 import { createGifts } from "./create-gifts.ts";
-import type { Database } from "./database/database.ts";
+import { clockOf, type Database, type DatabaseClock } from "./database/database.ts";
 import { inTransaction, repeatable } from "./database/transactions.ts";
 import { addingToSpending, createGasSpending, toGwei } from "./gas-spending.ts";
 import { createIdempotency, createUndelivered } from "./idempotency.ts";
@@ -24,19 +24,21 @@ export type LedgerOptions = {
   db: Database;
   /** Names this process among those that share the database; a new one for every start. */
   instanceId: string;
-  /** Unix milliseconds. Instances that share a database need clocks that agree to well within `leaseMs`. */
-  now: () => number;
+  /** Unix milliseconds, in place of the database's clock. */
+  now?: () => number;
   /** How long a lease lasts without renewal, in milliseconds; 30 s by default. */
   leaseMs?: number;
 } & Pick<LeaseOptions, "onLostDelivery">;
 
 /** The ledger in a database. Any number of instances may share one. */
-export function createLedger({ db: database, now, leaseMs = 30_000, ...options }: LedgerOptions): Ledger {
+export function createLedger({ db: database, leaseMs = 30_000, ...options }: LedgerOptions): Ledger {
   const db = database.$extendTables<LedgerTables>();
+  const clock: DatabaseClock = options.now === undefined ? clockOf(db) : { now: options.now };
+  const { now } = clock;
   return {
     claims: createClaims(db, now),
     outcomes: createOutcomes(db, now),
-    leases: createAllLeases(db, { ...options, now, leaseMs }),
+    leases: createAllLeases(db, { ...options, clock, leaseMs }),
     recoveries: createRecoveries(db, now),
     gifts: createGifts(db, now),
   };

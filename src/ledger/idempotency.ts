@@ -1,7 +1,9 @@
 import { type Kysely, type SqlBool, sql, type Transaction } from "kysely";
 import { dayMs } from "../protocol/moments.ts";
 import { together } from "../util/concurrency.ts";
+import type { DatabaseClock } from "./database/database.ts";
 import { allAtOnce, inTransaction, repeatable, UnansweredError } from "./database/transactions.ts";
+import { leaseEnd, timeOf } from "./lease-time.ts";
 import type { IdempotencyEntry, KeptAnswer, Leases } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
 import type { LedgerTables } from "./rows.ts";
@@ -24,7 +26,7 @@ export function createIdempotency(
   db: Kysely<LedgerTables>,
   retryQueue: RetryQueue,
   undelivered: Undelivered,
-  { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
+  { instanceId, clock, leaseMs }: { instanceId: string; clock: DatabaseClock; leaseMs: number },
 ): Pick<Leases, "beginIdempotent" | "answerIdempotent" | "abandonIdempotent"> {
   const begin = together(beginAll, {
     most: 64,
@@ -35,7 +37,7 @@ export function createIdempotency(
   /** Binds keys in one transaction: with one for each, SQLite would sync the disk for each. */
   function beginAll(beginnings: readonly Beginning[]): Promise<IdempotencyEntry[]> {
     return inTransaction(db, async (transaction) => {
-      const time = now();
+      const time = clock.now();
       for (const beginning of beginnings) beginning.expiresAt = time + keptMs;
       const bound = await allAtOnce(
         transaction,
@@ -61,9 +63,10 @@ export function createIdempotency(
     { organizationId, key, bodyHash, expiresAt }: Beginning,
     time: number,
   ) {
-    const leaseExpiresAt = time + leaseMs;
+    const leaseTime = timeOf(clock);
+    const leaseExpiresAt = leaseEnd(clock, leaseMs);
     const isFree = sql<SqlBool>`(idempotency.expires_at <= ${time}
-      or coalesce(idempotency.answer like ${refusalOfEarlierVersions}, idempotency.lease_expires_at <= ${time}))`;
+      or coalesce(idempotency.answer like ${refusalOfEarlierVersions}, idempotency.lease_expires_at <= ${leaseTime}))`;
     return transaction
       .insertInto("idempotency")
       .columns([
@@ -77,7 +80,7 @@ export function createIdempotency(
             cast<string>(val(key), "text").as("idempotency_key"),
             cast<string>(val(bodyHash), "text").as("body_hash"),
             cast<string>(val(instanceId), "text").as("instance_id"),
-            cast<number>(val(leaseExpiresAt), "bigint").as("lease_expires_at"),
+            leaseExpiresAt.as("lease_expires_at"),
             cast<number>(val(expiresAt), "bigint").as("expires_at"),
           ])
           // As where leases are taken: those who ask for what another has lock nothing.
@@ -129,7 +132,7 @@ export function createIdempotency(
 
     answerIdempotent: (kept) =>
       retryQueue.run(nameOfKey(kept.organizationId, kept.key), async () => {
-        await repeatable(() => keeping(db, kept, { instanceId, time: now() }).execute());
+        await repeatable(() => keeping(db, kept, { instanceId, time: clock.now() }).execute());
       }),
 
     abandonIdempotent: (organizationId, key) =>

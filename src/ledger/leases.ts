@@ -1,8 +1,10 @@
-import { type Kysely, type SqlBool, sql } from "kysely";
+import { type Expression, type Kysely, type SqlBool, sql } from "kysely";
 import type { Hex } from "../protocol/hex.ts";
 import { padded, type TogetherOptions, together } from "../util/concurrency.ts";
+import type { DatabaseClock } from "./database/database.ts";
 import { inTransaction, repeatable, UnansweredError, urgently, withCommit } from "./database/transactions.ts";
 import { abandoning, inOrderOfKeys, keeping, nameOfKey, type Undelivered } from "./idempotency.ts";
+import { leaseEnd, timeOf } from "./lease-time.ts";
 import type { KeptAnswer, Leases } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
 import { type LedgerTables, lowerCase } from "./rows.ts";
@@ -22,7 +24,7 @@ const ofOneId = { most: 64, keyOf: ({ id }: Lease) => id } satisfies TogetherOpt
 /** Whose leases they are, and how long they last, in milliseconds. */
 export type LeaseOptions = {
   instanceId: string;
-  now: () => number;
+  clock: DatabaseClock;
   leaseMs: number;
   /** Called when a success was handed over by a holder who had lost the lease: another request may have been given it too. */
   onLostDelivery?: (id: Hex) => void;
@@ -35,7 +37,7 @@ export function createLeases(
   undelivered: Undelivered,
   options: LeaseOptions,
 ): Pick<Leases, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
-  const { instanceId, now, leaseMs, onLostDelivery } = options;
+  const { instanceId, clock, leaseMs, onLostDelivery } = options;
   const acquire = together(acquireAll, ofOneId);
   const free = together((leases: readonly Lease[]) => freeAll(db, leases, instanceId), ofOneId);
   // Several at once: no caller waits for it, but where the process is killed before it, a success is given twice.
@@ -44,11 +46,11 @@ export function createLeases(
     anyNumber: true,
   });
   // Those who wait for the leases of other instances ask all the time.
-  const find = together((ids: readonly Hex[]) => findAll(db, ids), { most: 64, anyNumber: true });
+  const find = together((ids: readonly Hex[]) => findAll(db, ids, clock), { most: 64, anyNumber: true });
 
   async function acquireAll(leases: readonly Lease[]): Promise<boolean[]> {
-    const time = now();
-    const expiry = { instance_id: instanceId, expires_at: time + leaseMs };
+    const time = timeOf(clock);
+    const expiry = { instance_id: instanceId, expires_at: leaseEnd(clock, leaseMs) };
     const pairs = sql.join(leases.map(({ id, holder }) => sql`(${id}, ${holder})`));
     const isFreeTo = (holder: "asked.column2" | "excluded.holder") => sql<SqlBool>`(
       leases.expires_at <= ${time} or (leases.instance_id = ${instanceId} and leases.holder = ${sql.ref(holder)}))`;
@@ -62,7 +64,7 @@ export function createLeases(
               "asked.column1",
               "asked.column2",
               cast<string>(val(instanceId), "text").as("instance_id"),
-              cast<number>(val(expiry.expires_at), "bigint").as("expires_at"),
+              expiry.expires_at.as("expires_at"),
             ])
             // A conflict locks the row, and is written to the disk, even where it gives no lease: those who ask again
             // and again would keep everybody from it who hands over, gives up or renews what is asked for.
@@ -112,9 +114,8 @@ export function createLeases(
 
     async findLease(id) {
       const row = await find(lowerCase(id));
-      const expiresAt = Number(row?.expires_at);
-      if (row === undefined || expiresAt <= now()) return null;
-      return { isOwn: row.instance_id === instanceId, expiresAt };
+      if (row === undefined) return null;
+      return { isOwn: row.instance_id === instanceId, expiresAt: Number(row.expires_at) };
     },
 
     renewLeases: () => renewAll(db, options),
@@ -139,9 +140,14 @@ export function createLeases(
 }
 
 /** Who holds what, in the order in which it is asked. */
-async function findAll(db: Kysely<LedgerTables>, ids: readonly Hex[]) {
+async function findAll(db: Kysely<LedgerTables>, ids: readonly Hex[], clock: DatabaseClock) {
   const columns = ["id", "instance_id", "expires_at"] as const;
-  const rows = await db.selectFrom("leases").select(columns).where("id", "in", padded(ids)).execute();
+  const rows = await db
+    .selectFrom("leases")
+    .select(columns)
+    .where("id", "in", padded(ids))
+    .where("expires_at", ">", timeOf(clock))
+    .execute();
   const found = new Map(rows.map((row) => [row.id, row]));
   return ids.map((id) => found.get(id));
 }
@@ -174,10 +180,10 @@ async function freeAll(
 async function deliverAll(
   db: Kysely<LedgerTables>,
   leases: readonly Delivered[],
-  { instanceId, now }: LeaseOptions,
+  { instanceId, clock }: LeaseOptions,
 ): Promise<boolean[]> {
   const [answer] = await inTransaction(db, async (transaction) => {
-    const time = now();
+    const time = clock.now();
     const isHeld = areHeld(leases, instanceId);
     return withCommit(transaction, [
       // From here on no lease that has run out can be taken by another, who would then give the same success.
@@ -222,9 +228,16 @@ function areHeld(leases: readonly Lease[], instanceId: string) {
 }
 
 /** Extends what this instance holds, and forgets what ran out long ago. */
-async function renewAll(db: Kysely<LedgerTables>, { instanceId, now, leaseMs }: LeaseOptions): Promise<void> {
+async function renewAll(
+  db: Kysely<LedgerTables>,
+  { instanceId, clock, leaseMs }: LeaseOptions,
+): Promise<void> {
   /** Leases that none is working on: those that are being given up or renewed already are left to whom does so. */
-  const unlocked = (column: "instance_id" | "expires_at", operator: "=" | "<=", value: string | number) =>
+  const unlocked = (
+    column: "instance_id" | "expires_at",
+    operator: "=" | "<=",
+    value: string | Expression<number>,
+  ) =>
     db
       .selectFrom("leases as unlocked")
       .select("unlocked.id")
@@ -239,7 +252,7 @@ async function renewAll(db: Kysely<LedgerTables>, { instanceId, now, leaseMs }: 
         db,
         db
           .updateTable("leases")
-          .set({ expires_at: now() + leaseMs })
+          .set({ expires_at: leaseEnd(clock, leaseMs) })
           .where("id", "in", unlocked("instance_id", "=", instanceId)),
       ),
     ),
@@ -248,7 +261,7 @@ async function renewAll(db: Kysely<LedgerTables>, { instanceId, now, leaseMs }: 
         db,
         db
           .updateTable("idempotency")
-          .set({ lease_expires_at: now() + leaseMs })
+          .set({ lease_expires_at: leaseEnd(clock, leaseMs) })
           .where(({ eb, refTuple, selectFrom }) =>
             eb(
               refTuple("organization_id", "idempotency_key"),
@@ -268,7 +281,9 @@ async function renewAll(db: Kysely<LedgerTables>, { instanceId, now, leaseMs }: 
   await repeatable(() =>
     urgently(
       db,
-      db.deleteFrom("leases").where("id", "in", unlocked("expires_at", "<=", now() - graceLeases * leaseMs)),
+      db
+        .deleteFrom("leases")
+        .where("id", "in", unlocked("expires_at", "<=", leaseEnd(clock, -graceLeases * leaseMs))),
     ),
   );
 }

@@ -114,7 +114,7 @@ export function openParts(options: ServiceOptions): ServiceParts {
     serviceId,
     ledger: publishLedger(
       createLedger({
-        ...{ db: database, instanceId: crypto.randomUUID(), now: Date.now, leaseMs },
+        ...{ db: database, instanceId: crypto.randomUUID(), leaseMs },
         onLostDelivery: (settlement) =>
           options.logger.warn(
             { settlement },

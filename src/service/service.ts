@@ -4,6 +4,7 @@ import type { Chain } from "../chain/chain.ts";
 import type { Signer } from "../chain/signing/local-signer.ts";
 import { loadFastKeccak } from "../chain/signing/recover-signer.ts";
 import { settleWaitDefaultsMs } from "../config/serve-config.ts";
+import { clockOf } from "../ledger/database/database.ts";
 import { waysToPay } from "../methods/on-chain/ways-to-pay.ts";
 import { noMetrics } from "../observe/metrics/metrics.ts";
 import type { NetworkHealth } from "../protocol/answers.ts";
@@ -151,7 +152,7 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
   const { serviceId, ledger } = parts;
   const { logger, apiKeyPepper, settleWaitMs, leaseMs = usualLeaseMs, inspectEveryMs } = options;
   const { database: db, ways = waysToPay, clock = usualClockTolerance } = options;
-  const now = () => Date.now();
+  const { now } = clockOf(db);
   const organizations = createOrganizations({
     db,
     pepper: apiKeyPepper,
@@ -194,7 +195,7 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
     closing: closing.signal,
   });
   const checkHealth = createHealthCheck({
-    ...{ networks, database: db, organizations, clock, now, log: logger, supervision },
+    ...{ networks, database: db, organizations, clock, now: () => Date.now(), log: logger, supervision },
     whyNotServed: (name) => (draining ? "shutting down" : starts.whyNotServed(name)),
   });
   metrics.observe(createMetricSources({ networks, ledger, health: checkHealth, ways }));
@@ -267,7 +268,7 @@ function createNetworks(
 ) {
   const { logger, signers, recoverer, sponsor, ways = waysToPay, clock = usualClockTolerance } = options;
   const { metrics = noMetrics } = options.http ?? {};
-  const now = () => Date.now();
+  const { now } = clockOf(options.database);
   const sponsors = new Map(
     [...chains].flatMap(([name, [chain]]) => {
       const { gifts: limits } = chain.network;
@@ -314,7 +315,7 @@ function createNetworks(
         recoverer: recoverer?.address,
         sponsor: sponsor?.address,
         nextTxNonce: ledger.claims.nextTxNonce,
-        now,
+        now: () => Date.now(),
         clock,
       }),
       options.inspectSigners === true

@@ -21,6 +21,7 @@ import {
   describeUnlisted,
   findUnlistedContracts,
   openAsIs,
+  warnOfClock,
   warnOfPlainText,
 } from "../../service/health/check-database.ts";
 import { checkSettlements } from "../../service/health/check-settlements.ts";
@@ -81,7 +82,8 @@ async function examine(
   ];
   const now = () => Date.now();
   const db = state.kind === "ready" ? state.db : undefined;
-  const ledger = db && createLedger({ db, instanceId: crypto.randomUUID(), now });
+  const clock = db === undefined ? [] : [warnOfClock(db) ?? []].flat();
+  const ledger = db && createLedger({ db, instanceId: crypto.randomUUID() });
   const nextTxNonce = ledger?.claims.nextTxNonce;
   try {
     const networks = config.networks.map(async (network) => {
@@ -98,7 +100,7 @@ async function examine(
       { name: "configuration", checks: configuration },
       {
         name: "database",
-        checks: [...database, ...(await checkPepper(db, config.apiKeyPepper)), ...setAside],
+        checks: [...database, ...(await checkPepper(db, config.apiKeyPepper)), ...setAside, ...clock],
       },
       ...(await Promise.all(networks)),
     ];

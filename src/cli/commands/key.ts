@@ -1,12 +1,11 @@
 import { InvalidValue, readDuration, readMoment, readOneOf } from "../../config/values.ts";
+import { clockOf } from "../../ledger/database/database.ts";
 import { createOrganizations } from "../../service/organizations/create-organizations.ts";
 import { type KeyRecord, type Scope, scopes } from "../../service/organizations/organizations.ts";
 import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/text.ts";
 import { actorOption, defineCommand, jsonFlag, option, textOption } from "../kit/command.ts";
 import { actorOr, usesDatabase, usesKeys, withDatabase, withOrganizations } from "../kit/with-database.ts";
-
-const now = Date.now;
 
 /** Which organization a command is about. */
 export const organizationOption = textOption("ID", "the organization's id", {
@@ -55,7 +54,7 @@ export const keyCreate = defineCommand({
 
   run: ({ org, scopes, expires: expiresAt, actor }, _terminal, { databaseUrl, pepper }) =>
     withDatabase(databaseUrl, async (db) => {
-      const organizations = createOrganizations({ db, now, pepper, actor: actorOr(actor) });
+      const organizations = createOrganizations({ db, now: clockOf(db).now, pepper, actor: actorOr(actor) });
       const { key, keyId } = await organizations.createKey(org, { scopes, expiresAt });
       const expiry = isoTime(expiresAt ?? null);
       const title = `Key ${keyId} of ${org}, for ${scopes.join(" and ")}; expires ${expiry ?? "never"}:`;
@@ -92,7 +91,7 @@ export const keyRotate = defineCommand({
 
   run: ({ id, grace: graceMs, expires: expiresAt, actor }, _terminal, { databaseUrl, pepper }) =>
     withDatabase(databaseUrl, async (db) => {
-      const organizations = createOrganizations({ db, now, pepper, actor: actorOr(actor) });
+      const organizations = createOrganizations({ db, now: clockOf(db).now, pepper, actor: actorOr(actor) });
       const { key, keyId, oldExpiresAt } = await organizations.rotateKey(id, { graceMs, expiresAt });
       const oldExpiry = isoTime(oldExpiresAt);
       const expiry = isoTime(expiresAt ?? null);
@@ -124,7 +123,7 @@ export const keyAcceptPepper = defineCommand({
 
   run: (_values, _terminal, { databaseUrl, pepper }) =>
     withDatabase(databaseUrl, async (db) => {
-      const ended = await createOrganizations({ db, now, pepper }).acceptPepper();
+      const ended = await createOrganizations({ db, now: clockOf(db).now, pepper }).acceptPepper();
       const keys =
         ended === 1
           ? "1 key was made with another one, and works"

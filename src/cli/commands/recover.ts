@@ -46,10 +46,10 @@ export const recover = defineCommand({
     const environment = readRecoverEnvironment(terminal.env, network, { key: !dryRun });
     const { networks, databaseUrl, recovererKey } = environment;
     const interrupted = terminal.takeSignals();
-    const ofNetworks = await withLedger(databaseUrl, (ledger) =>
+    const ofNetworks = await withLedger(databaseUrl, (ledger, now) =>
       Promise.all(
         networks.map((config) =>
-          recoverOn(config, { ledger, recovererKey, confirmed: new Set(confirmed), interrupted }),
+          recoverOn(config, { ledger, now, recovererKey, confirmed: new Set(confirmed), interrupted }),
         ),
       ),
     );
@@ -67,18 +67,19 @@ async function recoverOn(
   network: NetworkConfig,
   options: {
     ledger: Ledger;
+    now: () => number;
     recovererKey: Hex | undefined;
     confirmed: ReadonlySet<Hex>;
     interrupted: AbortSignal;
   },
 ): Promise<RecoverResult[]> {
-  const { ledger, recovererKey, confirmed, interrupted } = options;
+  const { ledger, now, recovererKey, confirmed, interrupted } = options;
   const signer = recovererKey === undefined ? undefined : createLocalSigner(recovererKey);
   // Nothing is simulated here, so any account will do.
   const chain = createChain({ network, operator: signer?.address ?? network.facilitatorContract });
   const log = createLogger("silent");
   const outcomes = createOutcomes();
-  const collaborators = { chain, ledger, ways: waysToPay, now: Date.now, log };
+  const collaborators = { chain, ledger, ways: waysToPay, now, log };
   const recoverer = signer && createRecoverer({ ...collaborators, signer, outcomes });
   const recovery =
     recoverer && createRecovery({ ...collaborators, ledger: ledger.recoveries, recoverer, confirmed });
@@ -90,7 +91,7 @@ async function recoverOn(
       ledger,
       ways: waysToPay,
       confirmed,
-      now: Date.now,
+      now,
       recovery,
       interrupted,
       recoverer: signer?.address,

@@ -6,7 +6,7 @@ import {
 } from "../../config/variable-reader.ts";
 import type { VariableName } from "../../config/variables.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
-import type { Database } from "../../ledger/database/database.ts";
+import { clockOf, type Database } from "../../ledger/database/database.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { openReady } from "../../service/health/check-database.ts";
 import { createOrganizationAdministration } from "../../service/organizations/create-organizations.ts";
@@ -65,9 +65,12 @@ export async function withDatabase<T>(url: string, work: (db: Database) => Promi
 }
 
 /** Opens the ledger for as long as the work takes, as {@link withDatabase} does. */
-export function withLedger<T>(url: string, work: (ledger: Ledger) => Promise<T>): Promise<T> {
+export function withLedger<T>(
+  url: string,
+  work: (ledger: Ledger, now: () => number) => Promise<T>,
+): Promise<T> {
   return withDatabase(url, (db) =>
-    work(createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now })),
+    work(createLedger({ db, instanceId: crypto.randomUUID() }), clockOf(db).now),
   );
 }
 
@@ -78,6 +81,6 @@ export function withOrganizations<T>(
 ): Promise<T> {
   const { databaseUrl, actor, reserved = {} } = options;
   return withDatabase(databaseUrl, (db) =>
-    work(createOrganizationAdministration({ db, now: Date.now, actor: actorOr(actor), reserved })),
+    work(createOrganizationAdministration({ db, now: clockOf(db).now, actor: actorOr(actor), reserved })),
   );
 }

@@ -24,7 +24,7 @@ export const serve = defineCommand({
       { createLogger },
       { findRefusedKeys },
       { createSigners },
-      { openReady, warnOfPlainText },
+      { openReady, warnOfClock, warnOfPlainText },
       { checkDiskSpace },
       { checkSignatureRecovery },
       { runService },
@@ -65,6 +65,8 @@ export const serve = defineCommand({
     const onMigrated = (migrations: readonly string[]) =>
       logger.info({ migrations }, "the database was brought up to date");
     const database = await openReady(config.databaseUrl, migrate ? onMigrated : undefined);
+    const wrongClock = warnOfClock(database);
+    if (wrongClock !== null) logger.warn({ advice: wrongClock.advice }, wrongClock.detail);
     if (tracing !== undefined) logger.info("tracing: an OpenTelemetry SDK is registered");
     try {
       await runService(interrupted, { config, signers, database, logger, serviceId, openTimeline });

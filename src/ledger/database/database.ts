@@ -1,4 +1,4 @@
-import type { CompiledQuery, DatabaseConnection, Kysely } from "kysely";
+import type { CompiledQuery, DatabaseConnection, DialectAdapter, Kysely } from "kysely";
 import { KitError } from "../../util/errors.ts";
 
 /*
@@ -15,6 +15,24 @@ import { KitError } from "../../util/errors.ts";
  * `destroy()` finishes what is under way and closes it.
  */
 export type Database = Kysely<Record<never, never>>;
+
+/** The clock that everybody goes by who shares a database. */
+export type DatabaseClock = {
+  /** Unix milliseconds. */
+  now(): number;
+  /** The same in SQL, where the server has a clock of its own: exact, however long ago it was read. */
+  statementTime?: string;
+};
+
+/** The clock of a database: a Postgres server's own, and that of this machine for SQLite, whose users share it. */
+export function clockOf(db: Pick<Kysely<never>, "getExecutor">): DatabaseClock {
+  const { adapter } = db.getExecutor();
+  return hasClock(adapter) ? adapter.clock : { now: () => Date.now() };
+}
+
+function hasClock(adapter: DialectAdapter): adapter is DialectAdapter & { clock: DatabaseClock } {
+  return "clock" in adapter;
+}
 
 /** A connection that can send statements without waiting for the answers to others. Without it, they take their turns. */
 export type PipelinedConnection = DatabaseConnection & {

@@ -1,5 +1,5 @@
 import { explainFailure } from "../../chain/deploy/endpoints.ts";
-import type { Database } from "../../ledger/database/database.ts";
+import { clockOf, type Database } from "../../ledger/database/database.ts";
 import { initial } from "../../ledger/database/migrations/initial-migration.ts";
 import { findOpenContracts, type OpenContract } from "../../ledger/database/open-contracts.ts";
 import { migrate, openDatabase, pendingMigrations } from "../../ledger/database/open-database.ts";
@@ -112,6 +112,21 @@ export function describeUnlisted(
     detail: `${plural(settlements, "undecided settlement")} of ${network} ${settlements === 1 ? "goes" : "go"} through ${contract}, which is not configured`,
     advice: `Name it in ${variable}, after the contract that is offered and a comma.`,
   };
+}
+
+/** How far this machine's clock may be from the database's, in milliseconds. */
+const toleratedMs = 2_000;
+
+/** A warning where this machine's clock is not the database's, by which leases, keys and budgets go; else null. */
+export function warnOfClock(db: Database): Check | null {
+  const aheadMs = Date.now() - clockOf(db).now();
+  if (Math.abs(aheadMs) <= toleratedMs) return null;
+  const seconds = Math.round(Math.abs(aheadMs) / 1_000);
+  return warning(
+    "clock",
+    `this machine's clock is ${seconds} s ${aheadMs > 0 ? "ahead of" : "behind"} the database's`,
+    "Let both follow NTP. Leases go by the database's clock; the age of blocks is judged by this machine's.",
+  );
 }
 
 /** A warning of a Postgres on another machine that is reached without TLS; null for any other database. */

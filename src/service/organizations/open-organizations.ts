@@ -1,4 +1,5 @@
 import { attempt, readDatabaseUrl, readPepper } from "../../config/values.ts";
+import { clockOf } from "../../ledger/database/database.ts";
 import { openDatabase, requireMigrated } from "../../ledger/database/open-database.ts";
 import { isMissingFile } from "../../ledger/database/sqlite/open-sqlite.ts";
 import type { Address } from "../../protocol/hex.ts";
@@ -101,7 +102,7 @@ export async function openOrganizations(options: OpenOrganizationsOptions): Prom
     const { all, names } = addToBuiltIn(options.addedNetworks ?? []);
     const reserved = reserveByTier(facilitatorContracts, [], all);
     const close = () => db.destroy();
-    const organizations = createOrganizations({ db, pepper, now: () => Date.now(), actor, reserved });
+    const organizations = createOrganizations({ db, pepper, now: clockOf(db).now, actor, reserved });
     return { ...checkGiven(organizations, names), close, [Symbol.asyncDispose]: close };
   } catch (error) {
     await db.destroy();

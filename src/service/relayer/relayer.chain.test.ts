@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import { encodeFunctionData, getAbiItem, toFunctionSelector } from "viem";
+import { encodeFunctionData, getAbiItem, numberToHex, toFunctionSelector } from "viem";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Running } from "../../../test/support/composition.ts";
 import { grantOperator, revokeOperator } from "../../../test/support/grant-operator.ts";
@@ -555,7 +555,9 @@ describe("blocks that vanish after the success", () => {
     await request("anvil_dropAllTransactions");
     const { address } = harnessAccounts.operator;
     await request("anvil_impersonateAccount", address);
-    await request("eth_sendTransaction", { from: address, to: address, gas: "0x5208" });
+    // With the txNonce, and a price that replaces: the service may have sent its own again meanwhile.
+    const [nonce, gasPrice] = [numberToHex(transactions), numberToHex(10n ** 12n)];
+    await request("eth_sendTransaction", { from: address, to: address, gas: "0x5208", nonce, gasPrice });
     await request("evm_mine");
     const strangersBlock = Number(await request("eth_blockNumber"));
     await release();

@@ -169,9 +169,12 @@ describe("harness.faults", () => {
         client.request({ method: "anvil_reorg", params: [depth, []] } as never),
       ).resolves.toBeNull();
     }
-    const paying = await harness.pay({ network: "base" });
-    const hash = paying.receipt?.transactionHash ?? "0x";
-    await harness.faults.chain("base").reorg(1);
+    const { receipt } = await harness.pay({ network: "base" });
+    const hash = receipt?.transactionHash ?? "0x";
+    // Another block may have come since, and the service sends again what vanished.
+    await using _ = await harness.faults.chain("base").holdBlocks();
+    const head = await client.getBlockNumber({ cacheTime: 0 });
+    await harness.faults.chain("base").reorg(Number(head - (receipt?.blockNumber ?? head)) + 1);
     await expect(client.getTransactionReceipt({ hash })).rejects.toThrow("could not be found");
   });
 

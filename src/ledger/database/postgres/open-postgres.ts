@@ -3,6 +3,7 @@ import type { Pool } from "pg";
 import { ConfigurationError, KitError } from "../../../util/errors.ts";
 import type { Database } from "../database.ts";
 import { UndoneError } from "../transactions.ts";
+import { openPostgresClock } from "./postgres-clock.ts";
 import { createPostgresConnections, type PostgresConnections } from "./postgres-connection.ts";
 
 /** Connections that one process has at most, beside the urgent one. Every claim that is being signed holds one. */
@@ -74,11 +75,12 @@ export async function openPostgres(url: string): Promise<Database> {
   const [connections, urgent] = [createPostgresConnections(pools[0]), createPostgresConnections(pools[1])];
   try {
     await inspect(connections);
+    const clock = await openPostgresClock(connections);
+    return new Kysely({ dialect: createPostgresDialect(connections, urgent, clock) });
   } catch (error) {
     await connections.close();
     throw error;
   }
-  return new Kysely({ dialect: createPostgresDialect(connections, urgent) });
 }
 
 /** Whether the server is one that the ledger can be trusted to. */

@@ -9,7 +9,7 @@ import {
   SelectQueryNode,
 } from "kysely";
 import { UndeterminedError } from "../../../util/errors.ts";
-import { countUsers, type PipelinedConnection } from "../database.ts";
+import { countUsers, type DatabaseClock, type PipelinedConnection } from "../database.ts";
 import { UnansweredError, UndoneError, untilDone } from "../transactions.ts";
 import { LostConnectionError, type PostgresConnections, type PostgresResult } from "./postgres-connection.ts";
 import {
@@ -37,12 +37,14 @@ const urgentTimeoutMs = 3_000;
 export function createPostgresDialect(
   connections: PostgresConnections,
   urgentConnections: PostgresConnections,
+  clock: DatabaseClock,
 ): Dialect {
   return {
     createDriver: () => createDriver(connections, urgentConnections),
     createQueryCompiler: () => new PostgresQueryCompiler(),
     createIntrospector: (db) => new PostgresIntrospector(db),
     createAdapter: () => ({
+      clock,
       supportsMultipleConnections: true,
       supportsCreateIfNotExists: true,
       supportsTransactionalDdl: true,

@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { TransactionSettings } from "kysely";
 import { KitError, UndeterminedError } from "../../../util/errors.ts";
 import { UnansweredError, UndoneError } from "../transactions.ts";
+import { statementTime } from "./postgres-clock.ts";
 import { LostConnectionError, type PostgresConnections, type PostgresResult } from "./postgres-connection.ts";
 
 /**
@@ -187,17 +188,17 @@ export function createCommitMarks(connections: PostgresConnections): CommitMarks
    * read from the row, so that asking again after a lost answer gives the same.
    */
   async function wasCommitted(mark: string): Promise<boolean> {
-    await run("insert into commits (id, fenced, at) values ($1, 1, $2) on conflict (id) do nothing", [
-      mark,
-      Date.now(),
-    ]);
+    await run(
+      `insert into commits (id, fenced, at) values ($1, 1, ${statementTime}) on conflict (id) do nothing`,
+      [mark],
+    );
     const { rows } = await run("select fenced from commits where id = $1", [mark]);
     return rows[0]?.fenced === 0;
   }
 
   return {
     draw: () => randomBytes(16).toString("hex"),
-    leave: (mark) => `insert into commits (id, fenced, at) values ('${mark}', 0, ${Date.now()})`,
+    leave: (mark) => `insert into commits (id, fenced, at) values ('${mark}', 0, ${statementTime})`,
 
     async findOut(mark, lost) {
       const askUntil = performance.now() + inquiryMs;
@@ -223,9 +224,11 @@ export function createCommitMarks(connections: PostgresConnections): CommitMarks
       if (time - sweptAt < sweepEveryMs) return;
       sweptAt = time;
       // Instances that sweep at once share the work. What is left over is for the next sweep.
-      run("delete from commits where id in (select id from commits where at < $1 for update skip locked)", [
-        time - keptMs,
-      ]).catch(() => {});
+      run(
+        `delete from commits where id in (
+          select id from commits where at < ${statementTime} - ${keptMs} for update skip locked)`,
+        [],
+      ).catch(() => {});
     },
   };
 }
