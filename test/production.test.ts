@@ -9,6 +9,8 @@ import { z } from "zod";
 import { settleWaitDefaultsMs } from "../src/config/serve-config.ts";
 import { describeVariable, variableNames } from "../src/config/variables.ts";
 import { createMetrics } from "../src/observe/metrics/metrics.ts";
+import { problemSchema } from "../src/protocol/answers.ts";
+import { problemMediaType } from "../src/protocol/problems.ts";
 import { routes } from "../src/protocol/routes.ts";
 
 /*
@@ -42,7 +44,18 @@ const composeSchema = z.object({
 const compose = composeSchema.parse(parse(read("production/compose.yaml")));
 
 const rulesSchema = z.object({
-  groups: z.array(z.object({ rules: z.array(z.object({ alert: z.string(), expr: z.string() })) })),
+  groups: z.array(
+    z.object({
+      rules: z.array(
+        z.object({
+          alert: z.string(),
+          expr: z.string(),
+          labels: z.object({ severity: z.enum(["critical", "warning", "info"]) }),
+          annotations: z.object({ summary: z.string().min(10), runbook_url: z.url() }),
+        }),
+      ),
+    }),
+  ),
 });
 const alerts = rulesSchema.parse(parse(read("production/alerts.yml"))).groups.flatMap(({ rules }) => rules);
 
@@ -63,6 +76,8 @@ async function findSeries(): Promise<Map<string, readonly string[]>> {
     const suffixes = String(type) === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
     for (const suffix of suffixes) found.set(`${name}${suffix}`, [...labelNames, "le"]);
   }
+  // Prometheus itself writes this for every target.
+  found.set("up", ["job", "instance"]);
   return found;
 }
 
@@ -73,11 +88,11 @@ const expressions = [
 
 test.each(expressions)("%s asks for metrics and labels that the service has", async (_title, expr) => {
   const series = await findSeries();
-  const names = expr.match(/\bx402_\w+/g) ?? [];
+  const names = expr.match(/\bx402_\w+|\bup\b/g) ?? [];
   expect(names.length).toBeGreaterThan(0);
   for (const name of names) expect([...series.keys()]).toContain(name);
   const labels = [
-    ...[...expr.matchAll(/by \(([^)]*)\)/g)].flatMap(([, list = ""]) => list.split(/, */)),
+    ...[...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = ""]) => list.split(/, */)),
     ...[...expr.matchAll(/[{,]\s*(\w+)\s*(?:=~|!~|!=|=)/g)].map(([, label = ""]) => label),
   ];
   const known = names.flatMap((name) => series.get(name) ?? []);
@@ -86,9 +101,22 @@ test.each(expressions)("%s asks for metrics and labels that the service has", as
 
 test("every alert has its row in docs/observability.md, which says what to do", () => {
   const guide = read("docs/observability.md");
-  expect([...guide.matchAll(/^\| `(X402\w+)`/gm)].map(([, name]) => name)).toEqual(
-    alerts.map(({ alert }) => alert),
-  );
+  expect(
+    [...guide.matchAll(/^\| <a id="(\w+)"><\/a>`(X402\w+)`/gm)].map(([, id, name]) => [id, name]),
+  ).toEqual(alerts.map(({ alert }) => [alert.toLowerCase(), alert]));
+  const page = "https://github.com/x402-facilitator-kit/x402-facilitator-kit/blob/main/docs/observability.md";
+  for (const { alert, annotations } of alerts)
+    expect(annotations.runbook_url).toBe(`${page}#${alert.toLowerCase()}`);
+});
+
+test("an instance that is down, and one that nobody scrapes, raise an alert", () => {
+  const down = alerts.find(({ alert }) => alert === "X402Down");
+  const job = z
+    .object({ scrape_configs: z.array(z.object({ job_name: z.string() })) })
+    .parse(parse(read("production/prometheus.yml"))).scrape_configs[0]?.job_name;
+  expect(down?.expr).toContain(`up{job="${job}"} == 0`);
+  expect(down?.expr).toContain(`absent(up{job="${job}"})`);
+  expect(down?.labels.severity).toBe("critical");
 });
 
 test("the image runs as an unprivileged user, without what is for development", () => {
@@ -229,6 +257,14 @@ test("the system service starts a command that exists, and is the one of the gui
   const [, seconds] = /^TimeoutStopSec=(\d+)$/m.exec(unit) ?? [];
   expect(Number(seconds) * 1_000).toBeGreaterThan(Number(describeVariable("SHUTDOWN_TIMEOUT_MS").default));
   expect(read("docs/guides/operations.md")).toContain("production/x402-kit.service");
+  // A database that is away for longer than a few starts must not leave the unit failed.
+  expect(unit).toMatch(/^StartLimitIntervalSec=0$/m);
+});
+
+test("the documented copy of the database can be read by its owner only", () => {
+  const copies = [...read("docs/guides/operations.md").matchAll(/`([^`]*\.backup[^`]*)`/g)];
+  expect(copies.length).toBeGreaterThan(0);
+  for (const [, command] of copies) expect(command).toMatch(/^\(umask 077; sqlite3 .*\)$/);
 });
 
 test("the proxies wait longer than a settle, and leave it to the caller to repeat one", () => {
@@ -240,5 +276,29 @@ test("the proxies wait longer than a settle, and leave it to the caller to repea
     expect(Number(wait?.[1])).toBeGreaterThan(longest);
   }
   expect(nginx).toContain("proxy_next_upstream off;");
-  expect(haproxy).toContain("retries 0");
+  expect(haproxy).toMatch(/^ {2}retries 0$/m);
+});
+
+test("HAProxy sends callers to instances that live when none is ready", () => {
+  const haproxy = read("production/haproxy.cfg");
+  const [, ready = "", alive = ""] = haproxy.split(/^backend \w+$/m);
+  expect(haproxy).toMatch(/^ {2}use_backend alive if \{ nbsrv\(ready\) eq 0 \}$/m);
+  expect(ready).toContain(`option httpchk GET ${routes.readyz.paths[0]}`);
+  expect(alive).toContain(`option httpchk GET ${routes.livez.paths[0]}`);
+  const servers = (text: string) => text.match(/^ {2}server .*$/gm);
+  expect(servers(alive)).toEqual(servers(ready));
+});
+
+test.each([500, 502, 503, 504])("HAProxy's own %i is a problem that no client signs again for", (status) => {
+  const line = read("production/haproxy.cfg")
+    .split("\n")
+    .find((one) => one.includes(`http-error status ${status} content-type ${problemMediaType} `));
+  const [, json = "", seconds] = /string '([^']+)' hdr Retry-After (\d+)$/.exec(line ?? "") ?? [];
+  expect(problemSchema.parse(JSON.parse(json))).toMatchObject({
+    status,
+    situation: "no_verdict",
+    nextAction: "retry_same_payment",
+    paymentState: "unknown",
+    retryAfterSeconds: Number(seconds),
+  });
 });

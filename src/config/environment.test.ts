@@ -44,6 +44,24 @@ test("a delay that leaves no time to shut down is refused", () => {
   ).toThrow("DRAIN_DELAY_MS: leaves nothing of the 30000 ms of SHUTDOWN_TIMEOUT_MS");
 });
 
+test.each([
+  { changes: { PORT: "9464", METRICS_PORT: "9464" }, name: "METRICS_PORT" },
+  { changes: { ADMIN_PORT: "4402", ADMIN_TOKEN: pepper }, name: "ADMIN_PORT" },
+  { changes: { METRICS_PORT: "9464", ADMIN_PORT: "9464", ADMIN_TOKEN: pepper }, name: "ADMIN_PORT" },
+])("a port that another listener has is refused: $changes", ({ changes, name }) => {
+  expect(problemsOf(changes)).toMatch(new RegExp(`^${name}: is \\d+, and so is `, "m"));
+});
+
+test("ports that the system chooses are not the same", () => {
+  expect(problemsOf({ PORT: "0", METRICS_PORT: "0" })).toBe("");
+});
+
+test("the admin's key in the service's environment is warned of, and not repeated", () => {
+  const { warnings } = readEnvironment({ ...minimal, DEPLOYER_PRIVATE_KEY: otherKey });
+  expect(warnings.map(({ name }) => name)).toContain("DEPLOYER_PRIVATE_KEY");
+  expect(JSON.stringify(warnings)).not.toContain(otherKey.slice(2));
+});
+
 test("needs four variables, and fills in the rest", () => {
   expect(readEnvironment(minimal)).toEqual({
     networks: [

@@ -63,8 +63,10 @@ export function readEnvironment(env: Environment): ServeConfig {
       ...warnOfAdmin(reader),
       ...warnOfLongWaits(networks, settleWaitMs),
       ...warnOfGifts(networks, sponsorKey),
+      ...warnOfDeployer(reader),
     ],
   };
+  refuseSharedPorts(reader, config);
   if (reader.problems().length > 0 || operators === undefined || apiKeyPepper === undefined) {
     throw new ConfigurationError(reader.problems());
   }
@@ -93,6 +95,30 @@ function readAdmin(reader: VariableReader): ServeConfig["admin"] {
   if (!reader.isSet("ADMIN_PORT")) return undefined;
   if (!reader.isSet("ADMIN_TOKEN")) reader.refuse("ADMIN_TOKEN", "is needed with ADMIN_PORT");
   return port === undefined || token === undefined ? undefined : { host, port, token };
+}
+
+/** Refuses one port for two listeners, even on two addresses: the second to start might fail or be shadowed. */
+function refuseSharedPorts(
+  reader: VariableReader,
+  { port, metrics, admin }: Pick<ServeConfig, "port" | "metrics" | "admin">,
+): void {
+  const taken = new Map([[port, "PORT"]]);
+  const others = { METRICS_PORT: metrics?.port, ADMIN_PORT: admin?.port };
+  for (const name of ["METRICS_PORT", "ADMIN_PORT"] as const) {
+    const own = others[name];
+    if (own === undefined || own === 0) continue;
+    const other = taken.get(own);
+    if (other === undefined) taken.set(own, name);
+    else reader.refuse(name, `is ${own}, and so is ${other}; give each a port of its own`);
+  }
+}
+
+/** The admin's key can do more than the service needs. */
+function warnOfDeployer(reader: VariableReader): ConfigurationProblem[] {
+  if (!reader.isSet("DEPLOYER_PRIVATE_KEY")) return [];
+  const problem =
+    "is in the service's environment, which never needs it: who takes over the service would have the admin's powers. Keep it where deploy runs";
+  return [{ name: "DEPLOYER_PRIVATE_KEY", problem }];
 }
 
 function warnOfAdmin(reader: VariableReader): ConfigurationProblem[] {

@@ -10,7 +10,7 @@ import type { Lanes } from "./facilitator/context.ts";
 import type { Check } from "./health/check.ts";
 import { permit2CheckName } from "./health/check-contract.ts";
 import { sponsorCheckName, warnsOfGasMoney } from "./health/check-operators.ts";
-import type { ClockTolerance, Inspection } from "./health/inspect-network.ts";
+import { type ClockTolerance, confirmingCheckName, type Inspection } from "./health/inspect-network.ts";
 import { wrongPepper } from "./organizations/key-issuing.ts";
 import type { Organizations } from "./organizations/organizations.ts";
 import type { RecoveryLoop } from "./relayer/recovery.ts";
@@ -116,8 +116,8 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
   };
 }
 
-/** Checks that say which payments cannot be taken, where they are not ok. */
-const limiting: ReadonlySet<string> = new Set([permit2CheckName, sponsorCheckName]);
+/** Checks that say which payments cannot be taken, or not in time, if they are not ok. */
+const limiting: ReadonlySet<string> = new Set([permit2CheckName, sponsorCheckName, confirmingCheckName]);
 
 type Supervision = ReturnType<typeof createSupervision>;
 

@@ -137,6 +137,24 @@ test("a network with one endpoint is served, and its operator is told what that 
   expect(await inspect([endpoint(), endpoint()], { network: two })).toEqual({ verdict: "serve", bad: [] });
 });
 
+test.each([
+  { successEndpoints: 2, urls: 2, found: "failed" },
+  { successEndpoints: 1, urls: 2, found: "warning" },
+  { successEndpoints: 2, urls: 3, found: undefined },
+] as const)("one dead endpoint of $urls, with $successEndpoints to confirm, is $found", async (row) => {
+  const url = "http://127.0.0.1:1";
+  const rpcUrls = row.urls === 2 ? ([url, url] as const) : ([url, url, url] as const);
+  const { successEndpoints } = row;
+  const live = rpcUrls.slice(1).map(() => endpoint());
+  const { checks, verdict } = await inspectNetwork({
+    ...usual,
+    network: { ...network, rpcUrls, successEndpoints },
+    endpoints: [unreachable(), ...live],
+  });
+  expect(checks.find(({ name }) => name === "confirming")?.status).toBe(row.found);
+  expect(verdict).toBe("serve");
+});
+
 test("what the first endpoint cannot say is asked of another", async () => {
   const node = endpoint();
   expect(await inspect([unreachable(), node])).toEqual({

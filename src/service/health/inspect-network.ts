@@ -74,7 +74,8 @@ export async function inspectNetwork(options: InspectionOptions): Promise<Inspec
         : { ...check, name };
     });
   });
-  const checks = counted === undefined ? ofEndpoints : [...ofEndpoints, counted];
+  const confirming = checkConfirming(network, results.filter(({ isFresh }) => isFresh).length);
+  const checks = [...ofEndpoints, ...(counted === undefined ? [] : [counted]), ...confirming];
   if (chosen?.head === undefined) {
     return {
       checks: [...checks, notInspected],
@@ -114,6 +115,22 @@ function countCheck({
     "there is one, and its word is all there is for successes and failures; payments that were submitted directly to the token wait for x402-kit recover",
     `Name a second provider in ${rpcVariableOf(name)}.`,
   );
+}
+
+/** The name of this check, by which readiness finds its detail. */
+export const confirmingCheckName = "confirming";
+
+/** Finds a network with several RPC endpoints of which too few answer to confirm an outcome. */
+function checkConfirming({ name, rpcUrls, successEndpoints = 1 }: NetworkConfig, fresh: number): Check[] {
+  if (rpcUrls.length < failureEndpoints || fresh === 0 || fresh >= failureEndpoints) return [];
+  const what = successEndpoints > fresh ? "every settle waits" : "every failure waits";
+  const detail = `degraded: ${fresh} of ${rpcUrls.length} RPC endpoints can be used, and ${failureEndpoints} must say the same: ${what} until it is answered with 503`;
+  const advice = `Mend the other, and name three in ${rpcVariableOf(name)}, so that one may fail.`;
+  return [
+    successEndpoints > fresh
+      ? failed(confirmingCheckName, detail, { advice })
+      : warning(confirmingCheckName, detail, advice),
+  ];
 }
 
 const notInspected: Check = {

@@ -167,6 +167,8 @@ test("a configuration with much that is wrong", async () => {
       ok    RPC 3                 answers in N ms
       FAIL  chain id 3            the RPC serves chain 137, but base is chain 8453
                                   → BASE_RPC_URL names a node of another network.
+      FAIL  confirming            degraded: 1 of 3 RPC endpoints can be used, and 2 must say the same: every settle waits until it is answered with 503
+                                  → Mend the other, and name three in BASE_RPC_URL, so that one may fail.
       ok    contract              0xCONTRACT has the code of this version
       FAIL  operator              0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd does not hold OPERATOR_ROLE
                                   → The admin grants it: npx x402-facilitator-kit deploy --network base --grant-operator 0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd
@@ -199,7 +201,7 @@ test("a configuration with much that is wrong", async () => {
                                   → Name a second provider in POLYGON_RPC_URL.
       -     the rest              was not looked at: there is no RPC endpoint to ask
 
-    9 of 26 checks failed: serve would not be safe. 5 warnings.
+    10 of 27 checks failed: serve would not be safe. 5 warnings.
     "
   `);
 });
@@ -510,7 +512,7 @@ describe("of RPC endpoints it says", () => {
     return { outcome, beside };
   };
 
-  test("that one has stopped following the chain, which is bearable beside one that has not", async () => {
+  test("that one has stopped following the chain, and that a second one alone cannot confirm anything", async () => {
     const { outcome, beside } = await withHead((seconds) => seconds - 1_000);
     expect(linesOf(outcome, "head")).toEqual([
       expect.stringMatching(/^FAIL head block [\d,]+ is 1,00\d s old$/),
@@ -521,7 +523,8 @@ describe("of RPC endpoints it says", () => {
     ]);
     expect(outcome.code).toBe(1);
     expect(linesOf(beside, "head 1")[0]).toMatch(/^warn head 1 block [\d,]+ is 1,00\d s old$/);
-    expect(beside.code).toBe(0);
+    expect(linesOf(beside, "confirming")[0]).toMatch(/^FAIL confirming degraded: 1 of 2 /);
+    expect(beside.code).toBe(1);
   });
 
   test("that a clock is wrong", async () => {
