@@ -297,7 +297,7 @@ export type HarnessSettings<N extends NetworkName = NetworkName> = {
   fork?: Partial<Record<N, ForkOption>>;
   /** The IP address that the facilitator listens on; one of this machine alone by default. */
   host?: string;
-  /** Names besides `localhost` by which other processes may control the harness, such as that of a container. */
+  /** Names besides `localhost` by which other processes may call the harness, such as that of a container. */
   allowHosts?: readonly string[];
   /** The facilitator's port; any free one by default. */
   port?: number;

@@ -206,7 +206,7 @@ function createHarnessApp(
   },
 ): Promise<FastifyInstance> {
   const { serviceId, describe, studio, options } = about;
-  const { knownNetworks, corsOrigins, claims, open, logger } = options;
+  const { knownNetworks, corsOrigins, host, allowHosts, claims, open, logger } = options;
   return createApp({
     facilitator,
     organizations,
@@ -215,6 +215,7 @@ function createHarnessApp(
     serviceId,
     knownNetworks,
     corsOrigins,
+    listening: { host, allowHosts },
     claims,
     logger,
     now: () => Date.now(),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { createBoundedMap } from "../../util/cache.ts";
 import type { MethodTerms } from "../checks.ts";
 import type { TransferMethod } from "../networks.ts";
 import { address } from "../primitives.ts";
@@ -254,11 +255,23 @@ export function readBazaar(extension: unknown): Bazaar | undefined {
   };
 }
 
+/** Payments for one resource repeat its description, and to build a schema takes milliseconds of the event loop. */
+const followed = createBoundedMap<string, boolean>(200);
+
 function follows(info: object, schema: Record<string, unknown>): boolean {
   const text = JSON.stringify(schema);
   if (text.length > longestSchema || /"(pattern|patternProperties|\$ref|\$dynamicRef|\$id)":/.test(text))
     return false;
   if (countValues(info) * countValues(schema) > mostComparisons) return false;
+  const asked = `${JSON.stringify(info)}\n${text}`;
+  const known = followed.get(asked);
+  if (known !== undefined) return known;
+  const result = tryToFollow(info, schema);
+  followed.set(asked, result);
+  return result;
+}
+
+function tryToFollow(info: object, schema: Record<string, unknown>): boolean {
   try {
     // In the default registry, an `id` in the schema would stay in memory, among the ids of this package's own schemas.
     return z.fromJSONSchema(schema, { registry: z.registry() }).safeParse(info).success;

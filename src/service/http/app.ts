@@ -13,6 +13,7 @@ import type { Facilitator } from "../facilitator/facilitator.ts";
 import type { Organizations } from "../organizations/organizations.ts";
 import { defaultTimeouts, noSchemas, serverTimeouts, type Timeouts } from "./connections/listen.ts";
 import { type ConnectionLimits, connections, refuseWhileClosing } from "./connections/open-connections.ts";
+import { type Listening, refuseForeignOnLoopback } from "./local-server.ts";
 import { answerUnroutable, errorHandler, refuseUnknownPaths } from "./plugins/error-handler.ts";
 import { limitPressure, limitRates, type PressureLimits, type RateLimits } from "./plugins/limits.ts";
 import { readBodies } from "./plugins/read-bodies.ts";
@@ -76,6 +77,11 @@ export type AppOptions = {
   timeouts?: Timeouts;
   /** The origins of web pages that may call; none by default. */
   corsOrigins?: CorsOrigins | undefined;
+  /**
+   * Where it listens without a proxy in front: on a loopback address, foreign `Host` and `Origin` headers are refused then. By
+   * default none are, since a proxy may send any.
+   */
+  listening?: Listening;
   /** Kinds that `/supported` lists although they are refused; none by default. For test suites only. */
   claims?: readonly ClaimedKind[] | undefined;
   /** Whether `/docs` shows a page to read `/openapi.json` with. Off by default: its script has 4 MB. */
@@ -120,7 +126,8 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(logSettlements, { serviceId });
   await app.register(errorHandler);
   await app.register(readBodies);
-  const { corsOrigins } = options;
+  const { corsOrigins, listening } = options;
+  if (listening !== undefined) refuseForeignOnLoopback(app, { ...listening, corsOrigins });
   if (corsOrigins !== undefined) await app.register(import("@fastify/cors"), corsOptions(corsOrigins));
   await app.register(requireHost);
   await app.register(refuseWhileClosing);

@@ -4,6 +4,7 @@ import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { isLoopbackHost } from "../../config/values.ts";
 import { problemDetails } from "../../protocol/problems.ts";
+import type { CorsOrigins } from "../../protocol/routes.ts";
 import { KitError } from "../../util/errors.ts";
 import { escapeControls } from "../../util/text.ts";
 
@@ -24,6 +25,26 @@ export type Listening = { host: string; allowHosts?: readonly string[] | undefin
 export function refuseForeign(scope: FastifyInstance, listening: Listening): void {
   scope.addHook("onRequest", (request, reply, done) => {
     const problem = foreign(request.headers, listening);
+    if (problem === undefined) return done();
+    reply.code(403).send(describeRefusal(problem, listening));
+  });
+}
+
+/**
+ * {@link refuseForeign} for the facilitator's own routes, where the server listens on a loopback address alone: a page that got
+ * there by DNS rebinding could settle payments otherwise. Pages of `corsOrigins` may call them.
+ */
+export function refuseForeignOnLoopback(
+  app: FastifyInstance,
+  { corsOrigins, ...listening }: Listening & { corsOrigins?: CorsOrigins | undefined },
+): void {
+  if (!isLoopbackHost(listening.host)) return;
+  app.addHook("onRequest", (request, reply, done) => {
+    const { host, origin } = request.headers;
+    // Browsers always send it; programs that speak HTTP/1.0 need not.
+    if (host === undefined) return done();
+    const isAllowed = origin !== undefined && (corsOrigins === "*" || corsOrigins?.includes(origin));
+    const problem = foreign(isAllowed ? { host } : { host, origin }, listening);
     if (problem === undefined) return done();
     reply.code(403).send(describeRefusal(problem, listening));
   });

@@ -51,6 +51,10 @@ describe("a harness", () => {
       expect(refusal.hints[0]?.match(/127\.0\.0\.1/g)).toHaveLength(1);
     }
     expect((await ask(`${origin}/harness`, "GET", headers)).status).toBe(403);
+    for (const path of ["verify", "settle"]) {
+      expect((await ask(`${harness.facilitator.url}/${path}`, "POST", headers)).status).toBe(403);
+    }
+    expect((await ask(`${harness.facilitator.url}/supported`, "GET", headers)).status).toBe(403);
     expect(settle.status).toBe(200);
     expect(await harness.networks.base.client.getBlockNumber()).toBeGreaterThanOrEqual(block);
   });
@@ -181,6 +185,9 @@ describe("a name that was allowed, such as a container's,", () => {
     const url = `${new URL(harness.facilitator.url).origin}/harness/reset`;
     expect((await ask(url, "POST", byName)).status).toBe(200);
     expect((await ask(url, "POST", byAnother)).status).toBe(403);
+    const supported = `${harness.facilitator.url}/supported`;
+    expect((await ask(supported, "GET", byName)).status).toBe(200);
+    expect((await ask(supported, "GET", byAnother)).status).toBe(403);
   });
 
   test("controls the mock of the command line", async () => {
@@ -210,15 +217,18 @@ test("harnesses of a pool are leased to the processes that know its secret, and 
   }
 });
 
-test.each(foreign)(
-  "a mock takes no orders from %s, and still answers payments to any page",
-  async (_, headers) => {
-    await using mock = await startMockServer();
-    const { origin } = new URL(mock.url);
-    for (const path of ["__reset", "__scenario", "__advance-time"]) {
-      expect((await ask(`${origin}/${path}`, "POST", headers)).status).toBe(403);
-    }
-    expect((await ask(`${origin}/__calls`, "GET", headers)).status).toBe(403);
-    expect((await ask(`${mock.url}/supported`, "GET", headers)).status).toBe(200);
-  },
-);
+test.each(foreign)("a mock takes neither orders nor payments from %s", async (_, headers) => {
+  await using mock = await startMockServer();
+  const { origin } = new URL(mock.url);
+  for (const path of ["__reset", "__scenario", "__advance-time"]) {
+    expect((await ask(`${origin}/${path}`, "POST", headers)).status).toBe(403);
+  }
+  expect((await ask(`${origin}/__calls`, "GET", headers)).status).toBe(403);
+  for (const path of ["verify", "settle"]) {
+    expect((await ask(`${mock.url}/${path}`, "POST", headers)).status).toBe(403);
+  }
+  expect((await ask(`${mock.url}/supported`, "GET", headers)).status).toBe(403);
+  await using open = await startMockServer({ corsOrigins: "*" });
+  const isRebound = "host" in headers;
+  expect((await ask(`${open.url}/supported`, "GET", headers)).status).toBe(isRebound ? 403 : 200);
+});
