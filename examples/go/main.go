@@ -56,11 +56,7 @@ func buy(url string) ([]byte, error) {
 		time.Sleep(last.retryAfter(wait))
 		last = get(url, name, value)
 	}
-	goods, err := last.goods()
-	if err != nil {
-		return nil, fmt.Errorf("not bought yet; the payment can still be taken for up to ten minutes: %w", err)
-	}
-	return goods, nil
+	return last.goods()
 }
 
 type answer struct {

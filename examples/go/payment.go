@@ -16,9 +16,6 @@ import (
 	"github.com/decred/dcrd/dcrec/secp256k1/v4"
 )
 
-// The longest that a payment stays valid: until then the shop can take it, goods or not.
-const longestValiditySeconds = 600
-
 // Limits say what may be paid.
 type Limits struct {
 	// The chain as both versions of the protocol name it: "eip155:8453" and "base".
@@ -109,16 +106,12 @@ func pay(asked challenge, limits Limits, key *secp256k1.PrivateKey) (name, value
 	if _, err := rand.Read(nonce); err != nil {
 		return "", "", err
 	}
-	validity := one.MaxTimeoutSeconds
-	if validity > longestValiditySeconds {
-		validity = longestValiditySeconds
-	}
 	payload := signedPayload{Authorization: Authorization{
 		From:        Address(key),
 		To:          one.PayTo,
 		Value:       one.Amount,
 		ValidAfter:  "0",
-		ValidBefore: strconv.FormatInt(time.Now().Unix()+validity, 10),
+		ValidBefore: strconv.FormatInt(time.Now().Unix()+one.MaxTimeoutSeconds, 10),
 		Nonce:       "0x" + hex.EncodeToString(nonce),
 	}}
 	payload.Signature, err = payload.Authorization.Sign(Domain{one.Extra.Name, one.Extra.Version, chainID, one.Asset}, key)

@@ -20,9 +20,6 @@ from signer import address_of, sign_authorization
 # In seconds, before a payment is sent again.
 WAITS = (0.5, 1, 2)
 
-# The longest that a payment stays valid, in seconds: until then the shop can take it, goods or not.
-LONGEST_VALIDITY = 600
-
 
 class WithinTheShop(urllib.request.HTTPRedirectHandler):
     """A payment is for nobody else: redirects to another origin are not followed."""
@@ -75,17 +72,16 @@ def choose(asked: dict) -> tuple:
     sys.exit("the shop asks for nothing that may be paid")
 
 
-def pay(asked: dict) -> tuple:
-    """Signs one authorization; returns the header that carries it, and when it expires, in seconds since 1970."""
+def pay(asked: dict) -> dict:
+    """Signs one authorization for what the shop asks, and gives the header that carries it."""
     entry, amount = choose(asked)
     key = os.environ["X402_PRIVATE_KEY"]
-    valid_before = int(time.time()) + min(entry["maxTimeoutSeconds"], LONGEST_VALIDITY)
     authorization = {
         "from": address_of(key),
         "to": entry["payTo"],
         "value": amount,
         "validAfter": "0",
-        "validBefore": str(valid_before),
+        "validBefore": str(int(time.time()) + entry["maxTimeoutSeconds"]),
         "nonce": "0x" + secrets.token_hex(32),
     }
     domain = {
@@ -103,21 +99,18 @@ def pay(asked: dict) -> tuple:
         name = "PAYMENT-SIGNATURE"
         payment["accepted"] = entry
         payment.update({member: asked[member] for member in ("resource", "extensions") if member in asked})
-    return {name: base64.b64encode(json.dumps(payment).encode()).decode()}, valid_before
+    return {name: base64.b64encode(json.dumps(payment).encode()).decode()}
 
 
 def main() -> None:
     url = os.environ["X402_URL"]
     status, headers, body = get(url, {})
-    still_open = ""
     if status == 402:
         try:
             asked = read_terms(headers, body)
         except ValueError as error:
             sys.exit(f"the shop's terms cannot be read: {error}")
-        payment, valid_before = pay(asked)
-        until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(valid_before))
-        still_open = f"not bought yet; the payment can still be taken until {until}: "
+        payment = pay(asked)
         for wait in (*WAITS, 0):
             status, headers, body = get(url, payment)
             if status == 200:
@@ -126,7 +119,7 @@ def main() -> None:
             time.sleep(max(wait, min(int(asked_to_wait), 5)) if asked_to_wait.isdecimal() and wait else wait)
     text = body.decode(errors="replace")
     if status != 200:
-        sys.exit(f"{still_open}the shop answers {status or 'nothing'}: {text}")
+        sys.exit(f"the shop answers {status or 'nothing'}: {text}")
     print(text)
 
 

@@ -20,9 +20,6 @@ export type BuyOptions = {
 /** Before each repetition of a payment; the shop may ask for a longer wait. */
 const waitsMs = [500, 1_000, 2_000];
 
-/** The longest that a payment stays valid, in seconds: until then the shop can take it, goods or not. */
-const longestValiditySeconds = 600;
-
 /** The longest wait that a shop may ask for. */
 const longestWaitMs = 5_000;
 
@@ -30,7 +27,7 @@ const longestWaitMs = 5_000;
  * Buys what is at a URL, and pays at most once: one authorization is signed, and sent again, as it is, when its answer
  * is lost or says that it may be tried again.
  *
- * @throws if nothing was bought; after a payment was signed, the message says until when it can still be taken
+ * @throws when it cannot be had; what was signed may still be settled until it expires
  */
 export async function buy(options: BuyOptions): Promise<string> {
   const { url, headers = {}, timeoutMs = 60_000 } = options;
@@ -42,34 +39,25 @@ export async function buy(options: BuyOptions): Promise<string> {
   if (first.response.ok) return first.body;
   if (first.response.status !== 402) throw new Error(`${url} answered ${first.response.status}`);
 
-  const { payment, validBefore } = await sign(first, options);
+  const payment = await sign(first, options);
   let answer = await attempt(() => get(payment));
   for (const wait of waitsMs) {
     if (!(answer instanceof Error) && answer.response.ok) return answer.body;
     await sleep(Math.max(wait, retryAfterMs(answer)));
     answer = await attempt(() => get(payment));
   }
-  if (!(answer instanceof Error) && answer.response.ok) return answer.body;
-  const reason = answer instanceof Error ? answer.message : `${url} answers ${answer.response.status}`;
-  const until = new Date(validBefore * 1_000).toISOString();
-  throw new Error(`Not bought yet; the payment can still be taken until ${until}: ${reason}`, {
-    cause: answer,
-  });
+  if (answer instanceof Error) throw answer;
+  if (!answer.response.ok)
+    throw new Error(`${url} was sent a payment, and answers ${answer.response.status}`);
+  return answer.body;
 }
 
 type Answer = { response: Response; body: string };
 
-type Signed = {
-  /** The headers that carry the payment. */
-  payment: Record<string, string>;
-  /** The latest time at which it can be taken, in seconds since 1970. */
-  validBefore: number;
-};
-
-/** Signs a payment for an offer of the shop that is within the limits. */
-async function sign({ response, body }: Answer, options: BuyOptions): Promise<Signed> {
+/** The headers of a payment for what the shop asks, where that is allowed. */
+async function sign({ response, body }: Answer, options: BuyOptions): Promise<Record<string, string>> {
   const { network, asset, maxAmount, privateKey } = options;
-  const scheme = new CappedScheme(privateKeyToAccount(privateKey));
+  const scheme = new ExactEvmScheme(privateKeyToAccount(privateKey));
   const client = new x402Client().register(network, scheme);
   client.setSpendControls({ allowedAssets: [{ network, asset, maxAmountPerPayment: `${maxAmount}` }] });
   const http = new x402HTTPClient(client);
@@ -81,19 +69,7 @@ async function sign({ response, body }: Answer, options: BuyOptions): Promise<Si
       BigInt(one.amount) <= maxAmount,
   );
   if (accepts.length === 0) throw new Error("The shop asks for nothing that may be paid");
-  const longest = Math.max(...accepts.map(({ maxTimeoutSeconds }) => maxTimeoutSeconds));
-  const validity = Math.min(longest, longestValiditySeconds);
-  const payment = http.encodePaymentSignatureHeader(await client.createPaymentPayload({ ...asked, accepts }));
-  return { payment, validBefore: Math.ceil(Date.now() / 1_000) + validity };
-}
-
-/** Signs for ten minutes at most, however long the shop asks for. */
-class CappedScheme extends ExactEvmScheme {
-  override createPaymentPayload(...args: Parameters<ExactEvmScheme["createPaymentPayload"]>) {
-    const [version, requirements, context] = args;
-    const maxTimeoutSeconds = Math.min(requirements.maxTimeoutSeconds, longestValiditySeconds);
-    return super.createPaymentPayload(version, { ...requirements, maxTimeoutSeconds }, context);
-  }
+  return http.encodePaymentSignatureHeader(await client.createPaymentPayload({ ...asked, accepts }));
 }
 
 /** Follows redirects with all headers, and only within the shop: a payment is for nobody else. */

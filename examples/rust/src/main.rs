@@ -54,9 +54,7 @@ fn buy() -> Result<String, Error> {
         sleep(wait.max(asked));
         last = get(&agent, &url, Some(&header));
     }
-    last.and_then(Answer::goods).map_err(|error| {
-        format!("not bought yet; the payment can still be taken for up to ten minutes: {error}").into()
-    })
+    last?.goods()
 }
 
 struct Answer {

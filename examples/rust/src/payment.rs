@@ -6,9 +6,6 @@ use k256::ecdsa::SigningKey;
 use serde_json::{json, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The longest that a payment stays valid: until then the shop can take it, goods or not.
-const LONGEST_VALIDITY_SECONDS: u64 = 600;
-
 /// What may be paid.
 pub struct Limits {
     /// The chain as version 2 names it (`eip155:8453`), and as version 1 does (`base`).
@@ -68,14 +65,12 @@ pub fn pay(
     let mut nonce = [0; 32];
     getrandom::getrandom(&mut nonce)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-    let validity = accepted["maxTimeoutSeconds"].as_u64().unwrap_or(60);
-    let valid_before = now + validity.min(LONGEST_VALIDITY_SECONDS);
     let authorization = Authorization {
         from: address(key),
         to: text(&accepted["payTo"]).into(),
         value: text(&accepted[amount_name]).into(),
         valid_after: "0".into(),
-        valid_before: valid_before.to_string(),
+        valid_before: (now + accepted["maxTimeoutSeconds"].as_u64().unwrap_or(60)).to_string(),
         nonce: to_hex(&nonce),
     };
     let signature = authorization.sign(&domain, key)?;
