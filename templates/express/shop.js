@@ -16,6 +16,10 @@ const server = new x402ResourceServer(facilitator).register(X402_CAIP2, new Exac
 const accepts = { scheme: "exact", network: X402_CAIP2, payTo: X402_PAY_TO, price: "$0.01" };
 
 const app = express();
+// Express runs the handler of GET for HEAD as well, and HEAD has no price.
+app.use((request, response, next) =>
+  request.method === "HEAD" ? response.set("Allow", "GET").sendStatus(405) : next(),
+);
 app.use(paymentMiddleware({ "GET /report": { accepts } }, server));
 app.get("/report", (_request, response) => response.json({ report: "all is well" }));
 app.listen(Number(PORT), "127.0.0.1", () => console.log(`http://127.0.0.1:${PORT}/report`));

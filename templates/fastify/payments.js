@@ -4,18 +4,44 @@ import { withPrivateCacheControl, x402HTTPResourceServer } from "@x402/core/serv
 /** The verified payment of a request, until it is settled. */
 const payment = Symbol("payment");
 
-/** Asks for a payment before the handler of a route runs, and settles it before the answer is sent. */
+/**
+ * Asks for a payment before the handler of a route runs, and settles it before the answer is sent. Call it before the
+ * routes are added. Each key of `routes` is a method and the URL of a Fastify route: `GET /report/:id`. The app does not
+ * start if there is no such route.
+ */
 export async function requirePayments(app, routes, server) {
   const payments = new x402HTTPResourceServer(server, routes);
   await payments.initialize();
   app.decorateRequest(payment, null);
 
+  const added = new Set();
+  app.addHook("onRoute", ({ method, url }) => {
+    for (const one of [method].flat()) added.add(`${one} ${url}`);
+  });
+  app.addHook("onReady", async () => {
+    const missing = Object.keys(routes).filter((route) => !added.has(route));
+    if (missing.length > 0) throw new Error(`Priced, but not a route of this app: ${missing.join(", ")}`);
+  });
+
+  // The route that Fastify chose decides: `request.url` is the client's text, such as `http://any/report`.
+  const isPriced = ({ method, routeOptions }) => Object.hasOwn(routes, `${method} ${routeOptions.url}`);
+  // Fastify runs the handler of GET for HEAD as well.
+  const isHeadOfPriced = ({ method, routeOptions }) =>
+    method === "HEAD" && Object.hasOwn(routes, `GET ${routeOptions.url}`);
+
   app.addHook("preHandler", async (request, reply) => {
+    if (!isPriced(request)) {
+      if (isHeadOfPriced(request)) return reply.code(405).header("allow", "GET").send();
+      return;
+    }
     const context = contextOf(request);
-    if (!payments.requiresPayment(context)) return;
     const result = await payments.processHTTPRequest(context);
-    if (result.type === "payment-verified") request[payment] = { context, ...result };
-    if (result.type !== "payment-error") return;
+    if (result.type === "payment-verified") {
+      request[payment] = { context, ...result };
+      return;
+    }
+    if (result.type !== "payment-error")
+      throw new Error(`No price was found for ${request.routeOptions.url}`);
     const { status, headers, body = {}, isHtml } = result.response;
     return reply
       .code(status)
@@ -26,7 +52,12 @@ export async function requirePayments(app, routes, server) {
 
   app.addHook("onSend", async (request, reply, body) => {
     const verified = request[payment];
-    if (verified === null) return body;
+    if (verified === null) {
+      if (reply.statusCode >= 400 || !(isPriced(request) || isHeadOfPriced(request))) return body;
+      // Nothing judged a payment, so nothing is sent.
+      reply.code(500).type("application/json");
+      return JSON.stringify({ error: "payment_not_judged" });
+    }
     request[payment] = null;
     if (reply.statusCode >= 400) {
       const reason = { reason: "handler_failed", responseStatus: reply.statusCode };
@@ -59,17 +90,18 @@ export async function requirePayments(app, routes, server) {
 /** A request as `@x402/core` reads it. */
 function contextOf(request) {
   const header = (name) => [request.headers[name.toLowerCase()]].flat()[0];
-  const path = request.url.split("?")[0];
+  const { pathname, search } = new URL(request.url, "http://shop");
+  const path = request.routeOptions.url;
   return {
     path,
-    decodedPath: decoded(path),
+    decodedPath: path,
     method: request.method,
     paymentHeader: header("payment-signature") ?? header("x-payment"),
     adapter: {
       getHeader: header,
       getMethod: () => request.method,
-      getPath: () => path,
-      getUrl: () => `${request.protocol}://${request.host}${request.url}`,
+      getPath: () => pathname,
+      getUrl: () => `${request.protocol}://${request.host}${pathname}${search}`,
       getAcceptHeader: () => header("accept") ?? "",
       getUserAgent: () => header("user-agent") ?? "",
       getQueryParams: () => request.query,
@@ -77,12 +109,4 @@ function contextOf(request) {
       getBody: () => request.body,
     },
   };
-}
-
-function decoded(path) {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }

@@ -17,6 +17,10 @@ const server = new x402ResourceServer(facilitator).register(X402_CAIP2, new Exac
 const accepts = { scheme: "exact", network: X402_CAIP2, payTo: X402_PAY_TO, price: "$0.01" };
 
 const app = new Hono();
+// Hono runs the handler of GET for HEAD as well, and HEAD has no price.
+app.use((context, next) =>
+  context.req.method === "HEAD" ? context.body(null, 405, { Allow: "GET" }) : next(),
+);
 app.use(paymentMiddleware({ "GET /report": { accepts } }, server));
 app.get("/report", (context) => context.json({ report: "all is well" }));
 serve({ fetch: app.fetch, port: Number(PORT), hostname: "127.0.0.1" }, () =>

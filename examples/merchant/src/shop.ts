@@ -23,6 +23,11 @@ export function createShop({ facilitatorUrl, apiKey, payTo }: ShopOptions): Expr
   const accepts = { scheme: "exact", network: "eip155:8453", payTo, price: "$0.01" } as const;
 
   const shop = express();
+  // Express runs the handler of GET for HEAD as well, and HEAD has no price.
+  shop.use((request, response, next) => {
+    if (request.method === "HEAD") response.set("Allow", "GET").sendStatus(405);
+    else next();
+  });
   shop.use(redeliver());
   shop.use(paymentMiddleware({ "GET /report": { accepts }, "GET /other": { accepts } }, server));
   shop.get("/report", (_request, response) => {

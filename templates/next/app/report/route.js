@@ -15,3 +15,6 @@ const server = new x402ResourceServer(facilitator).register(X402_CAIP2, new Exac
 const accepts = { scheme: "exact", network: X402_CAIP2, payTo: X402_PAY_TO, price: "$0.01" };
 
 export const GET = withX402(async () => NextResponse.json({ report: "all is well" }), { accepts }, server);
+
+// Without it Next runs the handler of GET for HEAD as well.
+export const HEAD = () => new Response(null, { status: 405, headers: { Allow: "GET" } });
