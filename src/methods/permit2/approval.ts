@@ -73,6 +73,11 @@ export function withoutApproval(
   return { ...payment, payload: Object.keys(whole).length === 0 ? null : JSON.stringify(whole) };
 }
 
+/** Both extensions allow versions of several parts. */
+export function isFirstVersion(version: unknown): boolean {
+  return typeof version === "string" && /^1(\.0)*$/.test(version);
+}
+
 function parseApproval(info: unknown): Approval | undefined {
   const member = (name: string) => propertyOf(info, name);
   const number = (name: string) => {
@@ -83,7 +88,8 @@ function parseApproval(info: unknown): Approval | undefined {
   const [amount, nonce, deadline] = ["amount", "nonce", "deadline"].map(number);
   if (!isAddress(from) || !isAddress(asset) || !isAddress(spender)) return undefined;
   if (amount == null || nonce == null || deadline == null) return undefined;
-  if (!isBytes(signature) || signature.length !== 132 || member("version") !== "1") return undefined;
+  if (!isBytes(signature) || signature.length !== 132) return undefined;
+  if (!isFirstVersion(member("version"))) return undefined;
   return { from, asset, spender, amount, nonce, deadline, signature };
 }
 
