@@ -49,7 +49,8 @@ const members = ["from", "asset", "spender", "amount", "nonce", "deadline", "sig
 export function keptApproval(extensions: unknown): unknown {
   const info = propertyOf(propertyOf(extensions, approvalExtension), "info");
   // Clients that sign none pass on what the shop has declared.
-  if (propertyOf(info, "signature") === undefined) return undefined;
+  // One that is incomplete is none, as public facilitators have it: what is lacking then is the approval.
+  if (members.some((name) => !propertyOf(info, name))) return undefined;
   if (parseApproval(info) === undefined) return "malformed";
   return Object.fromEntries(members.map((name) => [name, propertyOf(info, name)]));
 }
