@@ -38,6 +38,7 @@ const parts: Readonly<Record<string, Part>> = {
   "lost-answers": { files: ["lost-answers"], counts: { LOST_ANSWER_REPETITIONS: "20" } },
   bodies: { files: ["hostile-bodies"], counts: { HOSTILE_BODIES: "1000000" } },
   equal: { files: ["conformance/equal"], counts: { EQUAL_RUNS: "100000" } },
+  differential: { files: ["conformance/differential"], counts: { DIFFERENTIAL_PAYMENTS: "5000" } },
   // The invariants of the contract, each with 130,000 calls.
   contracts: {
     contracts: ["--match-path", "contracts/test/invariants/*"],

@@ -77,6 +77,7 @@ test("needs four variables, and fills in the rest", () => {
         maxTransactionCost: undefined,
         dailyGasBudget: 10n ** 17n,
         gasHorizonPayments: 500n,
+        strictness: "spec",
         maxValiditySeconds: 86_400n,
         allowZeroValue: false,
       },

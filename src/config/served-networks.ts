@@ -1,5 +1,6 @@
 import { type Address, sameAddress } from "../protocol/hex.ts";
 import type { Asset, Network, NetworkName, NetworkTier } from "../protocol/networks.ts";
+import { maxUint256 } from "../protocol/wire-values.ts";
 import type { ConfigurationProblem } from "../util/errors.ts";
 import type { NetworkAsset } from "./known-networks.ts";
 import type { NetworkConfig } from "./serve-config.ts";
@@ -20,9 +21,14 @@ export function readServedNetworks(
   const maxCosts: ByNetwork<bigint> = reader.read("MAX_TRANSACTION_COST") ?? {};
   const gasBudgets: ByNetwork<bigint | null> = reader.read("DAILY_GAS_BUDGET");
   const gasHorizonPayments = BigInt(reader.read("GAS_HORIZON_PAYMENTS"));
-  const maxValiditySeconds = BigInt(reader.read("MAX_VALIDITY_SECONDS"));
+  const strictness = reader.read("STRICTNESS");
+  const isBound = strictness === "spec" || reader.isSet("MAX_VALIDITY_SECONDS");
+  const maxValiditySeconds = isBound ? BigInt(reader.read("MAX_VALIDITY_SECONDS")) : maxUint256;
   const allowZeroValue = reader.read("ALLOW_ZERO_VALUE");
   const payTo = reader.read("PAY_TO");
+  if (strictness === "reference" && payTo !== "any") {
+    reader.refuse("STRICTNESS", "is reference, which needs PAY_TO=any: public facilitators take any payTo");
+  }
   const gasSponsoring = reader.read("GAS_SPONSORING");
   const maxGifts: ByNetwork<bigint> = reader.read("MAX_GIFT") ?? {};
   const dailyGifts: ByNetwork<bigint> = reader.read("DAILY_GIFTS") ?? {};
@@ -73,6 +79,7 @@ export function readServedNetworks(
         maxValiditySeconds,
         allowZeroValue,
         gasSponsoring,
+        strictness,
         gifts: pairGifts(reader, name, maxGifts[name], dailyGifts[name]),
         walletFactories,
       },

@@ -7,6 +7,7 @@ import {
   networkNames,
 } from "../protocol/networks.ts";
 import { payToPolicies } from "../protocol/signed-payment.ts";
+import { strictnesses } from "../protocol/strictness.ts";
 import { formatUnits } from "../protocol/token-units.ts";
 import { networkDefaults, readAssets, readLocalAssets } from "./known-networks.ts";
 import { settleWaitBoundsMs, settleWaitDefaultsMs } from "./serve-config.ts";
@@ -265,6 +266,14 @@ export const variables = {
     read: readOneOf(payToPolicies),
     default: "contract",
     example: "recipients",
+    usedBy: ["serve"],
+  },
+  STRICTNESS: {
+    summary:
+      "what decides about a payment where the specification does not: `spec` takes what it does not forbid, and warns in the answer of what public facilitators refuse; `reference` follows the public reference facilitator, needs PAY_TO=any, and has no MAX_VALIDITY_SECONDS unless that is set",
+    read: readOneOf(strictnesses),
+    default: "spec",
+    example: "reference",
     usedBy: ["serve"],
   },
   GAS_SPONSORING: {

@@ -59,7 +59,7 @@ export function kindsOf(
   network: ServedNetwork & Pick<Network, "caip2">,
   x402Version: X402Version,
 ): Supported["kinds"] {
-  const { payTo = "contract" } = network;
+  const { payTo = "contract", strictness = "spec" } = network;
   return methods
     .filter(({ versions }) => versions.includes(x402Version))
     .flatMap(({ scheme, extra }) => {
@@ -68,7 +68,8 @@ export function kindsOf(
     })
     .sort((one, other) => Object.keys(one.own).length - Object.keys(other.own).length)
     .map(({ scheme, own }) => {
-      const extra = { ...(payTo !== "contract" && { payTo }), ...own };
+      const terms = { ...(payTo !== "contract" && { payTo }), ...(strictness !== "spec" && { strictness }) };
+      const extra = { ...terms, ...own };
       const kind = { x402Version, scheme, network: formatNetwork(network, x402Version) };
       return Object.keys(extra).length === 0 ? kind : { ...kind, extra };
     });

@@ -11,6 +11,7 @@ import type { Hex } from "./hex.ts";
 import { bytes32 } from "./primitives.ts";
 import { settlementStates } from "./settlement-query.ts";
 import { payToPolicies } from "./signed-payment.ts";
+import { strictnesses, warningCodes } from "./strictness.ts";
 
 /** What a v2 settle may answer. */
 export const settleErrorReasonsV2: [SettleErrorReasonV2, ...SettleErrorReasonV2[]] = [
@@ -60,13 +61,21 @@ export const authContextSchema = z.object({
 
 export type AuthContext = z.infer<typeof authContextSchema>;
 
+const warnings = z
+  .array(z.object({ code: z.enum(warningCodes), at: z.string(), message: z.string() }))
+  .meta({
+    description:
+      "What the public reference facilitator refuses in this good payment, or what was ignored in it",
+  })
+  .optional();
+
 const verdict = { payer, network, authContext: authContextSchema };
 const refusal = {
   invalidReason: z.enum(invalidReasons),
   invalidMessage: z.string().meta({ description: "What is wrong, in a sentence" }),
 };
 
-const validAnswer = z.object({ isValid: z.literal(true), ...verdict });
+const validAnswer = z.object({ isValid: z.literal(true), ...verdict, warnings });
 const invalidAnswer = z.object({
   isValid: z.literal(false),
   ...refusal,
@@ -82,6 +91,7 @@ export const verifyAnswerDocument = z.object({
   isValid: z.boolean(),
   ...z.object(refusal).partial().shape,
   ...verdict,
+  warnings,
   ...nextStepSchema,
 });
 
@@ -105,6 +115,7 @@ const settledAnswer = z.object({
   transaction: settledIn,
   ...outcome,
   amount: uint256Text.optional(),
+  warnings,
 });
 const failedAnswer = z.object({
   success: z.literal(false),
@@ -124,6 +135,7 @@ export const settleAnswerDocument = z.object({
     description: "Transaction hash on success; empty on failure, and where nothing was to be taken",
   }),
   amount: uint256Text.optional(),
+  warnings,
   ...outcome,
   ...z.object(failure).partial().shape,
   ...nextStepSchema,
@@ -155,6 +167,13 @@ const supportedKind = z.object({
         .meta({
           description:
             "Where payments may go besides the facilitator contract: to the organization's own recipient, or to any address. Only where they may",
+        })
+        .optional(),
+      strictness: z
+        .enum(strictnesses)
+        .exclude(["spec"])
+        .meta({
+          description: "As strict and as lenient as the public reference facilitator. Only where it is",
         })
         .optional(),
       assetTransferMethod: z

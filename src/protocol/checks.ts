@@ -5,6 +5,7 @@ import type { Operation } from "./problems.ts";
 import { expiryMarginSeconds, refusals, usualMaxValiditySeconds } from "./refusals.ts";
 import type { PaymentRequest } from "./requests.ts";
 import { boundsOf, goesStraight, type PayToPolicy, type SignedPayment } from "./signed-payment.ts";
+import { refuseAsReference, type Strictness } from "./strictness.ts";
 
 /** A network as one deployment serves it: what payments are checked against. */
 export type ServedNetwork = {
@@ -25,6 +26,8 @@ export type ServedNetwork = {
   walletFactories?: readonly Address[] | undefined;
   /** Which approvals of Permit2 are submitted for payers, who have no gas of their own; none by default. */
   gasSponsoring?: readonly GasSponsoring[] | undefined;
+  /** What decides where the specification does not; `spec` by default, which takes what it does not forbid. */
+  strictness?: Strictness | undefined;
 };
 
 /**
@@ -86,6 +89,7 @@ export const pureCheckNames = [
   "valueIsExact",
   "assetIsSigned",
   "valueIsPositive",
+  "formIsOfReference",
 ] as const;
 
 export type PureCheckName = (typeof pureCheckNames)[number];
@@ -148,6 +152,8 @@ const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
 
   valueIsPositive: ({ payment }, { allowZeroValue = false }) =>
     payment.limit > 0n || allowZeroValue ? undefined : refusals.valueIsZero(),
+
+  formIsOfReference: refuseAsReference,
 };
 
 /** The pure checks in which no setting has a part once it is known that the payment was signed for us. */

@@ -15,9 +15,9 @@ const seconds = z.int(faults.seconds).nonnegative(faults.negative);
 
 /** Members of the requirements that are checked, but not used. */
 const requirementDetails = {
-  resource: text.optional(),
-  description: text.optional(),
-  mimeType: text.optional(),
+  resource: text.nullish(),
+  description: text.nullish(),
+  mimeType: text.nullish(),
   maxTimeoutSeconds: seconds.optional(),
 };
 

@@ -47,14 +47,20 @@ export type PaymentRequest = Envelope & {
     payTo: Address | undefined;
     /** Until when from now clients sign; only messages name it. */
     maxTimeoutSeconds?: number | undefined;
+    /** As it came: by the public servers the name and version of the token's domain. Nothing is decided by it with `spec`. */
+    extra?: unknown;
+    /** Of version 1 without maxAmountRequired, or without payTo. */
+    isShortForm?: true;
   };
   /** What the payer's client calls the payment, in version 2. */
   identifier?: PaymentIdentifier;
+  /** What is wrong with its identifier, which is ignored where the strictness is `reference` and the shop requires none. */
+  identifierProblem?: string;
 };
 
 export type ParsedRequest =
-  /** `identifierProblem`: what is wrong with the payment's identifier, because of which there is no verdict. */
-  | { ok: true; request: PaymentRequest; identifierProblem?: string }
+  /** `requiresIdentifier`: whether the shop does; see `identifierProblem` of the request. */
+  | { ok: true; request: PaymentRequest; requiresIdentifier?: true }
   | { ok: false; envelope: Envelope; invalid: Invalid };
 
 /** How one way to pay reads `paymentPayload.payload`. */
@@ -179,7 +185,7 @@ function parse(body: unknown, known: NetworkRegistry, readers: Readers): ParsedR
   const identifier = version === 1 ? undefined : readIdentifier(payload);
   return {
     ok: true,
-    ...(typeof identifier === "string" && { identifierProblem: identifier }),
+    ...(typeof identifier === "string" && requiresIdentifier(payload) && { requiresIdentifier: true }),
     request: {
       ...envelope,
       settlementId: settlementId(named.network.chainId, payment.nonceSpace, payment.payer, payment.nonce),
@@ -188,6 +194,7 @@ function parse(body: unknown, known: NetworkRegistry, readers: Readers): ParsedR
       words: reader.words,
       requirements: terms,
       ...(typeof identifier === "object" && { identifier }),
+      ...(typeof identifier === "string" && { identifierProblem: identifier }),
     },
   };
 }
@@ -195,6 +202,11 @@ function parse(body: unknown, known: NetworkRegistry, readers: Readers): ParsedR
 function readIdentifier(payload: object): PaymentIdentifier | string | undefined {
   const extension = propertyOf(propertyOf(payload, "extensions"), paymentIdentifierExtension);
   return readPaymentIdentifier(extension, propertyOf(propertyOf(payload, "resource"), "url"));
+}
+
+function requiresIdentifier(payload: object): boolean {
+  const extension = propertyOf(propertyOf(payload, "extensions"), paymentIdentifierExtension);
+  return propertyOf(propertyOf(extension, "info"), "required") === true;
 }
 
 function readEnvelope(body: unknown, readers: Readers): Envelope {
@@ -259,8 +271,10 @@ function readRequirementsV1(value: object): PaymentRequest["requirements"] | Inv
     const payTo = optional(requirements("payTo"), readWireAddress);
     const recipient = optional(requirements("recipient"), readWireAddress);
     const asset = readWireAddress(requirements("asset"));
-    // Checked, but not used.
-    for (const name of ["resource", "description", "mimeType"]) optional(requirements(name), readText);
+    // Checked, but not used. Public servers write null for what they do not know.
+    for (const name of ["resource", "description", "mimeType"]) {
+      if (requirements(name).value !== null) optional(requirements(name), readText);
+    }
     const maxTimeoutSeconds = optional(requirements("maxTimeoutSeconds"), readSeconds);
 
     const required = maxAmountRequired ?? amount;
@@ -282,7 +296,11 @@ function readRequirementsV1(value: object): PaymentRequest["requirements"] | Inv
     if (payTo !== undefined && recipient !== undefined && !sameAddress(payTo, recipient)) {
       return malformedRequirements("paymentRequirements.recipient", " and payTo must be equal");
     }
-    return { amount: required, asset, payTo: payTo ?? recipient, maxTimeoutSeconds };
+    const isShortForm = maxAmountRequired === undefined || payTo === undefined;
+    return {
+      ...{ amount: required, asset, payTo: payTo ?? recipient, maxTimeoutSeconds },
+      ...{ extra: propertyOf(value, "extra"), ...(isShortForm && { isShortForm: true }) },
+    };
   }, malformedRequirements);
 }
 
@@ -293,7 +311,7 @@ function readRequirementsV2(value: object): PaymentRequest["requirements"] | Inv
     const asset = readWireAddress(requirements("asset"));
     const payTo = readWireAddress(requirements("payTo"));
     const maxTimeoutSeconds = optional(requirements("maxTimeoutSeconds"), readSeconds);
-    return { amount, asset, payTo, maxTimeoutSeconds };
+    return { amount, asset, payTo, maxTimeoutSeconds, extra: propertyOf(value, "extra") };
   }, malformedRequirements);
 }
 

@@ -1,16 +1,18 @@
 import type { AuthContext, ProblemDetails, SettleAnswer, VerifyAnswer, Written } from "./answers.ts";
 import { type Invalid, nextStepOfRefusal, settleErrorReason, situations } from "./catalogue.ts";
 import type { Envelope, PaymentRequest } from "./requests.ts";
+import type { Warning } from "./strictness.ts";
 
-/** The verdict of a verify: valid when nothing refuses the payment. */
+/** The verdict of a verify: valid when nothing refuses the payment. Only a good one is warned of. */
 export function verifyAnswer(
   envelope: Envelope,
   refusal: Invalid | undefined,
   authContext: AuthContext,
+  warnings: readonly Warning[],
 ): Written<VerifyAnswer> {
   const rest = { ...payerMember(envelope), network: envelope.network, authContext };
   return refusal === undefined
-    ? { isValid: true, ...rest }
+    ? { isValid: true, ...rest, ...warningsMember(warnings) }
     : {
         isValid: false,
         invalidReason: refusal.reason,
@@ -29,10 +31,11 @@ export function verifyAnswer(
 export function settledAnswer(
   envelope: Envelope,
   transaction: string,
-  amount?: bigint,
+  amount: bigint | undefined,
+  warnings: readonly Warning[],
 ): Written<SettleAnswer> {
-  const taken = amount === undefined ? {} : { amount: `${amount}` };
-  return { success: true, transaction, network: envelope.network, ...payerMember(envelope), ...taken };
+  const rest = { ...(amount !== undefined && { amount: `${amount}` }), ...warningsMember(warnings) };
+  return { success: true, transaction, network: envelope.network, ...payerMember(envelope), ...rest };
 }
 
 /** The answer of a settle that did not, and never will. */
@@ -81,6 +84,11 @@ export function pendingProblem(
 /** The settlement id of a request that could be read. */
 function idOf(envelope: Envelope | PaymentRequest): string | undefined {
   return "settlementId" in envelope ? envelope.settlementId : undefined;
+}
+
+/** The member of an answer that holds its warnings; none without one. */
+export function warningsMember(warnings: readonly Warning[]): { warnings?: Warning[] } {
+  return warnings.length === 0 ? {} : { warnings: [...warnings] };
 }
 
 function payerMember({ payer }: Envelope): { payer?: string } {

@@ -48,7 +48,7 @@ export const upOptions = {
     "let requests without an API key act for the local organization, and `POST /close` end this; for test suites that know no keys",
   ),
   plain: flag(
-    "stand in for a public facilitator: the same as --open --pay-to any, so that a shop needs the URL and nothing else",
+    "stand in for a public facilitator: the same as --open --pay-to any, so that a shop needs the URL and nothing else, and as strict and as lenient as the public reference facilitator",
   ),
   claim: option(
     "KIND@NETWORK",

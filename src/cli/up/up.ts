@@ -61,6 +61,7 @@ export const up = defineCommand({
       rpcPorts: assignRpcPorts(values.networks, values["rpc-port"], values["rpc-ports"]),
       open: isOpen ? { onClose: () => closed.abort() } : undefined,
       payTo,
+      strictness: values.plain ? "reference" : "spec",
       corsOrigins: values["cors-origins"],
       discovery: values.discovery,
       claims: values.claim,

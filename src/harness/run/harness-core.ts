@@ -7,6 +7,7 @@ import { dropLeases } from "../../ledger/leases.ts";
 import type { LedgerTables } from "../../ledger/rows.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
+import { maxUint256 } from "../../protocol/wire-values.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { localGifts, localMaxFeePerGas, localTerms, localTokens } from "../../published/local-chains.ts";
 import {
@@ -91,7 +92,7 @@ export function makeCore(
     settleWaitMs,
     discovery,
     logger,
-    networks: chains.map((chain) => configure(chain, rpcUrlOf(chain), options.payTo)),
+    networks: chains.map((chain) => configure(chain, rpcUrlOf(chain), options)),
     signers: [createLocalSigner(operator.privateKey)],
     recoverer: options.recovery === false ? undefined : createLocalSigner(recoverer.privateKey),
     sponsor: createLocalSigner(sponsor.privateKey),
@@ -125,7 +126,7 @@ export function makeCore(
 function configure(
   { network, facilitatorContract, asset, tokens }: HarnessChain,
   rpcUrl: string,
-  payTo: StartOptions["payTo"],
+  { payTo, strictness }: StartOptions,
 ): NetworkConfig {
   return {
     ...network,
@@ -133,6 +134,7 @@ function configure(
     facilitatorContract,
     payTo,
     ...localTerms,
+    ...(strictness === "reference" && { strictness, maxValiditySeconds: maxUint256 }),
     gifts: localGifts,
     rpcUrls: [rpcUrl],
     assets: [asset, ...Object.values(tokens)],

@@ -8,6 +8,7 @@ import type { ClaimedKind } from "../../protocol/answers.ts";
 import { type Address, type Hex, readAddress } from "../../protocol/hex.ts";
 import type { CorsOrigins } from "../../protocol/routes.ts";
 import type { PayToPolicy } from "../../protocol/signed-payment.ts";
+import type { Strictness } from "../../protocol/strictness.ts";
 import type { Organizations } from "../../service/organizations/organizations.ts";
 import { KitError } from "../../util/errors.ts";
 import { aText, requireArgument } from "../../util/given.ts";
@@ -57,6 +58,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   recipient?: Address | undefined;
   /** Where payments may go; to the facilitator contract alone by default. */
   payTo?: PayToPolicy | undefined;
+  /** What decides where the specification does not; `spec` by default. */
+  strictness?: Strictness | undefined;
   /** Organizations besides the local one and those of the published keys. */
   organizations?: readonly LocalOrganization[] | undefined;
   /** What chains and ledger go on with, and what is done with theirs when this ends as it was asked to. */

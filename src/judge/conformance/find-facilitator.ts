@@ -23,6 +23,7 @@ import {
 import { address } from "../../protocol/primitives.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { type PayToPolicy, payToPolicies } from "../../protocol/signed-payment.ts";
+import { type Strictness, strictnesses } from "../../protocol/strictness.ts";
 import { formatUnits } from "../../protocol/token-units.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { localTerms, localTokens } from "../../published/local-chains.ts";
@@ -95,6 +96,7 @@ const supportedSchema = z.object({
       extra: z
         .object({
           payTo: z.enum(payToPolicies).optional().catch(undefined),
+          strictness: z.enum(strictnesses).optional().catch(undefined),
           facilitatorAddress: address.optional().catch(undefined),
         })
         .optional()
@@ -118,7 +120,8 @@ const answersWithinMs = 10_000;
  */
 export async function findFacilitator(options: FacilitatorOptions): Promise<FoundFacilitator> {
   const { baseUrl, payerKey } = options;
-  const { listed, uptos, prefix, isPublished, policy, gasSponsoring } = await readSupported(baseUrl);
+  const { listed, uptos, prefix, isPublished, policy, strictness, gasSponsoring } =
+    await readSupported(baseUrl);
   const isKit = isPublished && (options.apiKey ?? testKeys.local.apiKey) === testKeys.local.apiKey;
   const apiKey = options.apiKey ?? (isKit ? testKeys.local.apiKey : undefined);
   const { auth = apiKey === undefined ? "none" : "bare", authHeader = "authorization" } = options;
@@ -142,7 +145,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
     );
   }
   const networks = names.map((one) =>
-    describe(one, options, { isKit, harness, known, policy, gasSponsoring }),
+    describe(one, options, { isKit, harness, known, policy, strictness, gasSponsoring }),
   );
   const [first, ...others] = networks;
   const network = networks.find((one) => one.name === name);
@@ -229,6 +232,7 @@ type SupportedAnswer = {
   isPublished: boolean;
   /** Where it lets payments go, if it is of this kit. */
   policy: PayToPolicy;
+  strictness: Strictness;
   gasSponsoring: readonly GasSponsoring[];
 };
 
@@ -248,6 +252,7 @@ async function readSupported(baseUrl: string): Promise<SupportedAnswer> {
           .some((signer) => sameAddress(signer, published)),
         gasSponsoring: gasSponsorings.filter((name) => extensions.includes(name)),
         policy: kinds.find(({ extra }) => extra?.payTo !== undefined)?.extra?.payTo ?? "contract",
+        strictness: kinds.find(({ extra }) => extra?.strictness !== undefined)?.extra?.strictness ?? "spec",
         uptos: kinds.flatMap(({ scheme, network, extra }) =>
           scheme === "upto" && extra?.facilitatorAddress !== undefined
             ? [{ network, submitter: extra.facilitatorAddress }]
@@ -287,13 +292,14 @@ type Found = {
   harness: HarnessDescription | undefined;
   known: NetworkRegistry;
   policy: PayToPolicy;
+  strictness: Strictness;
   gasSponsoring: readonly GasSponsoring[];
 };
 
 function describe(
   name: NetworkName,
   { payTo }: FacilitatorOptions,
-  { isKit, harness, known: all, policy, gasSponsoring }: Found,
+  { isKit, harness, known: all, policy, strictness, gasSponsoring }: Found,
 ): FixtureNetwork {
   const network = all.named(name);
   if (network === undefined) throw new Error(`${name} is no network`);
@@ -314,7 +320,7 @@ function describe(
     ...network,
     facilitatorContract,
     assets: [running?.asset ?? network.usdc, ...Object.values(tokens)],
-    gasSponsoring,
+    ...{ gasSponsoring, strictness },
     // That of others is where payments go, whatever it is.
     ...(isKit && { payTo: policy, walletFactories: localTerms.walletFactories }),
   };

@@ -19,7 +19,7 @@ import {
   type TransactionSignature,
 } from "../../protocol/signed-transaction.ts";
 import { maxUint256, parseUint256, propertyOf } from "../../protocol/wire-values.ts";
-import { type Approval, approvalExtension, approvalOf } from "./approval.ts";
+import { type Approval, approvalExtension, approvalOf, isFirstVersion } from "./approval.ts";
 import { permit2Address } from "./permit.ts";
 
 /*
@@ -78,8 +78,8 @@ function parseInfo(info: unknown): ApprovalTransaction | undefined {
   const member = (name: (typeof members)[number]) => propertyOf(info, name);
   const [from, asset, spender] = [member("from"), member("asset"), member("spender")];
   const [amount, raw] = [member("amount"), member("signedTransaction")];
-  if (!isAddress(from) || !isAddress(asset) || !isAddress(spender) || member("version") !== "1")
-    return undefined;
+  if (!isAddress(from) || !isAddress(asset) || !isAddress(spender)) return undefined;
+  if (!isFirstVersion(member("version"))) return undefined;
   if (typeof amount !== "string" || parseUint256(amount) === null) return undefined;
   if (typeof raw !== "string" || !/^0x[0-9a-fA-F]*$/.test(raw) || raw.length > mostKept) return undefined;
   return { from, asset, spender, raw };

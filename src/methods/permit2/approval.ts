@@ -49,7 +49,8 @@ const members = ["from", "asset", "spender", "amount", "nonce", "deadline", "sig
 export function keptApproval(extensions: unknown): unknown {
   const info = propertyOf(propertyOf(extensions, approvalExtension), "info");
   // Clients that sign none pass on what the shop has declared.
-  if (propertyOf(info, "signature") === undefined) return undefined;
+  // One that is incomplete is none, as public facilitators have it: what is lacking then is the approval.
+  if (members.some((name) => !propertyOf(info, name))) return undefined;
   if (parseApproval(info) === undefined) return "malformed";
   return Object.fromEntries(members.map((name) => [name, propertyOf(info, name)]));
 }
@@ -73,6 +74,11 @@ export function withoutApproval(
   return { ...payment, payload: Object.keys(whole).length === 0 ? null : JSON.stringify(whole) };
 }
 
+/** Both extensions allow versions of several parts. */
+export function isFirstVersion(version: unknown): boolean {
+  return typeof version === "string" && /^1(\.0)*$/.test(version);
+}
+
 function parseApproval(info: unknown): Approval | undefined {
   const member = (name: string) => propertyOf(info, name);
   const number = (name: string) => {
@@ -83,7 +89,8 @@ function parseApproval(info: unknown): Approval | undefined {
   const [amount, nonce, deadline] = ["amount", "nonce", "deadline"].map(number);
   if (!isAddress(from) || !isAddress(asset) || !isAddress(spender)) return undefined;
   if (amount == null || nonce == null || deadline == null) return undefined;
-  if (!isBytes(signature) || signature.length !== 132 || member("version") !== "1") return undefined;
+  if (!isBytes(signature) || signature.length !== 132) return undefined;
+  if (!isFirstVersion(member("version"))) return undefined;
   return { from, asset, spender, amount, nonce, deadline, signature };
 }
 

@@ -4,6 +4,7 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
+import type { Warning } from "../../protocol/strictness.ts";
 import { maskSecrets, showValue } from "../../util/text.ts";
 
 /** Which service of this process a message is from: a process may run several. */
@@ -73,6 +74,8 @@ export type RequestResult = {
   /** The chain's time that the payment's own was compared with, unix seconds. */
   readonly chainTime?: Invalid["chainTime"];
   readonly transaction?: Hex;
+  /** What a good payment was warned of. */
+  readonly warnings?: readonly Warning[];
 };
 
 /** What came as the body of a request in which no payment could be read. */

@@ -93,7 +93,7 @@ export function explainUnread({ payload, requirements, at }: Halves, networks: N
   const body = { paymentPayload: payload, paymentRequirements: requirements };
   const parsed = parsePaymentRequest(body, networks);
   if (parsed.ok) {
-    const { identifierProblem } = parsed;
+    const { identifierProblem } = parsed.request;
     return identifierProblem === undefined
       ? []
       : [finding("missing-member", "paymentPayload.extensions", { expected: identifierProblem })];

@@ -57,10 +57,14 @@ export type Checked = <T extends Invalid | undefined>(check: CheckName, refusal:
 const passed = checkNames.map((check): CheckMade => ({ check, refusal: undefined }));
 const passedLists = new Map<string, readonly CheckMade[]>();
 
-/** Those from one place in {@link checkNames} to before another; `payToIsOwn`, which is not always made, where it refuses. */
+/** Checks that are not always made: they are noted where they refuse. */
+const notAlways: readonly string[] = ["payToIsOwn", "formIsOfReference"] satisfies CheckName[];
+
+/** Those from one place in {@link checkNames} to before another. */
 function passedBetween(from: number, to: number): readonly CheckMade[] {
   const key = `${from} ${to}`;
-  const list = passedLists.get(key) ?? passed.slice(from, to).filter(({ check }) => check !== "payToIsOwn");
+  const list =
+    passedLists.get(key) ?? passed.slice(from, to).filter(({ check }) => !notAlways.includes(check));
   passedLists.set(key, list);
   return list;
 }

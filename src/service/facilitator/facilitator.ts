@@ -2,6 +2,7 @@ import type { SettlementFilter } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import { kindsOf } from "../../methods/method.ts";
 import type { Supported } from "../../protocol/answers.ts";
+import type { ServedNetwork } from "../../protocol/checks.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { createOpenMaxima } from "../../protocol/open-maxima.ts";
 import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
@@ -28,6 +29,8 @@ export type Facilitator = {
     signal: AbortSignal,
     options?: { idempotency?: IdempotencyKey | undefined; repeats?: boolean },
   ): Promise<SettleResult>;
+  /** The network of a payment as it is served; undefined where it is not. */
+  networkOf(request: PaymentRequest): ServedNetwork | undefined;
   /** A settlement of the caller's organization; null when there is none, or it is another's. */
   findSettlement(id: Hex, caller: Caller): Promise<Settlement | null>;
   /** Settlements of the caller's organization, newest first; see `Claims.list`. */
@@ -58,6 +61,8 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
         );
       });
     },
+
+    networkOf: ({ knownNetwork }) => networks.get(knownNetwork.name)?.[0].chain.network,
 
     async findSettlement(id, caller) {
       const settlement = await ledger.claims.find(id);

@@ -114,7 +114,7 @@ test("what it is, and what it takes, is told where it is asked for", async () =>
   const supported: unknown = await (await fetch(`${origin}/supported`)).json();
   expect(Reflect.get(Object(supported), "kinds")).toContainEqual({
     ...{ x402Version: 2, scheme: "exact", network: "eip155:10" },
-    extra: { payTo: "any" },
+    extra: { payTo: "any", strictness: "reference" },
   });
   expect(description).toMatchObject({
     payToPolicy: "any",

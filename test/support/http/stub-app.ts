@@ -75,6 +75,7 @@ export async function startStubApp(
       settles.push(settle);
       return promise;
     },
+    networkOf: () => undefined,
     findSettlement: async () => null,
     listSettlements: async () => ({ settlements: [], next: null }),
     supported: () => ({ kinds: [], extensions: [], signers: {} }),

@@ -53,9 +53,10 @@ async function preparePermit(
   const wrong = checkApproval(approval, payment);
   if (wrong !== undefined) return wrong;
   const [{ timestamp }, isShort] = await Promise.all([chain.head(), isAllowanceShort(chain, call)]);
-  if (!isShort || approval === "malformed") return { ...call, payment: withoutApproval(payment) };
-  const tooLate = checkDeadline(approval, payment, timestamp);
-  return tooLate ?? { ...call, payment: withoutApproval(payment, "approval") };
+  if (approval === "malformed") return { ...call, payment: withoutApproval(payment) };
+  const isUsed = isShort || chain.network.strictness === "reference";
+  const tooLate = isUsed ? checkDeadline(approval, payment, timestamp) : undefined;
+  return tooLate ?? { ...call, payment: withoutApproval(payment, isShort ? "approval" : undefined) };
 }
 
 async function prepareTransaction(

@@ -14,14 +14,16 @@ import {
   problemDetails,
   problemMediaType,
 } from "../../../protocol/problems.ts";
-import type { Envelope, ParsedRequest, RequestParser } from "../../../protocol/requests.ts";
+import type { Envelope, ParsedRequest, PaymentRequest, RequestParser } from "../../../protocol/requests.ts";
 import { settlementPath } from "../../../protocol/routes.ts";
+import { type Warning, warningsOf } from "../../../protocol/strictness.ts";
 import {
   pendingProblem,
   pendingRetryAfterSeconds,
   refusedSettleAnswer,
   settledAnswer,
   verifyAnswer,
+  warningsMember,
 } from "../../../protocol/write-answers.ts";
 import { jsonText } from "../../../util/json.ts";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
@@ -52,18 +54,21 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
 
   async function answer(request: FastifyRequest): Promise<Written<VerifyAnswer>> {
     const { caller } = request;
-    const parsed = readPaymentRequest(request, "verify", { parse, knownNetworks });
+    const parsed = readPaymentRequest(request, "verify", { facilitator, parse, knownNetworks });
     const refusal = parsed.ok
       ? await facilitator.verify(parsed.request, caller, { repeats: asksForRepeats(request) })
       : parsed.invalid;
-    request.result = refusal === undefined ? { outcome: "valid" } : invalidResult(refusal);
+    const warnings = parsed.ok && refusal === undefined ? warningsFor(facilitator, parsed.request) : [];
+    request.result =
+      refusal === undefined ? { outcome: "valid", ...warningsMember(warnings) } : invalidResult(refusal);
     const network = parsed.ok ? parsed.request.knownNetwork.name : undefined;
     const hasRecipient = network !== undefined && caller?.organization.recipients[network] !== undefined;
-    return verifyAnswer(parsed.ok ? parsed.request : parsed.envelope, refusal, {
+    const authContext = {
       organizationId: caller?.organization.id ?? "anonymous",
-      authMethod: hasRecipient ? "organization_specific" : "default",
+      authMethod: hasRecipient ? ("organization_specific" as const) : ("default" as const),
       timestamp: new Date(now()).toISOString(),
-    });
+    };
+    return verifyAnswer(parsed.ok ? parsed.request : parsed.envelope, refusal, authContext, warnings);
   }
 };
 
@@ -83,7 +88,7 @@ export const settleRoute: FastifyPluginAsync<{
     request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<Written<SettleAnswer> | FastifyReply> {
-    const parsed = readPaymentRequest(request, "settle", { parse, knownNetworks });
+    const parsed = readPaymentRequest(request, "settle", { facilitator, parse, knownNetworks });
     const repetition = readRepetition(request);
     if (!parsed.ok) {
       request.result = invalidResult(parsed.invalid);
@@ -96,9 +101,11 @@ export const settleRoute: FastifyPluginAsync<{
       case "invalid":
         request.result = invalidResult(result.invalid);
         return refusedSettleAnswer(payment, result.invalid);
-      case "success":
+      case "success": {
+        const warnings = warningsFor(facilitator, payment);
         request.result = {
           outcome: "settled",
+          ...warningsMember(warnings),
           ...(result.transaction !== "" && { transaction: result.transaction }),
         };
         followDelivery(reply, result.delivery, {
@@ -113,7 +120,8 @@ export const settleRoute: FastifyPluginAsync<{
           },
         });
         holdLastByte(reply, result.delivery, { noProxies });
-        return settledAnswer(payment, result.transaction, result.amount);
+        return settledAnswer(payment, result.transaction, result.amount, warnings);
+      }
       case "pending":
         request.result = { outcome: "pending", transaction: result.transaction };
         return answerPending(payment, result.transaction, request, reply);
@@ -149,7 +157,7 @@ function answerPending(
 export function readPaymentRequest(
   request: FastifyRequest,
   operation: Operation,
-  { parse, knownNetworks }: { parse: RequestParser; knownNetworks: NetworkRegistry },
+  { facilitator, parse, knownNetworks }: Pick<VerifyRouteOptions, "facilitator" | "parse" | "knownNetworks">,
 ): ParsedRequest {
   if (request.body === undefined) throw new ProblemError("malformed", problemDetails.empty);
   const parsed = parse(request.body, knownNetworks);
@@ -172,8 +180,16 @@ export function readPaymentRequest(
     payment,
     body: request.receivedBytes?.text,
   }));
-  if (parsed.identifierProblem !== undefined) throw new ProblemError("malformed", parsed.identifierProblem);
+  const { identifierProblem } = payment;
+  const isIgnored =
+    parsed.requiresIdentifier !== true && facilitator.networkOf(payment)?.strictness === "reference";
+  if (identifierProblem !== undefined && !isIgnored) throw new ProblemError("malformed", identifierProblem);
   return parsed;
+}
+
+function warningsFor(facilitator: Facilitator, payment: PaymentRequest): readonly Warning[] {
+  const network = facilitator.networkOf(payment);
+  return network === undefined ? [] : warningsOf(payment, network);
 }
 
 /** How a request ended whose payment is invalid. */

@@ -1,0 +1,111 @@
+import { type Invalid, invalidAt } from "./catalogue.ts";
+import { type Address, checksumAddress, sameAddress } from "./hex.ts";
+import { type Asset, findAsset } from "./networks.ts";
+import type { PaymentRequest } from "./requests.ts";
+import { readEcdsaSignature } from "./signed-payment.ts";
+import { propertyOf } from "./wire-values.ts";
+
+/*
+ * Where the specification does not decide, the public reference facilitator (`@x402/evm`) does. Each finding below is a
+ * payment that it refuses. With `spec` such a payment stays valid, and its answer carries the finding as a warning.
+ */
+
+/** How strict a facilitator is where the specification does not decide: as it says, or as the reference facilitator. */
+export const strictnesses = ["spec", "reference"] as const;
+
+export type Strictness = (typeof strictnesses)[number];
+
+/** Something in a good payment that another facilitator refuses, or that was ignored. */
+export type Warning = { code: WarningCode; at: string; message: string };
+
+/** The codes of warnings. */
+export const warningCodes = [
+  "short_form",
+  "extra_incomplete",
+  "extra_differs",
+  "address_case",
+  "signature_v",
+  "identifier_ignored",
+] as const;
+
+export type WarningCode = (typeof warningCodes)[number];
+
+const requirementsExtra = "paymentRequirements.extra";
+
+/** Everything in a request that the reference facilitator refuses and the specification does not. */
+function findingsOf(request: PaymentRequest, assets: readonly Asset[]): Warning[] {
+  const { payment, requirements, words } = request;
+  const short = requirements.isShortForm
+    ? [warn("short_form", "paymentRequirements", " must have maxAmountRequired and payTo in version 1")]
+    : [];
+  // Where another contract than the token keeps the nonces, what is signed is of that contract's domain.
+  if (!sameAddress(payment.nonceSpace, payment.asset)) return short;
+  const asset = findAsset(assets, requirements.asset);
+  return [
+    ...short,
+    ...checkExtra(requirements.extra, asset),
+    ...checkCase(`paymentPayload.payload.${words.payer}`, payment.payer),
+    ...checkCase(`paymentPayload.payload.${words.payTo}`, payment.payTo),
+  ];
+}
+
+/** The refusal of a request that the reference facilitator refuses by its form; undefined without one. */
+export function refuseAsReference(
+  request: PaymentRequest,
+  { strictness, assets }: { strictness?: Strictness | undefined; assets: readonly Asset[] },
+): Invalid | undefined {
+  if (strictness !== "reference") return undefined;
+  const [first] = findingsOf(request, assets);
+  if (first === undefined) return undefined;
+  const part = first.at.startsWith("paymentRequirements") ? "requirements_malformed" : "payload_malformed";
+  return invalidAt(part, first.at, first.message.slice(first.at.length));
+}
+
+/**
+ * What the answer to a good payment warns of: what the reference facilitator would have refused.
+ *
+ * @param assets those of the network that serves it
+ */
+export function warningsOf(
+  request: PaymentRequest,
+  { strictness, assets }: { strictness?: Strictness | undefined; assets: readonly Asset[] },
+): readonly Warning[] {
+  const { identifierProblem } = request;
+  const ignored =
+    identifierProblem === undefined ? [] : [{ ...ignoredIdentifier, message: identifierProblem }];
+  // What it refuses is not settled there, and its tokens judge signatures as they came.
+  if (strictness === "reference") return ignored;
+  return [...findingsOf(request, assets), ...checkV(request), ...ignored];
+}
+
+const ignoredIdentifier = {
+  code: "identifier_ignored",
+  at: "paymentPayload.extensions.payment-identifier",
+} as const;
+
+function checkExtra(extra: unknown, asset: Asset | undefined): Warning[] {
+  const [name, version] = [propertyOf(extra, "name"), propertyOf(extra, "version")];
+  if (!name || !version) {
+    return [warn("extra_incomplete", requirementsExtra, " must have name and version of the token's domain")];
+  }
+  if (asset === undefined || (name === asset.name && version === asset.version)) return [];
+  const own = `{"name":${JSON.stringify(asset.name)},"version":${JSON.stringify(asset.version)}}`;
+  return [warn("extra_differs", requirementsExtra, ` must be ${own}, the domain of the token`)];
+}
+
+/** An address in mixed case carries a checksum (EIP-55); in upper case it does, too. */
+function checkCase(at: string, address: Address): Warning[] {
+  if (address === address.toLowerCase() || address === checksumAddress(address)) return [];
+  return [warn("address_case", at, " has a wrong checksum (EIP-55)")];
+}
+
+function checkV({ payment: { signature } }: PaymentRequest): Warning[] {
+  if (!/0[01]$/.test(signature) || readEcdsaSignature(signature) === undefined) return [];
+  return [
+    warn("signature_v", "paymentPayload.payload.signature", " ends with v 0 or 1, and must with 27 or 28"),
+  ];
+}
+
+function warn(code: WarningCode, at: string, problem: string): Warning {
+  return { code, at, message: at + problem };
+}
