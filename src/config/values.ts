@@ -240,39 +240,26 @@ export function readPerNetwork<T>(read: (text: string) => T) {
   return (text: string, known?: NetworkRegistry): ByNetwork<T> => readByNetwork(text.split(","), read, known);
 }
 
-/** How much of a token, once it is known how it is counted. */
-export type Price = (token: TokenUnits) => bigint;
+/** An amount of a token, once its decimals are known; `isUnits` if the text counts the token's smallest unit. */
+export type Price = (token: TokenUnits, isUnits: boolean) => bigint;
 
-/** An amount above zero: with a point in whole tokens, `0.01`, otherwise in the token's smallest unit. */
-export function readPrice(text: string): Price {
-  if (!text.includes(".")) {
-    const amount = readAmount(text);
-    return () => amount;
-  }
-  const isAmount = /^\d{0,60}\.\d{1,60}$/.test(text) && /[1-9]/.test(text);
-  if (!isAmount) throw new InvalidValue(`${quote(text)} is not an amount, such as 0.01 (of whole tokens)`);
-  return ({ symbol, decimals }) => {
-    const amount = parseAmount(text, decimals);
-    if (amount !== undefined) return BigInt(amount);
-    throw new KitError(`${text} has more decimals than ${symbol}, which has ${decimals}`);
+/** An amount of zero or more: whole tokens (`1`, `0.01`, `$0.01`), or the smallest unit if the command says so. */
+export function readPriceOrZero(text: string): Price {
+  const [, amount] = /^\$?(\d{1,78}(?:\.\d{1,60})?|\.\d{1,60})$/.exec(text) ?? [];
+  if (amount === undefined) throw new InvalidValue(`${quote(text)} is not an amount, such as 0.01 or 1`);
+  return ({ symbol, decimals }, isUnits) => {
+    const units = parseAmount(amount, isUnits ? 0 : decimals);
+    const places = isUnits ? "the smallest unit has none" : `${symbol} has ${decimals}`;
+    if (units === undefined) throw new KitError(`${text} has too many decimals: ${places}`);
+    if (parseUint256(units) === null) throw new KitError(`${text} is more than any token can count`);
+    return BigInt(units);
   };
 }
 
-/** The same, or nothing at all. */
-export function readPriceOrZero(text: string): Price {
-  return text === "0" ? () => 0n : readPrice(text);
-}
-
-/** An amount above zero in the asset's smallest unit. */
-export function readAmount(text: string): bigint {
-  const value = parseUint256(text);
-  if (value === null && /^[1-9][0-9]{77,}$/.test(text)) throw new InvalidValue("is above 2^256 - 1");
-  if (value === null || value === 0n) {
-    throw new InvalidValue(
-      `${quote(text)} is not an amount: whole tokens with a point (0.01), or the token's smallest unit (10000)`,
-    );
-  }
-  return value;
+/** The same, above zero. */
+export function readPrice(text: string): Price {
+  if (!/[1-9]/.test(text)) throw new InvalidValue(`${quote(text)} is not an amount above zero, such as 0.01`);
+  return readPriceOrZero(text);
 }
 
 /** A limit in smallest units or wei; null for `none`, which takes the limit away. */

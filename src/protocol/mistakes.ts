@@ -96,6 +96,12 @@ export const mistakes = {
     why: "Payers sign a transfer to the facilitator contract, which forwards it to the wallet of your organization in the same transaction. Your own wallet is a setting of the organization. Only where PAY_TO allows it do payments go straight to a wallet.",
     fix: advice["pay-to-not-accepted"],
   },
+  "pay-to-nobody": {
+    rank: 2,
+    title: "payTo is an address that no merchant owns",
+    why: "Tokens sent to the zero address are refused by the token; tokens sent to the token's own contract are lost.",
+    fix: "Set payTo to the facilitator contract, or to the merchant's own wallet if PAY_TO allows that.",
+  },
   "signed-for-another-recipient": {
     rank: 2,
     title: "The payer signed for another recipient than the payTo that is asked for",
@@ -251,6 +257,18 @@ export const mistakes = {
     title: "The request names another protocol version than the payment in it",
     why: "The version of a payment is paymentPayload.x402Version; the x402Version beside paymentPayload may be left out. This facilitator does not look at it, and another one may refuse the request for it.",
     fix: "Send the x402Version of the payment beside paymentPayload, as a number, or leave it out there.",
+  },
+  "bad-checksum": {
+    rank: 5,
+    title: "An address has a wrong checksum (EIP-55)",
+    why: "This facilitator compares addresses without their case. Other tools refuse a wrong checksum, and it often means that a digit is mistyped.",
+    fix: "Copy the address again from its source, or write it in lower case.",
+  },
+  "pays-itself": {
+    rank: 5,
+    title: "The payer and payTo are the same account",
+    why: "The payment moves nothing. Usually the shop and the buyer use the same key by mistake.",
+    fix: "Give the shop and the buyer accounts of their own.",
   },
   "extra-needed-elsewhere": {
     rank: 5,

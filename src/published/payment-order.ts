@@ -28,7 +28,18 @@ export const orderSchema = strictMembers({
   max: uint256String.optional().describe("Of scheme upto: the most that may be taken"),
   payTo: address.optional(),
   x402Version: z.union([z.literal(1), z.literal(2)]).default(2),
-  validForSeconds: z.int().min(-1_000_000_000).max(1_000_000_000_000).default(600),
+  validForSeconds: z
+    .int()
+    .min(-1_000_000_000)
+    .max(1_000_000_000_000)
+    .optional()
+    .describe("600 by default, or what the challenge allows"),
+  challenge: z
+    .union([z.string().max(100_000), z.looseObject({})])
+    .optional()
+    .describe(
+      "A shop's 402, to be paid as it offers: its body, or the text of its PAYMENT-REQUIRED header. It replaces all members but payer, broken, validForSeconds and amount",
+    ),
   resource: z.string().max(2_000).default("https://merchant.example/resource"),
   broken: z
     .enum(Object.keys(breakages) as [Breakage, ...Breakage[]])

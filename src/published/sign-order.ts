@@ -5,12 +5,14 @@ import { signTerms, transferMethodOf } from "../methods/sign-terms.ts";
 import type { Address } from "../protocol/hex.ts";
 import { type Asset, type Network, type TransferMethod, usualMethod } from "../protocol/networks.ts";
 import { encodeHeader } from "../protocol/payment-headers.ts";
+import type { X402Version } from "../protocol/requests.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 import { maxUint256 } from "../protocol/wire-values.ts";
 import { KitError } from "../util/errors.ts";
 import { nearest } from "../util/text.ts";
 import { tokenNamed } from "./local-chains.ts";
 import type { Breakage, PaymentOrder } from "./payment-order.ts";
+import { payloadFor, readChallenge, readOffer } from "./read-offer.ts";
 import { createPayerSigner, type KeySigner, signerNamed } from "./sign-as.ts";
 import { testPayers } from "./test-payers.ts";
 
@@ -21,6 +23,18 @@ export type OrderNetwork = Pick<Network, "name" | "caip2" | "chainId"> & {
   asset: Asset;
   /** What may be paid with besides. */
   tokens?: Readonly<Record<string, Asset>> | undefined;
+};
+
+/** A signed payment as it travels. */
+export type SignedOrder = {
+  /** The body of a verify. */
+  body: object;
+  /** The body of a settle, which takes less if scheme “upto” is ordered for less than the maximum. */
+  settleBody: object;
+  /** The header that buys at a shop. */
+  header: { name: "X-PAYMENT" | "PAYMENT-SIGNATURE"; value: string };
+  payer: Address;
+  network: string;
 };
 
 /**
@@ -34,7 +48,8 @@ export async function signOrder(
   order: PaymentOrder,
   networks: readonly OrderNetwork[],
   readNow: (network: string) => Promise<bigint> | bigint,
-) {
+): Promise<SignedOrder> {
+  if (order.challenge !== undefined) return signOffered(order, order.challenge, networks, readNow);
   const { scheme, x402Version, resource } = order;
   const named = networkOf(order, networks);
   const asset = tokenNamed(named, order.asset);
@@ -48,19 +63,40 @@ export async function signOrder(
   const payment = await sign(order, { network, max, payTo, method, now: await readNow(network.name) });
   const terms = { x402Version, network, asset, payTo, max, amount, resource, scheme };
   const { request: body, settleRequest: settleBody } = bodiesOf(payment, terms);
+  const header = headerOf(x402Version, body.paymentPayload);
+  return { body, settleBody, header, payer: payment.payer, network: network.name };
+}
+
+/** Signs what a shop offers, so that the payment passes the shop's comparison with its offer. */
+async function signOffered(
+  order: PaymentOrder,
+  challenge: unknown,
+  networks: readonly OrderNetwork[],
+  readNow: (network: string) => Promise<bigint> | bigint,
+): Promise<SignedOrder> {
+  const offer = readOffer(readChallenge(challenge, "The shop"), networks, "The shop");
+  const { x402Version, written, method, scheme, payTo, value: max, facilitator, maxTimeoutSeconds } = offer;
+  const network = { ...offer.network, asset: { ...offer.network.asset, address: offer.asset } };
+  const { validForSeconds = maxTimeoutSeconds } = order;
+  const now = await readNow(network.name);
+  const terms = { network, max, payTo, method, now, facilitator };
+  const payment = await sign({ ...order, scheme, validForSeconds }, terms);
+  const paymentPayload = payloadFor(offer, payment);
+  const body = { x402Version, paymentPayload, paymentRequirements: written };
+  const settled = { ...written, amount: `${order.amount ?? max}` };
+  const isLess = scheme === "upto" && order.amount !== undefined;
   return {
-    /** The body of a verify. */
     body,
-    /** That of a settle, which takes less where scheme “upto” is asked for less than the maximum. */
-    settleBody,
-    /** The header that buys at a shop. */
-    header: {
-      name: x402Version === 1 ? "X-PAYMENT" : "PAYMENT-SIGNATURE",
-      value: encodeHeader(body.paymentPayload),
-    },
+    settleBody: isLess ? { ...body, paymentRequirements: settled } : body,
+    header: headerOf(x402Version, paymentPayload),
     payer: payment.payer,
     network: network.name,
   };
+}
+
+function headerOf(x402Version: X402Version, paymentPayload: unknown): SignedOrder["header"] {
+  const name = x402Version === 1 ? "X-PAYMENT" : "PAYMENT-SIGNATURE";
+  return { name, value: encodeHeader(paymentPayload) };
 }
 
 function networkOf({ network }: PaymentOrder, networks: readonly OrderNetwork[]): OrderNetwork {
@@ -72,12 +108,20 @@ function networkOf({ network }: PaymentOrder, networks: readonly OrderNetwork[])
   );
 }
 
-type Terms = { network: OrderNetwork; max: bigint; payTo: Address; method: TransferMethod; now: bigint };
+type Terms = {
+  network: OrderNetwork;
+  max: bigint;
+  payTo: Address;
+  method: TransferMethod;
+  now: bigint;
+  /** The only account that may submit a payment of scheme “upto”; the facilitator contract by default. */
+  facilitator?: Address | undefined;
+};
 
 /** What is signed instead, where the payment is to be wrong. */
 async function sign(
-  { payer, scheme, broken, validForSeconds }: PaymentOrder,
-  { network, max, payTo, method, now }: Terms,
+  { payer, scheme, broken, validForSeconds = 600 }: PaymentOrder,
+  { network, max, payTo, method, now, facilitator = network.facilitatorContract }: Terms,
 ): Promise<SignedPayment> {
   const window = { expired: { until: -60 }, too_early: { from: 3_600, until: 7_200 } };
   const isOfTime = broken === "expired" || broken === "too_early";
@@ -88,7 +132,7 @@ async function sign(
     to: broken === "other_recipient" ? somebodyElse : payTo,
     value: signedValue(max, broken),
     ...timesFrom(now, isOfTime ? window[broken] : { until: validForSeconds }),
-    ...(scheme === "upto" && { facilitator: network.facilitatorContract }),
+    ...(scheme === "upto" && { facilitator }),
   });
   return broken === "no_signature" ? { ...signed, signature: "0x" } : signed;
 }

@@ -91,7 +91,8 @@ export const logs = defineCommand({
 });
 
 export const why = defineCommand({
-  exitCodes: "0 whatever became of the payment, 1 if it was not found or nothing could be asked",
+  exitCodes:
+    "0 whatever became of the payment, 1 if it was not found, nothing could be asked, or `last` finds nothing of the last minute",
   options: {
     which: textOption(
       "ID",
@@ -105,7 +106,9 @@ export const why = defineCommand({
 
   async run({ which, url, token }) {
     const payment = await find(createPaymentReader(url, token), which, url);
-    return { json: payment, text: describe(payment, { url, isLast: which.toLowerCase() === "last" }) };
+    const stale = which.toLowerCase() === "last" && Date.now() - lastAskedAt(payment) > newForMs;
+    const text = [...(stale ? nothingNewer(payment) : []), describe(payment, url)].join("\n");
+    return { json: { ...payment, stale }, text, code: stale ? 1 : 0 };
   },
 });
 
@@ -129,12 +132,24 @@ async function find(reader: PaymentReader, which: string, url: string): Promise<
   });
 }
 
-/** For who asks about an attempt that the service has never seen. */
-const nothingNewer =
-  "nothing has come since. If you tried again, that never got here: see the shop's own log";
+/** A person who asks for the last payment means an attempt of the last minute. */
+const newForMs = 60_000;
+
+/** The usual causes of an attempt that this service has never seen. */
+function nothingNewer(payment: PaymentDetail): readonly string[] {
+  return [
+    paint.strong(`No payment since ${ageOf(lastAskedAt(payment))}.`),
+    "If you tried again, the shop or the client refused the payment before it asked this facilitator:",
+    "  - the shop's 402 differs from what was signed: network, asset, amount, payTo or maxTimeoutSeconds;",
+    "  - the header has another name or encoding than the shop reads (PAYMENT-SIGNATURE in version 2, X-PAYMENT in 1);",
+    "  - the shop asks another facilitator URL, or its client stops at a spending limit.",
+    "Compare the payment with the shop's 402 and look at the shop's own log. The last payment seen here:",
+    "",
+  ];
+}
 
 /** The story of a payment: what it is, how it ended, what is wrong and what to do, and what happened when. */
-function describe(payment: PaymentDetail, { url, isLast }: { url: string; isLast: boolean }): string {
+function describe(payment: PaymentDetail, url: string): string {
   const { id, network, payer, payerName, amount, transaction, ledger, unrouted } = payment;
   const who = payerName === null ? payer : `${payerName} (${payer})`;
   // A request that holds no payment may name some of it.
@@ -146,7 +161,7 @@ function describe(payment: PaymentDetail, { url, isLast }: { url: string; isLast
   return [
     `Payment       ${id}`,
     ...(terms.length === 0 ? [] : [`              ${terms.join(" ")}`]),
-    `asked         ${ageOf(lastAskedAt(payment))}${isLast ? `; ${nothingNewer}` : ""}`,
+    `asked         at ${ageOf(lastAskedAt(payment))}`,
     ...(["verify", "settle"] as const).flatMap((operation) => {
       const view = payment[operation];
       if (view === null) return [];
@@ -179,12 +194,12 @@ function formatCharge(amount: string, { charge, token }: Pick<PaymentSummary, "c
   return charge === null ? signed : `${formatAmount(charge, token)} of at most ${signed}`;
 }
 
-/** A time of day by this machine's zone, and how long ago that was. */
+/** A time of day in this machine's zone, and how long ago that was: `12:35:02 (2 min ago)`. */
 function ageOf(at: number): string {
   const ago = BigInt(Math.max(0, Math.round((Date.now() - at) / 1_000)));
   const date = new Date(at);
   const day = formatSpan(ago).includes("h") || ago > 86_400n ? `${date.toLocaleDateString("en-CA")} ` : "";
-  return `at ${day}${date.toTimeString().slice(0, 8)}, ${formatSpan(ago)} ago`;
+  return `${day}${date.toTimeString().slice(0, 8)} (${formatSpan(ago)} ago)`;
 }
 
 /** What came where no payment could be read: the line that is wrong, or all of it. */
@@ -215,7 +230,7 @@ function explain(payment: PaymentDetail, url: string): readonly string[] {
   const explanations = payment.explanations.map((one) => explanationAt(one, payment, url));
   if (explanations.length === 0) {
     const open = [verify, settle].some((view) => view?.outcome === "open");
-    return [open ? "It is under way." : "Nothing is wrong with it.", ""];
+    return open ? ["It is under way.", ""] : [...nothingWrong(payment), ""];
   }
   const message = settle?.message ?? verify?.message ?? null;
   return [
@@ -228,6 +243,15 @@ function explain(payment: PaymentDetail, url: string): readonly string[] {
       const isFix = (line: string) => line.startsWith("  fix:");
       return [paint.strong(title), ...facts.map((line) => (isFix(line) ? paint.advice(line) : line)), ""];
     }),
+  ];
+}
+
+/** A good payment can still be refused by its shop, which this service does not see. */
+function nothingWrong({ settle, settledAt }: PaymentDetail): readonly string[] {
+  if (settledAt !== null || settle?.outcome === "settled") return ["Nothing is wrong with it: it is settled."];
+  return [
+    "The facilitator would settle it.",
+    "If the shop refused it, compare it with the shop's offer: the facilitator does not see the shop's 402.",
   ];
 }
 

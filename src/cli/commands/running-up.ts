@@ -26,10 +26,11 @@ import {
 import { describePayers } from "../up/up-report.ts";
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];
-/** What an amount may be written as. */
-const amountForms = "whole tokens with a point (0.01, 1.0), or the token's smallest unit (10000)";
+const amountForms = "in whole tokens (0.01, 1)";
 
-/** What `pay` pays where nothing is said. */
+const unitsOption = { units: flag("count amounts in the token's smallest unit (10000 is 0.01 USDC)") };
+
+/** The amount that `pay` pays by default. */
 const usualPrice = readPrice("0.01");
 
 const assetOption = {
@@ -70,7 +71,7 @@ export const pay = defineCommand({
       example: "empty",
       default: "funded",
     }),
-    amount: option("AMOUNT", `how much: ${amountForms} (default: 0.01; with --upto all of it)`, {
+    amount: option("AMOUNT", `how much, ${amountForms} (default: 0.01; with --upto all of it)`, {
       read: readPriceOrZero,
       example: "0.01",
     }),
@@ -90,6 +91,7 @@ export const pay = defineCommand({
         example: "0.02",
       },
     ),
+    ...unitsOption,
     approval: flag("send an approval of Permit2 along (eip2612GasSponsoring), for a payer who has none"),
     "approval-transaction": flag("the same as a transaction of the payer's own (erc20ApprovalGasSponsoring)"),
     version: option("N", "x402 protocol version, 1 or 2", {
@@ -106,8 +108,8 @@ export const pay = defineCommand({
     const approval = flags["approval-transaction"] ? "transaction" : isApproved;
     const harness = await findHarness(url);
     const units = unitsOf(tokenNamed(requireRunning(harness, network), asset));
-    const max = upto?.(units);
-    const paid = amount?.(units) ?? max ?? usualPrice(units);
+    const max = upto?.(units, flags.units);
+    const paid = amount?.(units, flags.units) ?? max ?? usualPrice(units, false);
     const payment: PaymentSpec = {
       network,
       payer,
@@ -159,13 +161,14 @@ export const fund = defineCommand({
     ...networkOptions,
     to: accountOption("the account"),
     ...assetOption,
-    amount: option("AMOUNT", `how much: ${amountForms}`, { read: readPrice, example: "1.5", required: true }),
+    amount: option("AMOUNT", `how much, ${amountForms}`, { read: readPrice, example: "1.5", required: true }),
+    ...unitsOption,
     url: urlOption,
   },
 
-  async run({ network, to, amount, asset, url }, { print }) {
+  async run({ network, to, amount, asset, url, units: isUnits }, { print }) {
     const units = unitsOf(tokenNamed(requireRunning(await findHarness(url), network), asset));
-    const given = amount(units);
+    const given = amount(units, isUnits);
     await createControlClient(url).fund(network, to, given, asset);
     print(`${to} has ${formatAmount(given, units)} more on ${network} (${given} of its smallest unit).`);
     return 0;
@@ -177,16 +180,17 @@ export const approve = defineCommand({
     ...networkOptions,
     account: accountOption("the account that pays"),
     ...assetOption,
-    amount: option("AMOUNT", `how much Permit2 may take: ${amountForms} (default: all); 0: nothing`, {
+    amount: option("AMOUNT", `how much Permit2 may take, ${amountForms} (default: all); 0: nothing`, {
       read: readPriceOrZero,
-      example: "1.0",
+      example: "1.5",
     }),
+    ...unitsOption,
     url: urlOption,
   },
 
-  async run({ network, account, amount, asset, url }, { print }) {
+  async run({ network, account, amount, asset, url, units: isUnits }, { print }) {
     const units = unitsOf(tokenNamed(requireRunning(await findHarness(url), network), asset));
-    const allowed = amount?.(units);
+    const allowed = amount?.(units, isUnits);
     await createControlClient(url).approve(network, account, allowed ?? 2n ** 256n - 1n, asset);
     const most = allowed === undefined ? `all ${units.symbol}` : formatAmount(allowed, units);
     print(`Permit2 may take ${most} of ${account} on ${network}.`);

@@ -1,14 +1,12 @@
-import { z } from "zod";
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { methodOf } from "../../methods/methods.ts";
 import { timesFrom } from "../../methods/payment-times.ts";
 import { signTerms, transferMethodOf } from "../../methods/sign-terms.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { transferMethods, usualMethod } from "../../protocol/networks.ts";
-import { decodeHeader, encodeHeader } from "../../protocol/payment-headers.ts";
-import { address, uint256String } from "../../protocol/primitives.ts";
+import { usualMethod } from "../../protocol/networks.ts";
+import { encodeHeader } from "../../protocol/payment-headers.ts";
 import { tokenNamed } from "../../published/local-chains.ts";
+import { payloadFor, readChallenge, readOffer } from "../../published/read-offer.ts";
 import { KitError } from "../../util/errors.ts";
 import { requireGiven, type Wanted } from "../../util/given.ts";
 import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
@@ -38,28 +36,6 @@ const buyerOptions: Readonly<Record<keyof BuyerOptions, Wanted>> = {
   x402Version: paymentSpec.x402Version,
   validForSeconds: paymentSpec.validForSeconds,
 };
-
-const offerSchema = z.looseObject({
-  scheme: z.enum(["exact", "upto"]),
-  network: z.string(),
-  asset: address,
-  payTo: address,
-  amount: uint256String.optional(),
-  maxAmountRequired: uint256String.optional(),
-  maxTimeoutSeconds: z.int().positive().default(60),
-  extra: z
-    .looseObject({
-      assetTransferMethod: z.enum(transferMethods).optional(),
-      facilitatorAddress: address.optional(),
-    })
-    .default({}),
-});
-
-const challengeSchema = z.looseObject({
-  x402Version: z.union([z.literal(1), z.literal(2)]),
-  accepts: z.array(z.unknown()),
-  resource: z.unknown().optional(),
-});
 
 /** @throws {KitError} when there is no such payer; from `fetch` when a 402 offers nothing that can be paid on this harness */
 export function createHarnessBuyer(
@@ -92,50 +68,28 @@ async function pay(
   { description, payer, x402Version: wanted, validForSeconds }: Buyer,
   response: Response,
 ): Promise<Record<string, string>> {
-  const refuse = (why: string) => new KitError(`The shop at ${response.url} ${why}`);
+  const shop = `The shop at ${response.url}`;
   // A shop of both versions has the one in a header, and the other in the body.
   const header = wanted === 1 ? null : response.headers.get("PAYMENT-REQUIRED");
-  const challenge = challengeSchema.safeParse(
-    header === null ? await response.json().catch(() => null) : decodeHeader(header),
-  );
-  if (!challenge.success) throw refuse("answers 402 without saying what it wants to be paid");
-  if (wanted !== undefined && wanted !== challenge.data.x402Version) {
-    throw refuse(`asks for payments of version ${challenge.data.x402Version}, not ${wanted}`);
+  const challenge = readChallenge(header ?? (await response.json().catch(() => null)), shop);
+  if (wanted !== undefined && wanted !== challenge.x402Version) {
+    throw new KitError(`${shop} asks for payments of version ${challenge.x402Version}, not ${wanted}`);
   }
-  const { x402Version, accepts, resource } = challenge.data;
-  for (const written of accepts) {
-    const offer = offerSchema.safeParse(written);
-    if (!offer.success) continue;
-    const { network, amount, maxAmountRequired, asset, payTo, maxTimeoutSeconds, extra, scheme } = offer.data;
-    const facilitator = scheme === "upto" ? extra.facilitatorAddress : undefined;
-    const isByPermit2 = scheme === "upto" || extra.assetTransferMethod === "permit2";
-    // Version 1 knows EIP-3009 alone, and a payment of scheme “upto” names who may submit it.
-    if (isByPermit2 && (x402Version === 1 || (scheme === "upto" && facilitator === undefined))) continue;
-    const value = maxAmountRequired ?? amount;
-    const [name, running] =
-      Object.entries(description.networks).find(
-        ([key, { caip2 }]) => network === (x402Version === 1 ? key : caip2),
-      ) ?? [];
-    if (name === undefined || running === undefined || value === undefined) continue;
-    const now = await readHeadTime(createLocalRpc(running.rpcUrl), name);
-    const payment = await signTerms(readPayer(payer), {
-      method: isByPermit2 ? "permit2" : "eip3009",
-      facilitator,
-      chainId: running.chainId,
-      asset: { ...running.asset, address: asset },
-      to: payTo,
-      value,
-      ...timesFrom(now, { until: validForSeconds ?? maxTimeoutSeconds }),
-    });
-    const payload = methodOf(payment).write(payment);
-    return x402Version === 1
-      ? { "X-PAYMENT": encodeHeader({ x402Version, scheme: "exact", network, payload }) }
-      : { "PAYMENT-SIGNATURE": encodeHeader({ x402Version, resource, accepted: written, payload }) };
-  }
-  const running = Object.keys(description.networks).join(", ");
-  throw refuse(
-    `wants nothing that can be paid here: this harness has ${running}, and pays by schemes exact and upto`,
-  );
+  const networks = Object.entries(description.networks).map(([name, network]) => ({ name, ...network }));
+  const offer = readOffer(challenge, networks, shop);
+  const { network, asset, payTo, value, method, facilitator, maxTimeoutSeconds } = offer;
+  const now = await readHeadTime(createLocalRpc(network.rpcUrl), network.name);
+  const payment = await signTerms(readPayer(payer), {
+    method,
+    facilitator,
+    chainId: network.chainId,
+    asset: { ...network.asset, address: asset },
+    to: payTo,
+    value,
+    ...timesFrom(now, { until: validForSeconds ?? maxTimeoutSeconds }),
+  });
+  const name = offer.x402Version === 1 ? "X-PAYMENT" : "PAYMENT-SIGNATURE";
+  return { [name]: encodeHeader(payloadFor(offer, payment)) };
 }
 
 type Headers = { Authorization: string };

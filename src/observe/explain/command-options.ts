@@ -26,11 +26,6 @@ export function optionsOf(
     return ` --network ${network} --account ${payer}${ofToken}${at}`;
   }
   if (words !== "fund" || network === null || payer === null || amount === null) return "";
-  const price = token === null ? amount : withPoint(formatUnits(amount, token.decimals));
+  const price = token === null ? `${amount} --units` : formatUnits(amount, token.decimals);
   return ` --network ${network} --to ${payer}${ofToken} --amount ${price}${at}`;
-}
-
-/** With a point, an amount is in whole tokens. */
-function withPoint(amount: string): string {
-  return amount.includes(".") ? amount : `${amount}.0`;
 }

@@ -116,6 +116,16 @@ test.each([
   expect(findings).toMatchObject([{ at }]);
 });
 
+test.each([
+  ["the zero address", `0x${"0".repeat(40)}`, "pay-to-nobody"],
+  ["the token itself", String(requirements.asset), "pay-to-nobody"],
+  ["an address with a mistyped digit", "0x857b06519E91e3A54538791bDbb0E22373e36b67", "bad-checksum"],
+])("an offer whose payTo is %s is explained, however payTo is allowed", (_, payTo, mistake) => {
+  const text = JSON.stringify({ x402Version: 1, accepts: [{ ...requirements, payTo }] });
+  const { findings } = explain(text, { contracts, payTo: "any", now: 1_999_990_000n });
+  expect(findings).toMatchObject([{ mistake, at: "accepts[0].payTo" }]);
+});
+
 test("of a challenge without a mistake nothing is said that only payments have", () => {
   const text = JSON.stringify({ x402Version: 1, accepts: [requirements] });
   expect(formatExplanation(explain(text, { contracts, now: undefined }))).toBe(

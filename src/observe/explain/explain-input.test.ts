@@ -92,8 +92,8 @@ async function permitted(
   return body;
 }
 
-function explained(body: unknown) {
-  return explain(typeof body === "string" ? body : JSON.stringify(body), { contracts, now }).findings;
+function explained(body: unknown, payTo?: PayToPolicy) {
+  return explain(typeof body === "string" ? body : JSON.stringify(body), { contracts, now, payTo }).findings;
 }
 
 /** The body with something changed after it was signed. */
@@ -132,7 +132,7 @@ test("of scheme upto less than was signed may be asked for, nothing too, and not
 });
 
 describe("what a developer got wrong is named", () => {
-  type Case = readonly [string, MistakeId, string, () => unknown];
+  type Case = readonly [string, MistakeId, string, () => unknown, PayToPolicy?];
   const cases: readonly Case[] = [
     ["text", "not-json", "", () => "not a payment at all"],
     ["other JSON", "unknown-shape", "", () => ({ hello: "world" })],
@@ -265,6 +265,27 @@ describe("what a developer got wrong is named", () => {
       "x402Version",
       async () => ({ ...(await payment()), x402Version: 2 }),
     ],
+    [
+      "a payTo with a mistyped digit",
+      "bad-checksum",
+      "paymentRequirements.payTo",
+      () =>
+        changed((body) => {
+          body.paymentRequirements.payTo = `${merchant.slice(0, -1)}7`;
+        }),
+      "any",
+    ],
+    [
+      "the zero address as payTo",
+      "pay-to-nobody",
+      "paymentRequirements.payTo",
+      () =>
+        changed((body) => {
+          body.paymentRequirements.payTo = `0x${"0".repeat(40)}`;
+        }),
+      "any",
+    ],
+    ["a payer who pays to itself", "pays-itself", "authorization.from", () => payment({ to: payer.address })],
     ["another amount", "amount-differs", "authorization.value", () => payment({ value: 12_345n })],
     [
       "a number where a string belongs",
@@ -537,11 +558,13 @@ describe("what a developer got wrong is named", () => {
     ],
   ];
 
-  test.each(cases)("%s", async (_, mistake, at, make) => {
-    const findings = explained(await make());
-    expect(findings.map((one) => [one.mistake, one.at])).toContainEqual([mistake, at]);
-    for (const { fix } of findings) expect(fix).not.toBe("");
-  });
+  for (const [name, mistake, at, make, payTo] of cases) {
+    test(name, async () => {
+      const findings = explained(await make(), payTo);
+      expect(findings.map((one) => [one.mistake, one.at])).toContainEqual([mistake, at]);
+      for (const { fix } of findings) expect(fix).not.toBe("");
+    });
+  }
 
   test("every mistake of the table has a case", () => {
     // That an answer was lost is in no text: it is seen by the service.

@@ -1,7 +1,7 @@
 import { eip3009Words, exactEip3009 } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { methods, parsePaymentRequest } from "../../methods/methods.ts";
 import { isPermit2, permit2Words, permitMember } from "../../methods/permit2/permit2-payload.ts";
-import { type Address, isAddress, isBytes32, sameAddress } from "../../protocol/hex.ts";
+import { type Address, checksumAddress, isAddress, isBytes32, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding, type MistakeId, sortByRank } from "../../protocol/mistakes.ts";
 import { formatMoment } from "../../protocol/moments.ts";
 import {
@@ -318,9 +318,21 @@ function explainPayTo(at: string, value: unknown, network: Network, context: Exp
   const contract = contracts[network.tier];
   const expected = `${contract} (the facilitator contract on ${network.name})`;
   if (!isAddress(value)) return [missing(at, value, expected)];
-  if (sameAddress(value, contract)) return [];
-  if (isOfOtherTier(value, network, context)) return [finding("other-tier", at, { got: value, expected })];
-  return payTo === "contract" ? [finding("pay-to-not-accepted", at, { got: value, expected })] : [];
+  const facts = { got: value, expected };
+  const spelling = explainChecksum(at, value);
+  if (sameAddress(value, contract)) return spelling;
+  if (isOfOtherTier(value, network, context)) return [finding("other-tier", at, facts)];
+  if (payTo === "contract") return [finding("pay-to-not-accepted", at, facts)];
+  const isNobody = BigInt(value) === 0n || sameAddress(value, network.usdc.address);
+  return isNobody ? [finding("pay-to-nobody", at, { got: value })] : spelling;
+}
+
+/** The finding for an address in mixed case whose checksum (EIP-55) is wrong. */
+function explainChecksum(at: string, address: Address): Finding[] {
+  const expected = checksumAddress(address);
+  const digits = address.slice(2);
+  const isMixedCase = digits !== digits.toLowerCase() && digits !== digits.toUpperCase();
+  return isMixedCase && address !== expected ? [finding("bad-checksum", at, { got: address, expected })] : [];
 }
 
 /** Whether a payment was signed to where it is to go: the facilitator contract, unless payments may go elsewhere. */
@@ -390,8 +402,10 @@ function explainSigned(
     const expected = "32 bytes: 0x and 64 hexadecimal digits";
     findings.push(missing(`${member}.nonce`, signed.nonce, expected));
   }
-  if (network !== undefined) {
-    findings.push(...explainTo(memberAt(payload, words.payTo), words, asked, network, context));
+  const to = memberAt(payload, words.payTo);
+  if (network !== undefined) findings.push(...explainTo(to, words, asked, network, context));
+  if (isAddress(to) && isAddress(signed.from) && sameAddress(to, signed.from)) {
+    findings.push(finding("pays-itself", `${member}.from`, { got: signed.from }));
   }
   if (value !== undefined) {
     findings.push(

@@ -250,12 +250,13 @@ function nothingWrong(kind: Explanation["kind"], known: KnownOfChain): string {
   if (kind === "challenge") {
     return "Nothing is wrong with it: each of its offers names what the facilitator settles.";
   }
+  const comparison = "If the shop refused it, compare it with the shop's offer.";
   if (known === "state") {
-    return "Nothing is wrong with it, and nothing on its chain stands in its way: balance, blacklist, pause and authorization were looked up.";
+    return `The facilitator would settle it: balance, blacklist, pause and authorization were looked up on its chain. ${comparison}`;
   }
   const open =
     known === "use"
       ? "balance and blacklist"
       : "balance, blacklist and whether the authorization was used before";
-  return `Nothing is wrong with it as far as can be told without the chain: ${open} are not looked at.`;
+  return `Nothing is wrong with it as far as can be told without the chain: ${open} are not looked at. ${comparison}`;
 }

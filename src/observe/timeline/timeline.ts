@@ -231,8 +231,7 @@ class ChannelTimeline implements Timeline {
   }
 
   #onUnrouted(message: Message<"unrouted">): void {
-    // Browsers ask for it by themselves.
-    if (message.path === "/favicon.ico") return;
+    if (!isMeantForFacilitator(message)) return;
     this.#add(message, [this.#others.renew(`request-${message.requestId}`)]);
   }
 
@@ -317,4 +316,9 @@ function createAnnouncer(): Pick<Timeline, "onChange" | "close"> & { announce():
     },
     close: () => clearTimeout(timer),
   };
+}
+
+/** Returns false for what browsers and crawlers request by themselves: icons, robots.txt, preflights, probes. */
+function isMeantForFacilitator({ method, path }: Message<"unrouted">): boolean {
+  return method === "POST" || (method !== "OPTIONS" && /verify|settle|supported/i.test(path));
 }

@@ -213,7 +213,7 @@ describe("a command line that cannot be", () => {
       "x402-kit pay: 5 things are wrong
         --network: "ethereum" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon; others are known with --network-file FILE (for example eip155:8453)
         --payer: "nobody" is not one of funded, empty, unapproved, approvedShort, sponsored, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle (for example empty)
-        --amount: "0.0x" is not an amount, such as 0.01 (of whole tokens) (for example 0.01)
+        --amount: "0.0x" is not an amount, such as 0.01 or 1 (for example 0.01)
         --version: "3" is not one of 1, 2 (for example 1)
         X402_KIT_URL: is not a URL that begins with https:// or http:// (for example http://127.0.0.1:4402)
 
@@ -417,9 +417,8 @@ describe("help", () => {
                                 sponsored, blacklisted, smartWallet, undeployedWallet,
                                 delegated, hijacked, gasBurner, fickle (default
                                 funded)
-        --amount AMOUNT         how much: whole tokens with a point (0.01, 1.0), or
-                                the token's smallest unit (10000) (default: 0.01; with
-                                --upto all of it)
+        --amount AMOUNT         how much, in whole tokens (0.01, 1) (default: 0.01;
+                                with --upto all of it)
         --pay-to ADDRESS        where it goes (default: the facilitator contract; the
                                 organization's wallet where \`up --pay-to\` allows that)
         --asset NAME            the token: plain, fee, usdt, permit (default: USDC)
@@ -427,6 +426,8 @@ describe("help", () => {
                                 eip3009 in USDC)
         --upto AMOUNT           pay by scheme upto, with this as the maximum; --amount
                                 is what settle takes of it
+        --units                 count amounts in the token's smallest unit (10000 is
+                                0.01 USDC)
         --approval              send an approval of Permit2 along
                                 (eip2612GasSponsoring), for a payer who has none
         --approval-transaction  the same as a transaction of the payer's own
@@ -451,8 +452,9 @@ describe("help", () => {
                              NETWORKS_FILE]
         --to ADDRESS         the account, or the name of a test payer (needed)
         --asset NAME         the token: plain, fee, usdt, permit (default: USDC)
-        --amount AMOUNT      how much: whole tokens with a point (0.01, 1.0), or the
-                             token's smallest unit (10000) (needed)
+        --amount AMOUNT      how much, in whole tokens (0.01, 1) (needed)
+        --units              count amounts in the token's smallest unit (10000 is 0.01
+                             USDC)
         --url URL            where \`x402-kit up\` listens (default
                              http://127.0.0.1:4402) [env: X402_KIT_URL]
 

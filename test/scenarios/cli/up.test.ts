@@ -269,7 +269,7 @@ describe("up for a person", () => {
     ["v2 by default", []],
     ["v1", ["--version", "1", "--network", "optimism-sepolia"]],
     ["by the names of v2", ["--network", "eip155:137", "--amount", "0.02"]],
-    ["a smart wallet's", ["--payer", "smartWallet", "--amount", "1"]],
+    ["a smart wallet's", ["--payer", "smartWallet", "--amount", "1", "--units"]],
   ])("pay prints both answers, and that it settled: %s", async (_, args) => {
     const { code, stdout, stderr } = await runHere(["pay", "--url", url, ...args]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -321,7 +321,18 @@ describe("up for a person", () => {
 
   test("fund lets a new wallet pay", async () => {
     const wallet = privateKeyToAccount(generatePrivateKey());
-    const args = ["fund", "--url", url, "--network", "base", "--to", wallet.address, "--amount", "2500"];
+    const args = [
+      "fund",
+      "--url",
+      url,
+      "--network",
+      "base",
+      "--to",
+      wallet.address,
+      "--amount",
+      "2500",
+      "--units",
+    ];
     const description = harnessDescriptionSchema.parse(
       (await requestJson(url.replace("/v1", "/harness"))).body,
     );
@@ -337,7 +348,18 @@ describe("up for a person", () => {
   test("approve lets a wallet pay by Permit2, and 0 withdraws it", async () => {
     const { address } = testPayers.unapproved;
     const pay = (...args: string[]) =>
-      runHere(["pay", "--url", url, "--network", "base", "--payer", "unapproved", "--upto", "5000", ...args]);
+      runHere([
+        "pay",
+        "--url",
+        url,
+        "--network",
+        "base",
+        "--payer",
+        "unapproved",
+        "--upto",
+        "0.005",
+        ...args,
+      ]);
     const approve = (...args: string[]) =>
       runHere(["approve", "--url", url, "--network", "base", "--account", address, ...args]);
     expect((await pay()).stdout).toContain('"errorReason": "permit2_allowance_required"');
@@ -346,7 +368,7 @@ describe("up for a person", () => {
       stdout: `Permit2 may take all USDC of ${address} on base.\n`,
     });
     expect((await pay()).stdout).toContain("Settled 0.005 USDC on base");
-    expect((await pay("--amount", "1858")).stdout).toContain("Settled 0.001858 USDC on base");
+    expect((await pay("--amount", "$0.001858")).stdout).toContain("Settled 0.001858 USDC on base");
     expect((await runHere(["why", "--url", url])).stdout).toContain(
       "0.001858 USDC of at most 0.005 USDC on base",
     );
@@ -411,6 +433,7 @@ describe("up for a person", () => {
       recipient,
       "--amount",
       amount,
+      "--units",
     ]);
     expect(end).toMatchObject({ code: 1, stdout: "" });
     expect(end.stderr).toBe(

@@ -1,12 +1,14 @@
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import { networks } from "../../../src/protocol/networks.ts";
 import { faults, maxUint256 } from "../../../src/protocol/wire-values.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
+import { goods, startMerchant } from "../../support/merchant.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import { startTestHarness } from "../../support/service.ts";
 
@@ -108,6 +110,21 @@ describe.each(doors)("%s", (_, originOf) => {
       { isValid: false, invalidMessage: expect.stringContaining("it keeps a fee of each transfer") },
       { success: false, errorMessage: expect.stringContaining("it keeps a fee of each transfer") },
     ]);
+  });
+
+  test("a stock shop takes the payment that was ordered for its challenge", async () => {
+    const { usdc, caip2 } = networks.base;
+    const { address: asset, name, version } = usdc;
+    const payTo = runningChain(harness, "base").facilitatorContract;
+    const price = { asset, amount: "12345", extra: { name, version } };
+    const access = { url: `${originOf()}/v1`, apiKey: testKeys.local.apiKey };
+    const shop = await startMerchant(access, { "/report": { network: caip2, payTo, price } });
+    onTestFinished(() => shop.close());
+    const url = `${shop.origin}/report`;
+    const challenge = (await fetch(url)).headers.get("PAYMENT-REQUIRED");
+    const { header } = await order({ challenge });
+    const bought = await fetch(url, { headers: { [header.name]: header.value } });
+    expect([bought.status, await bought.json()]).toEqual([200, goods]);
   });
 
   test("any account pays, by its private key", async () => {

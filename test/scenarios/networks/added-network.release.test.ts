@@ -192,13 +192,13 @@ test("amounts of a token of another name and other decimals are told in its own 
   expect(networks.avalanche.asset).toEqual(token);
   const at = ["--network", "avalanche", "--network-file", other, "--url", facilitator.url];
 
-  const fund = ["fund", ...at, "--to", accountOf("a buyer").address, "--amount", `${25n * 10n ** 17n}`];
+  const fund = ["fund", ...at, "--to", accountOf("a buyer").address, "--amount", `${25n * 10n ** 17n}`, "--units"];
   expect((await runHere(fund, {})).stdout).toContain("has 2.5 XCHF more on avalanche");
-  const paid = await runHere(["pay", ...at, "--amount", `${15n * 10n ** 17n}`], {});
+  const paid = await runHere(["pay", ...at, "--amount", "1.5"], {});
   expect(paid.stdout).toMatch(/^Settled 1\.5 XCHF on avalanche in \d+ ms\.$/m);
   await cli.printed(/ settle +avalanche +funded +1\.5 XCHF +settled /);
   // Refused for the balance alone: nothing is wrong with what was signed.
-  await runHere(["pay", ...at, "--payer", "empty", "--amount", `${5n * 10n ** 17n}`], {});
+  await runHere(["pay", ...at, "--payer", "empty", "--amount", "0.5"], {});
   const why = await runHere(["why", "--url", facilitator.url.replace("/v1", "")], {});
   expect(why.stdout).toContain("0.5 XCHF on avalanche from empty");
   expect(why.stdout).toContain("errors#insufficient_funds");

@@ -79,7 +79,7 @@ test("a payment is seen, followed and captured there with the token, and its sig
     ],
   });
   const why = await runHere(["why", "--url", admin, "--token", token]);
-  expect(why.stdout).toContain("Nothing is wrong with it.");
+  expect(why.stdout).toContain("Nothing is wrong with it: it is settled.");
 
   const [{ id }] = (seen.body as { payments: [{ id: string }] }).payments;
   const carried = await requestJson(`${admin}/payments/${id}/transaction`, {

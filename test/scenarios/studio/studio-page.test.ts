@@ -81,6 +81,29 @@ describe("payments", { timeout: 60_000 }, () => {
     await expect.poll(() => rows().nth(1).locator(".badge").textContent(), soon).toBe("Settled");
   });
 
+  test("from 390 to 1440 px nothing scrolls into an empty page", async () => {
+    for (let index = 0; index < 12; index++) await payAs("empty", { amount: BigInt(10_000 + index) });
+    const [last] = await list();
+    const page = await shown.browser.newPage();
+    try {
+      for (const width of [1_440, 1_280, 1_024, 390]) {
+        await page.setViewportSize({ width, height: 700 });
+        await page.goto(`${studio.origin}/studio/payments/${last?.id}`);
+        await page.waitForSelector("article");
+        const overflow = await page.evaluate<number>(`(() => {
+          for (const box of document.querySelectorAll("html, .scroller, .views, aside")) {
+            box.scrollTo(0, box.scrollHeight);
+          }
+          const { scrollHeight, clientHeight } = document.documentElement;
+          return scrollHeight - clientHeight;
+        })()`);
+        expect({ width, overflow }).toEqual({ width, overflow: 0 });
+      }
+    } finally {
+      await page.close();
+    }
+  });
+
   test("amounts have separators and one point below the other; times and hashes are short", async () => {
     const { page } = shown;
     for (const amount of [1_234_567_890n, 10_000n, 2_500_000n]) await payAs("funded", { amount });
