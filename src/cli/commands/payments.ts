@@ -248,7 +248,8 @@ function explain(payment: PaymentDetail, url: string): readonly string[] {
 
 /** A good payment can still be refused by its shop, which this service does not see. */
 function nothingWrong({ settle, settledAt }: PaymentDetail): readonly string[] {
-  if (settledAt !== null || settle?.outcome === "settled") return ["Nothing is wrong with it: it is settled."];
+  if (settledAt !== null || settle?.outcome === "settled")
+    return ["Nothing is wrong with it: it is settled."];
   return [
     "The facilitator would settle it.",
     "If the shop refused it, compare it with the shop's offer: the facilitator does not see the shop's 402.",

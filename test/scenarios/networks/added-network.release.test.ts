@@ -192,7 +192,15 @@ test("amounts of a token of another name and other decimals are told in its own 
   expect(networks.avalanche.asset).toEqual(token);
   const at = ["--network", "avalanche", "--network-file", other, "--url", facilitator.url];
 
-  const fund = ["fund", ...at, "--to", accountOf("a buyer").address, "--amount", `${25n * 10n ** 17n}`, "--units"];
+  const fund = [
+    "fund",
+    ...at,
+    "--to",
+    accountOf("a buyer").address,
+    "--amount",
+    `${25n * 10n ** 17n}`,
+    "--units",
+  ];
   expect((await runHere(fund, {})).stdout).toContain("has 2.5 XCHF more on avalanche");
   const paid = await runHere(["pay", ...at, "--amount", "1.5"], {});
   expect(paid.stdout).toMatch(/^Settled 1\.5 XCHF on avalanche in \d+ ms\.$/m);
