@@ -28,7 +28,7 @@ const operationCommands = [...read("operations").matchAll(/^```sh\n(.*?)^```$/gm
 /** The commands of a section, as they stand there. */
 function commandsOf(heading: string): string[] {
   const section = guide.split(/^## /m).find((part) => part.startsWith(heading)) ?? "";
-  return section.split("\n").filter((line) => line.includes("npx x402-facilitator-kit "));
+  return section.split("\n").filter((line) => line.includes("npx x402-kit "));
 }
 
 /**
