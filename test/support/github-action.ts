@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { onTestFinished } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
+import { kitVersion } from "../../src/util/self-command.ts";
 import { repository } from "./cli.ts";
 import { programFile } from "./programs.ts";
 
@@ -65,7 +66,7 @@ export async function runAction(file: string, given: Readonly<Record<string, str
   const folder = await mkdtemp(join(tmpdir(), "x402-action-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   await mkdir(join(folder, "bin"));
-  const npx = `#!/usr/bin/env bash\n[ "$1 $2 $3 $4" = "--yes --package x402-facilitator-kit@latest x402-kit" ] || exit 99\nshift 4\nexec "${process.execPath}" "${programFile("src/cli/bin.ts")}" "$@"\n`;
+  const npx = `#!/usr/bin/env bash\n[ "$1 $2 $3 $4" = "--yes --package x402-facilitator-kit@${kitVersion()} x402-kit" ] || exit 99\nshift 4\nexec "${process.execPath}" "${programFile("src/cli/bin.ts")}" "$@"\n`;
   await writeFile(join(folder, "bin/npx"), npx);
   await chmod(join(folder, "bin/npx"), 0o755);
   const read = (name: string) => readFile(join(folder, name), "utf8");

@@ -28,7 +28,7 @@ const operationCommands = [...read("operations").matchAll(/^```sh\n(.*?)^```$/gm
 /** The commands of a section, as they stand there. */
 function commandsOf(heading: string): string[] {
   const section = guide.split(/^## /m).find((part) => part.startsWith(heading)) ?? "";
-  return section.split("\n").filter((line) => line.includes("npx x402-facilitator-kit "));
+  return section.split("\n").filter((line) => line.includes("npx --no x402-kit "));
 }
 
 /**
@@ -50,7 +50,7 @@ function takeApart(line: string): { variables: Variables; args: string[] } {
   const words = [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? "");
   const start = words.indexOf("npx");
   const variables = words.slice(0, start).map((word) => word.split("=") as [string, string]);
-  return { variables: Object.fromEntries(variables), args: words.slice(start + 2) };
+  return { variables: Object.fromEntries(variables), args: words.slice(start + 3) };
 }
 
 /** The oldest Node calls its SQLite experimental. */

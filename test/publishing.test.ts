@@ -1,0 +1,39 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { kitVersion } from "../src/util/self-command.ts";
+
+/* Until the package is published, no document leads to a name on npm that somebody else could take. */
+
+/** Set this on the day of publication: docs/publishing.md. */
+const isPublished = false;
+
+const root = join(import.meta.dirname, "..");
+const read = (path: string) => readFileSync(join(root, path), "utf8");
+const actions = ["action.yml", "actions/up/action.yml"];
+
+test("the README begins with the checkout", () => {
+  const [, block = ""] = /^```sh\n(.*?)^```$/ms.exec(read("README.md")) ?? [];
+  const commands = block
+    .trim()
+    .split("\n")
+    .map((line) => line.replace(/\s+#.*/, ""));
+  expect(commands).toEqual(["npm ci && npm start", "npm test"]);
+});
+
+test("before publication no document and no action runs the unpublished name with npx", () => {
+  const documents = globSync(["*.md", "llms.txt", "{docs,examples,production}/**/*.md"], {
+    cwd: root,
+    exclude: (path) => path.includes("node_modules"),
+  }).filter((path) => path !== "docs/publishing.md");
+  expect(documents.length).toBeGreaterThan(20);
+  const wrong = [...documents, ...actions].filter((path) =>
+    /npx (?:--yes )?x402-facilitator-kit/.test(read(path)),
+  );
+  expect(isPublished ? [] : wrong).toEqual([]);
+});
+
+test.each(actions)("%s installs the version it ships with", (path) => {
+  expect(parse(read(path)).inputs.version.default).toBe(kitVersion());
+});
