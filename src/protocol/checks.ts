@@ -5,7 +5,7 @@ import type { Operation } from "./problems.ts";
 import { expiryMarginSeconds, refusals, usualMaxValiditySeconds } from "./refusals.ts";
 import type { PaymentRequest } from "./requests.ts";
 import { boundsOf, goesStraight, type PayToPolicy, type SignedPayment } from "./signed-payment.ts";
-import { refuseAsReference, type Strictness } from "./strictness.ts";
+import type { Strictness } from "./strictness.ts";
 
 /** A network as one deployment serves it: what payments are checked against. */
 export type ServedNetwork = {
@@ -89,7 +89,6 @@ export const pureCheckNames = [
   "valueIsExact",
   "assetIsSigned",
   "valueIsPositive",
-  "formIsOfReference",
 ] as const;
 
 export type PureCheckName = (typeof pureCheckNames)[number];
@@ -98,6 +97,7 @@ export type PureCheckName = (typeof pureCheckNames)[number];
 export const checkNames = [
   "networkIsEnabled",
   ...pureCheckNames,
+  "formIsOfReference",
   "payToIsOwn",
   "minimumIsReached",
   "signatureHolds",
@@ -152,8 +152,6 @@ const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
 
   valueIsPositive: ({ payment }, { allowZeroValue = false }) =>
     payment.limit > 0n || allowZeroValue ? undefined : refusals.valueIsZero(),
-
-  formIsOfReference: refuseAsReference,
 };
 
 /** The pure checks in which no setting has a part once it is known that the payment was signed for us. */

@@ -16,6 +16,7 @@ const all = [
   "0010-permit2",
   "0011-gifts",
   "0012-gift-organizations",
+  "0013-contracts",
 ];
 
 describe.each(backends)("on $name", (backend) => {

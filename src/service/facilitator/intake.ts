@@ -22,6 +22,7 @@ import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { PaymentWords } from "../../protocol/signed-payment.ts";
 import { fingerprintOf, type SignedPayment, tokenSignature } from "../../protocol/signed-payment.ts";
+import { refuseAsReference } from "../../protocol/strictness.ts";
 import { ForbiddenError, OperatorError } from "../../util/errors.ts";
 import { belowMinimum, type Caller, type Organization, type Scope } from "../organizations/organizations.ts";
 import { chainOf } from "../relayer/slot.ts";
@@ -89,6 +90,8 @@ export function createPaymentIntake({
       });
       if (refusal !== undefined) return () => checked(last, refusal);
       checked(last, undefined);
+      const unlike = refuseAsReference(request, network);
+      if (unlike !== undefined) return () => checked("formIsOfReference", unlike);
       const allowed = read(request, operation);
       if (allowed === undefined) throw new Error("an allowed asset is not configured");
       const payment = { ...allowed, network };
