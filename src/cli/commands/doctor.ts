@@ -4,12 +4,11 @@ import { createSigners } from "../../chain/signing/create-signers.ts";
 import { readEnvironment } from "../../config/environment.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
 import type { Environment } from "../../config/variable-reader.ts";
-import { contractVariables, variablesOf } from "../../config/variables.ts";
+import { variablesOf } from "../../config/variables.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Database } from "../../ledger/database/database.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
 import { plural } from "../../protocol/token-units.ts";
-import { type Check, type CheckStatus, failed, warning } from "../../service/health/check.ts";
+import type { Check, CheckStatus } from "../../service/health/check.ts";
 import {
   checkConfiguration,
   checkDiskSpace,
@@ -17,9 +16,7 @@ import {
 } from "../../service/health/check-configuration.ts";
 import {
   checkDatabase,
-  type DatabaseState,
-  describeUnlisted,
-  findUnlistedContracts,
+  checkOpenContracts,
   openAsIs,
   warnOfClock,
   warnOfPlainText,
@@ -107,24 +104,6 @@ async function examine(
   } finally {
     await db?.destroy();
   }
-}
-
-/** What undecided settlements need of the configuration: `migrate` refuses without it. */
-async function checkOpenContracts(
-  { databaseUrl, networks }: ServeConfig,
-  { kind }: DatabaseState,
-): Promise<readonly Check[]> {
-  if (kind !== "ready" && kind !== "behind") return [];
-  const configOf = (name: NetworkName) => networks.find((network) => network.name === name);
-  const unlisted = await findUnlistedContracts(databaseUrl, (name) => {
-    const network = configOf(name);
-    return network === undefined ? [] : [network.facilitatorContract, ...(network.formerContracts ?? [])];
-  });
-  return unlisted.map((one) => {
-    const variable = contractVariables[configOf(one.network)?.tier ?? "mainnet"];
-    const { detail, advice } = describeUnlisted(one, variable);
-    return kind === "behind" ? failed("contracts", detail, { advice }) : warning("contracts", detail, advice);
-  });
 }
 
 /** Whether the API keys were made with the pepper. */

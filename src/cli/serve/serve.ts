@@ -24,7 +24,7 @@ export const serve = defineCommand({
       { createLogger },
       { findRefusedKeys },
       { createSigners },
-      { openReady, warnOfClock, warnOfPlainText },
+      { openReady, refuseStranding, warnOfClock, warnOfPlainText },
       { checkDiskSpace },
       { checkSignatureRecovery },
       { runService },
@@ -64,6 +64,7 @@ export const serve = defineCommand({
     const signers = await createSigners(config.operators);
     const onMigrated = (migrations: readonly string[]) =>
       logger.info({ migrations }, "the database was brought up to date");
+    if (migrate) await refuseStranding(config);
     const database = await openReady(config.databaseUrl, migrate ? onMigrated : undefined);
     const wrongClock = warnOfClock(database);
     if (wrongClock !== null) logger.warn({ advice: wrongClock.advice }, wrongClock.detail);

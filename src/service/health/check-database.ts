@@ -1,4 +1,6 @@
 import { explainFailure } from "../../chain/deploy/endpoints.ts";
+import type { ServeConfig } from "../../config/serve-config.ts";
+import { contractVariables } from "../../config/variables.ts";
 import { clockOf, type Database } from "../../ledger/database/database.ts";
 import { initial } from "../../ledger/database/migrations/initial-migration.ts";
 import { findOpenContracts, type OpenContract } from "../../ledger/database/open-contracts.ts";
@@ -112,6 +114,36 @@ export function describeUnlisted(
     detail: `${plural(settlements, "undecided settlement")} of ${network} ${settlements === 1 ? "goes" : "go"} through ${contract}, which is not configured`,
     advice: `Name it in ${variable}, after the contract that is offered and a comma.`,
   };
+}
+
+/** A check for each contract that undecided settlements need and the configuration does not name; failed before a migration. */
+export async function checkOpenContracts(
+  { databaseUrl, networks }: ServeConfig,
+  { kind }: DatabaseState,
+): Promise<readonly Check[]> {
+  if (kind !== "ready" && kind !== "behind") return [];
+  const configOf = (name: NetworkName) => networks.find((network) => network.name === name);
+  const unlisted = await findUnlistedContracts(databaseUrl, (name) => {
+    const network = configOf(name);
+    return network === undefined ? [] : [network.facilitatorContract, ...(network.formerContracts ?? [])];
+  });
+  return unlisted.map((one) => {
+    const variable = contractVariables[configOf(one.network)?.tier ?? "mainnet"];
+    const { detail, advice } = describeUnlisted(one, variable);
+    return kind === "behind" ? failed("contracts", detail, { advice }) : warning("contracts", detail, advice);
+  });
+}
+
+/** @throws KitError where a migration would strand settlements that are under way */
+export async function refuseStranding(config: ServeConfig): Promise<void> {
+  const state = await openAsIs(config.databaseUrl);
+  if (state.kind === "ready") await state.db.destroy();
+  if (state.kind !== "behind") return;
+  const needs = await checkOpenContracts(config, state);
+  if (needs.length === 0) return;
+  throw new KitError("Nothing was changed: settlements that are under way would be stranded", {
+    hints: needs.map(({ detail, advice = "" }) => `${detail}. ${advice}`),
+  });
 }
 
 /** How far this machine's clock may be from the database's, in milliseconds. */

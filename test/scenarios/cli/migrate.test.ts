@@ -12,9 +12,9 @@ const other = addressOf(0xc1);
 describe.each(backends)("a database of $name with a payment under way that is behind", (backend) => {
   const database = useTestDatabase(backend, { migrated: false });
 
-  async function migrate(args: readonly string[], env: Record<string, string>) {
+  async function migrate(args: readonly string[], env: Record<string, string>, command = "migrate") {
     const printed: string[] = [];
-    const code = await main(["migrate", ...args], {
+    const code = await main([command, ...args], {
       print: (text) => printed.push(text),
       printError: (text) => printed.push(text),
       env: { DATABASE_URL: database.url, ...env },
@@ -69,6 +69,16 @@ describe.each(backends)("a database of $name with a payment under way that is be
     const refused = await migrate([], wrong);
     expect(refused.code).toBe(1);
     expect(refused.text).toContain(contract);
+    const serving = {
+      ...wrong,
+      BASE_RPC_URL: "http://127.0.0.1:9",
+      OPERATOR_PRIVATE_KEY: `0x${"5a".repeat(32)}`,
+      API_KEY_PEPPER: "8c1f0b6e2d94a7535ef1c60a9b27d84e63f7205ab81c4d9e07a26fb35c98e1d4",
+      PORT: "0",
+    };
+    const served = await migrate(["--migrate"], serving, "serve");
+    expect(served.code).toBe(1);
+    expect(served.text).toContain(contract);
     expect((await migrate(["--dry-run"], { FACILITATOR_CONTRACT_MAINNET: contract })).code).toBe(0);
     const right = { FACILITATOR_CONTRACT_MAINNET: `${other},${contract}` };
     expect((await migrate(["--json"], right)).code).toBe(0);
