@@ -359,7 +359,8 @@ describe("help", () => {
                                     suites that know no keys
         --plain                     stand in for a public facilitator: the same as
                                     --open --pay-to any, so that a shop needs the URL
-                                    and nothing else
+                                    and nothing else, and as strict and as lenient as
+                                    the public reference facilitator
         --claim KIND@NETWORK        list a kind at /supported that is refused when it
                                     is used, for servers that start with it alone;
                                     several, separated by commas
