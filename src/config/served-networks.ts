@@ -102,7 +102,7 @@ function pairGifts(
   return undefined;
 }
 
-/** Where the facilitator contract that is offered stands, as far as it is configured. */
+/** The address of the offered facilitator contract, if it is configured. */
 export function readContracts(reader: VariableReader): Partial<Record<NetworkTier, Address>> {
   const { mainnet, testnet } = readContractLists(reader);
   return { ...(mainnet && { mainnet: mainnet[0] }), ...(testnet && { testnet: testnet[0] }) };

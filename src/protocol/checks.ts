@@ -26,7 +26,7 @@ export type ServedNetwork = {
   walletFactories?: readonly Address[] | undefined;
   /** Which approvals of Permit2 are submitted for payers, who have no gas of their own; none by default. */
   gasSponsoring?: readonly GasSponsoring[] | undefined;
-  /** What decides where the specification does not; `spec` by default, which takes what it does not forbid. */
+  /** How strict the facilitator is if the specification does not decide; `spec` by default, which accepts what it does not forbid. */
   strictness?: Strictness | undefined;
 };
 

@@ -159,7 +159,7 @@ export const migrateCommand = defineCommand({
       const { detail, advice } = describeUnlisted(one, contractVariables[tierOf(one.network)]);
       return { ...one, text: `${detail}. ${advice}` };
     });
-    // Where no contract is configured at all, this is not the configuration of a service.
+    // Without any configured contract, this is not the configuration of a service.
     const isStranding =
       needs.length > 0 && Object.keys(contracts).length > 0 && (await findPending(databaseUrl)).length > 0;
     if (isStranding && !dryRun) {

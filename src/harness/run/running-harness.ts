@@ -58,7 +58,7 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   recipient?: Address | undefined;
   /** Where payments may go; to the facilitator contract alone by default. */
   payTo?: PayToPolicy | undefined;
-  /** What decides where the specification does not; `spec` by default. */
+  /** How strict the facilitator is if the specification does not decide; `spec` by default. */
   strictness?: Strictness | undefined;
   /** Organizations besides the local one and those of the published keys. */
   organizations?: readonly LocalOrganization[] | undefined;

@@ -33,7 +33,7 @@ export async function openPostgresClock(connections: PostgresConnections): Promi
     statementTime,
     now() {
       const time = performance.now();
-      // What fails is read again later; until then the last answer holds.
+      // A failed reading is repeated later; until then the last answer holds.
       if (time - readAt > readAgainMs) read(false).catch(() => {});
       return Math.round(time + offset);
     },
