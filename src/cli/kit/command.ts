@@ -252,7 +252,7 @@ export const localOptions = {
   host: variableOption("HOST", { placeholder: "ADDRESS" }),
   "allow-host": option(
     "NAMES",
-    "let the control routes be called by these host names too, separated by commas, such as a container's",
+    "answer requests to these host names too, separated by commas, such as a container's",
     { read: readList("host name", readHostName), example: "facilitator" },
   ),
   ...contractOptions,

@@ -330,9 +330,8 @@ describe("help", () => {
                                     4402) [env: PORT]
         --host ADDRESS              IP address to listen on (default 127.0.0.1) [env:
                                     HOST]
-        --allow-host NAMES          let the control routes be called by these host
-                                    names too, separated by commas, such as a
-                                    container's
+        --allow-host NAMES          answer requests to these host names too, separated
+                                    by commas, such as a container's
         --contract-mainnet ADDRESS  facilitator contract address on base, optimism and
                                     polygon [env: FACILITATOR_CONTRACT_MAINNET]
         --contract-testnet ADDRESS  facilitator contract address on base-sepolia and
