@@ -2,12 +2,9 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { kitVersion } from "../src/util/self-command.ts";
+import { isPublished, kitVersion } from "../src/util/self-command.ts";
 
 /* Until the package is published, no document leads to a name on npm that somebody else could take. */
-
-/** Set this on the day of publication: docs/publishing.md. */
-const isPublished = false;
 
 const root = join(import.meta.dirname, "..");
 const read = (path: string) => readFileSync(join(root, path), "utf8");
@@ -22,16 +19,14 @@ test("the README begins with the checkout", () => {
   expect(commands).toEqual(["npm ci && npm start", "npm test"]);
 });
 
-test("before publication no document and no action runs the unpublished name with npx", () => {
+test("documents and actions call the program as it can be installed: from npm only once it is published", () => {
   const documents = globSync(["*.md", "llms.txt", "{docs,examples,production}/**/*.md"], {
     cwd: root,
     exclude: (path) => path.includes("node_modules"),
   }).filter((path) => path !== "docs/publishing.md");
   expect(documents.length).toBeGreaterThan(20);
-  const wrong = [...documents, ...actions].filter((path) =>
-    /npx (?:--yes )?x402-facilitator-kit/.test(read(path)),
-  );
-  expect(isPublished ? [] : wrong).toEqual([]);
+  const outdated = isPublished ? /npx --no-install x402-kit/ : /npx (?:--yes )?x402-facilitator-kit/;
+  expect([...documents, ...actions].filter((path) => outdated.test(read(path)))).toEqual([]);
 });
 
 test.each(actions)("%s installs the version it ships with", (path) => {

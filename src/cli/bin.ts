@@ -6,7 +6,7 @@ const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 18)) {
   process.stderr.write(
     `x402-kit needs Node 22.18 or newer, and this is ${process.versions.node}\n` +
-      "  Without installing one: npx -p node@24 -p x402-facilitator-kit x402-kit …\n",
+      "  Run it with a newer one: npx -p node@24 x402-kit …\n",
   );
   process.exit(1);
 }
@@ -32,8 +32,7 @@ function takeSignals(): AbortSignal {
       interruption.abort(new Interruption());
     });
   }
-  // npm and npx that are ended by a signal leave the command running: to stop `npx x402-facilitator-kit serve` by its pid means
-  // this process.
+  // npm and npx that are ended by a signal leave the command running; whoever stops npx by its pid means this process.
   if (isRunByNpm) onParentEnd(() => interruption.abort(new Interruption()));
   return interruption.signal;
 }

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import { packageFile, requireNode, shownPackageFile } from "./self-command.ts";
+import { commandOf, packageFile, requireNode, shownPackageFile } from "./self-command.ts";
 
 afterEach(() => void vi.restoreAllMocks());
 
@@ -38,4 +38,20 @@ test("a file of the package is named whole where the working directory is gone",
 
 test("a file that the package does not have where it runs is not named", () => {
   expect(shownPackageFile("docs/no-such-page")).toBeUndefined();
+});
+
+test.each([
+  ["an installed package", "/shop/node_modules/.bin/x402-kit", "npx --no-install x402-kit"],
+  [
+    "a package installed on Windows",
+    "C:\\shop\\node_modules\\x402-facilitator-kit\\dist\\cli\\bin.js",
+    "npx --no-install x402-kit",
+  ],
+  ["a script that uses the library", "/shop/server.js", "npx --no-install x402-kit"],
+  ["a global installation", "/usr/local/bin/x402-kit", "x402-kit"],
+  ["a checkout, from it", join(root, "src/cli/bin.ts"), "node src/cli/bin.ts"],
+  ["a checkout, from elsewhere", "/opt/the kit/dist/cli/bin.js", 'node "/opt/the kit/dist/cli/bin.js"'],
+])("advice names the program as %s was started", (_, file, command) => {
+  vi.spyOn(process, "cwd").mockReturnValue(root.replace(/\/$/, ""));
+  expect(commandOf(file)).toBe(command);
 });

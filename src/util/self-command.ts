@@ -1,6 +1,6 @@
 import { existsSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
-import { relative, resolve } from "node:path";
+import { basename, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { KitError } from "./errors.ts";
 import { membersOf } from "./json.ts";
@@ -25,13 +25,25 @@ export const isRunByNpm =
 /** The folder of this package. */
 const rootFolder = () => resolve(packageFile(""));
 
-/**
- * How this command is called again from where it was called. In a checkout `npx x402-facilitator-kit` would first install the
- * checkout somewhere, for half a minute.
- */
+/** Set this on the day of publication, and follow docs/publishing.md: until then npm has no package of this name. */
+export const isPublished: boolean = false;
+
+/** The command line that starts this program again from the caller's folder. */
 export const self = isScriptOfCheckout
   ? `npm ${prefixOption()}run -s x402-kit --`
-  : "npx x402-facilitator-kit";
+  : commandOf(process.argv[1]);
+
+/**
+ * The command line for a program that was started from `file`, the second word of the command. `npx --no-install` runs an installed
+ * package and never downloads one.
+ */
+export function commandOf(file = ""): string {
+  const isInstalled = /[\\/]node_modules[\\/]/.test(file);
+  if (!isInstalled && basename(file) === "x402-kit") return "x402-kit";
+  if (!isInstalled && /[\\/]cli[\\/]bin\.[jt]s$/.test(file))
+    return `node ${inShell(fromWorkingDirectory(file))}`;
+  return isPublished ? "npx x402-facilitator-kit" : "npx --no-install x402-kit";
+}
 
 /** With which npm finds the checkout from where the user is. */
 function prefixOption(): string {
@@ -63,12 +75,16 @@ export function packageFile(path: string): string {
 }
 
 /**
- * How such a file is named from the working directory, for who is to read it: whole where it is not below that. Undefined where it
- * is not there, as where the code was bundled into another program.
+ * The path of such a file as shown to the user: relative if it is below the working directory, else absolute. Undefined if it
+ * does not exist, as when the code was bundled into another program.
  */
 export function shownPackageFile(path: string): string | undefined {
   const file = packageFile(path);
-  if (!existsSync(file)) return undefined;
+  return existsSync(file) ? fromWorkingDirectory(file) : undefined;
+}
+
+/** The shorter form of an absolute path: relative if the file is below the working directory. */
+function fromWorkingDirectory(file: string): string {
   try {
     const near = relative(process.cwd(), file);
     return near.startsWith("..") ? file : near;

@@ -59,7 +59,7 @@ export function startNpmScript(args: readonly string[]): Promise<CliProcess> {
   return start("npm", args, { ownGroup: true });
 }
 
-/** Starts `npx x402-facilitator-kit` in a folder that has the package installed. `kill` ends npx alone, as a supervisor does. */
+/** Starts `npx --no-install x402-kit` in a folder that has the package installed. `kill` ends npx alone, as a supervisor does. */
 export async function startWithNpx(folder: string, args: readonly string[]): Promise<CliProcess> {
   await installCommand(folder);
   return start("npx", ["--no-install", "x402-kit", ...args], { cwd: folder });

@@ -49,7 +49,7 @@ test("a flood of wrong signatures holds up the process for a moment only, and ea
   expect(lines.every((line) => line.reason === reason && line.message === message)).toBe(true);
   expect(lines.at(0)?.fix).toContain("recovers to 0x");
   expect(lines.at(-1)?.fix).toBe(
-    `Many payments are being refused; \`npx x402-facilitator-kit why ${ids.at(-1)}\` says what is wrong with this one.`,
+    `Many payments are being refused; \`npx --no-install x402-kit why ${ids.at(-1)}\` says what is wrong with this one.`,
   );
   expect(lines.at(-1)?.more).toBe("http://127.0.0.1:4402/errors#invalid_exact_evm_payload_signature");
 });
@@ -62,5 +62,5 @@ test("payments are explained whose lines are few", () => {
 test("no line is explained while there is no time for it", () => {
   const [line] = linesOf(1, { spend: () => undefined });
   expect(line).toMatchObject({ operation: "verify", outcome: "invalid", reason, message });
-  expect(line?.fix).toContain("x402-facilitator-kit why 0x");
+  expect(line?.fix).toContain("x402-kit why 0x");
 });

@@ -197,7 +197,7 @@ describe("a recorded fork, of a chain that is gone", () => {
       message: `The recording ${path} lacks what the harness needs to start`,
       hints: [
         expect.stringMatching(/^Release 0\.0\.1 has written it; this is /),
-        "Record it again: npx x402-facilitator-kit fork record --network base --out FILE, with the RPC URL in the environment.",
+        "Record it again: npx --no-install x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",
       ],
     });
   });

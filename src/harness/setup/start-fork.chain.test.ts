@@ -105,7 +105,7 @@ describe("a network that cannot be forked", () => {
     expect(await failureOf(`http://127.0.0.1:${port}/v2/${secret}`)).toMatchInlineSnapshot(`
       "The RPC URL that base is forked from gives no answer
       Check the URL and this machine's network.
-      Without a network use a recording (npx x402-facilitator-kit fork record --help), or no fork."
+      Without a network use a recording (npx --no-install x402-kit fork record --help), or no fork."
     `);
   });
 
@@ -142,10 +142,10 @@ describe("a network that cannot be forked", () => {
       Take the URL of a node's JSON-RPC, not that of an explorer or of a provider's page.",
         "is asked too much": "The RPC URL that base is forked from gets too many requests (HTTP 429)
       Wait, or take a URL with a key of your own, which may ask more.
-      A recording asks the network once: npx x402-facilitator-kit fork record --help",
+      A recording asks the network once: npx --no-install x402-kit fork record --help",
         "is broken": "The RPC URL that base is forked from gives no answer
       Check the URL and this machine's network.
-      Without a network use a recording (npx x402-facilitator-kit fork record --help), or no fork.",
+      Without a network use a recording (npx --no-install x402-kit fork record --help), or no fork.",
         "is of an unknown network": "The RPC URL that base is forked from is of chain 1; base is chain 8453
       Take a URL of base.",
         "is of another network": "The RPC URL that base is forked from is of chain 10 (optimism); base is chain 8453
@@ -303,24 +303,24 @@ describe("a recording", () => {
     }).toMatchInlineSnapshot(`
       {
         "badAnswer": "The recording DIRECTORY/bad-answer is damaged at answers[0].method
-      Record it again: npx x402-facilitator-kit fork record --network base --out FILE, with the RPC URL in the environment.",
+      Record it again: npx --no-install x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",
         "bomb": "DIRECTORY/bomb.gz holds more than 64 MiB when it is unpacked
       That is more than 32 times its size, which no file is that x402-kit wrote: do not use it.",
         "cutOff": "DIRECTORY/cut-off is not a recording of a fork, or is damaged
-      Record it again: npx x402-facilitator-kit fork record --network base --out FILE, with the RPC URL in the environment.",
+      Record it again: npx --no-install x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",
         "cutOffCompressed": "The recording DIRECTORY/cut-off.gz is damaged
-      Record it again: npx x402-facilitator-kit fork record --network base --out FILE, with the RPC URL in the environment.",
+      Record it again: npx --no-install x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",
         "missing": "The recording DIRECTORY/nowhere cannot be read
-      Record it again: npx x402-facilitator-kit fork record --network base --out FILE, with the RPC URL in the environment.",
+      Record it again: npx --no-install x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",
         "otherContract": "The recording DIRECTORY/contract was made with the facilitator contract at 0x7777777777777777777777777777777777777777; here it is at 0x4020000000000000000000000000000000000001
       Configure the address that it was recorded with.
-      Record it again: npx x402-facilitator-kit fork record --network base --out FILE, with the RPC URL in the environment.",
+      Record it again: npx --no-install x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",
         "otherNetwork": "The recording DIRECTORY/network is of optimism (chain 10), not of base (chain 8453)
-      Record it again: npx x402-facilitator-kit fork record --network base --out FILE, with the RPC URL in the environment.",
+      Record it again: npx --no-install x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",
         "otherVersion": "The recording DIRECTORY/version has version 2; this release reads version 1
-      Record it again: npx x402-facilitator-kit fork record --network base --out FILE, with the RPC URL in the environment.",
+      Record it again: npx --no-install x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",
         "somethingElse": "DIRECTORY/something-else is not a recording of a fork, or is damaged
-      Record it again: npx x402-facilitator-kit fork record --network base --out FILE, with the RPC URL in the environment.",
+      Record it again: npx --no-install x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",
       }
     `);
   });

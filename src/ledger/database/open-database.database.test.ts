@@ -63,7 +63,7 @@ describe.each(backends)("on $name", (backend) => {
     );
     expect(refusal.hints).toMatchInlineSnapshot(`
       [
-        "Make a backup, stop whatever else uses the database, and run: npx x402-facilitator-kit migrate",
+        "Make a backup, stop whatever else uses the database, and run: npx --no-install x402-kit migrate",
       ]
     `);
     await migrate(db);

@@ -72,7 +72,7 @@ const pageFile = /^([\w-][\w.-]*\/)*[\w-][\w.-]*$/;
 const viewOfPage = /^(payments(\/.*)?|chains|faults|setup)$/s;
 
 /** As `index.html` has it for how the command is called. */
-const usualCommand = '<meta name="command" content="npx x402-facilitator-kit"';
+const usualCommand = '<meta name="command" content="npx --no-install x402-kit"';
 
 /**
  * `GET /studio`, and `GET /` which leads there: the page and its files, from the folder that they were built into.
@@ -94,7 +94,7 @@ export function pageRoutes(app: FastifyInstance, folder: URL, command = self): v
           ? reply.code(503).header("content-type", type).send(notBuilt)
           : reply.code(404).send({ error: "There is no such file; the page is at /studio" });
       }
-      const here = usualCommand.replace("npx x402-facilitator-kit", command);
+      const here = usualCommand.replace("npx --no-install x402-kit", command);
       return reply
         .header("content-type", type)
         .header("content-security-policy", pagePolicy)

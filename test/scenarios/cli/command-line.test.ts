@@ -57,7 +57,7 @@ describe("a command line that cannot be", () => {
   test("an unknown command", async () => {
     const refusal = await refusalOf({ args: ["upp", "--port", "1"] });
     expect(refusal).toBe(
-      'x402-kit: there is no command "upp"; did you mean up?\n\nThe commands: npx x402-facilitator-kit --help\n',
+      'x402-kit: there is no command "upp"; did you mean up?\n\nThe commands: npx --no-install x402-kit --help\n',
     );
     expect(await refusalOf({ args: ["pya"] })).toMatch(/"pya"; did you mean pay\?\n/);
     expect(await refusalOf({ args: ["bogus"] })).toMatch(/^x402-kit: there is no command "bogus"\n/);
@@ -65,13 +65,13 @@ describe("a command line that cannot be", () => {
 
   test("init into a folder whose variable is not set, which would be the working directory", async () => {
     expect(await refusalOf({ args: ["init", ""] })).toBe(
-      "x402-kit init: one thing is wrong\n  FOLDER: is empty; leave it out for this folder\n\nOptions: npx x402-facilitator-kit init --help\n",
+      "x402-kit init: one thing is wrong\n  FOLDER: is empty; leave it out for this folder\n\nOptions: npx --no-install x402-kit init --help\n",
     );
   });
 
   test("init into the folder of the kit itself", async () => {
     expect(await refusalOf({ args: ["init"] })).toBe(
-      "x402-kit init: one thing is wrong\n  FOLDER: is that of x402-facilitator-kit itself; name another one (for example ../my-shop)\n\nOptions: npx x402-facilitator-kit init --help\n",
+      "x402-kit init: one thing is wrong\n  FOLDER: is that of x402-facilitator-kit itself; name another one (for example ../my-shop)\n\nOptions: npx --no-install x402-kit init --help\n",
     );
   });
 
@@ -139,7 +139,7 @@ describe("a command line that cannot be", () => {
         --networks: needs a value (for example --networks base,polygon)
         --demo: there is no such option
 
-      Options: npx x402-facilitator-kit up --help
+      Options: npx --no-install x402-kit up --help
       "
     `);
   });
@@ -167,7 +167,7 @@ describe("a command line that cannot be", () => {
         --settle-wait: "0" is not a whole number from 100 to 600000 (for example 45000)
         --log-level: "loud" is not one of fatal, error, warn, info, debug, trace, silent (for example info)
 
-      Options: npx x402-facilitator-kit up --help
+      Options: npx --no-install x402-kit up --help
       "
     `);
   });
@@ -189,7 +189,7 @@ describe("a command line that cannot be", () => {
         FACILITATOR_CONTRACT_MAINNET: is not an address: 0x and 40 hexadecimal digits (for example 0x4020000000000000000000000000000000000001)
         FACILITATOR_CONTRACT_TESTNET: is the address of the asset "USDC" (for example DEFAULT_TESTNET)
 
-      Options: npx x402-facilitator-kit up --help
+      Options: npx --no-install x402-kit up --help
       "
     `);
   });
@@ -202,7 +202,7 @@ describe("a command line that cannot be", () => {
       "x402-kit up: one thing is wrong
         --contract-testnet: is the same address as FACILITATOR_CONTRACT_MAINNET; mainnets and testnets need one each (for example DEFAULT_TESTNET)
 
-      Options: npx x402-facilitator-kit up --help
+      Options: npx --no-install x402-kit up --help
       "
     `);
   });
@@ -217,7 +217,7 @@ describe("a command line that cannot be", () => {
         --version: "3" is not one of 1, 2 (for example 1)
         X402_KIT_URL: is not a URL that begins with https:// or http:// (for example http://127.0.0.1:4402)
 
-      Options: npx x402-facilitator-kit pay --help
+      Options: npx --no-install x402-kit pay --help
       "
     `);
   });
@@ -229,7 +229,7 @@ describe("a command line that cannot be", () => {
       "x402-kit advance-time: one thing is wrong
         --seconds: "-5" is not a whole number from 1 to 3155760000 (for example 3600)
 
-      Options: npx x402-facilitator-kit advance-time --help
+      Options: npx --no-install x402-kit advance-time --help
       "
     `);
   });
@@ -237,9 +237,9 @@ describe("a command line that cannot be", () => {
   test("fault with the word that ends one in the place of a kind", async () => {
     expect(await refusalOf({ args: ["fault", "base", "clear"] })).toMatchInlineSnapshot(`
       "x402-kit fault: one thing is wrong
-        KIND: is no kind; it is npx x402-facilitator-kit fault clear, without a network (for example answer-lost)
+        KIND: is no kind; it is npx --no-install x402-kit fault clear, without a network (for example answer-lost)
 
-      Options: npx x402-facilitator-kit fault --help
+      Options: npx --no-install x402-kit fault --help
       "
     `);
   });
@@ -251,7 +251,7 @@ describe("a command line that cannot be", () => {
         --network: is needed (for example --network base)
         --to: is not an address: 0x and 40 hexadecimal digits (for example 0x857b06519E91e3A54538791bDbb0E22373e36b66)
 
-      Options: npx x402-facilitator-kit fund --help
+      Options: npx --no-install x402-kit fund --help
       "
     `);
   });
@@ -486,7 +486,7 @@ describe.each([
       `x402-kit ${args[0]}: ${[
         "Nothing answers at http://127.0.0.1:PORT",
         "  because: connect ECONNREFUSED 127.0.0.1:PORT",
-        "  Start it in another terminal: npx x402-facilitator-kit up",
+        "  Start it in another terminal: npx --no-install x402-kit up",
         "  If it listens elsewhere, give the address that `x402-kit up` printed, such as http://127.0.0.1:4402",
         "",
       ].join("\n")}`,

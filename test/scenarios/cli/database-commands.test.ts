@@ -148,7 +148,7 @@ describe.each(backends)("on $name", (backend) => {
       const refused = await run(["key", "create", "--org", "shop"], other);
       expect(refused).toMatchObject({ code: 1, stdout: "" });
       expect(refused.stderr).toContain("API_KEY_PEPPER is not the one that the API keys were made with");
-      expect(refused.stderr).toContain("x402-facilitator-kit key accept-pepper");
+      expect(refused.stderr).toContain("x402-kit key accept-pepper");
 
       expect(await output("key", "accept-pepper")).toContain("no key stops working");
       const accepted = await run(["key", "accept-pepper"], other);
@@ -287,7 +287,7 @@ describe.each(backends)("on $name", (backend) => {
     const { code, stdout, stderr } = await x402("key", "create", "--org", "nobody");
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toBe(
-      'x402-kit key create: There is no organization "nobody"\n  npx x402-facilitator-kit org list shows those that there are, and npx x402-facilitator-kit org create adds one.\n',
+      'x402-kit key create: There is no organization "nobody"\n  npx --no-install x402-kit org list shows those that there are, and npx --no-install x402-kit org create adds one.\n',
     );
   });
 
@@ -306,7 +306,7 @@ describe.each(backends)("on $name", (backend) => {
         DATABASE_URL: must begin with sqlite: or be a URL that begins with postgres:// (for example postgres://USER:PASSWORD@HOST/DATABASE)
         API_KEY_PEPPER: has 7 characters; it needs 32 or more (for example what \`openssl rand -hex 32\` prints)
 
-      Options: npx x402-facilitator-kit key create --help
+      Options: npx --no-install x402-kit key create --help
       "
     `);
   });
@@ -319,7 +319,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
   test("is refused by whatever needs it, with what to do", async () => {
     const { code, stderr } = await x402("org", "list");
     expect(code).toBe(1);
-    expect(stderr).toContain("x402-facilitator-kit migrate");
+    expect(stderr).toContain("x402-kit migrate");
     expect(stderr).not.toContain(encodeURIComponent(postgresPassword));
     expect(stderr).not.toContain(postgresPassword);
   });

@@ -195,7 +195,7 @@ describe("a node that dies", () => {
     expect(await up.ended).toEqual({ code: 1, signal: null });
     expect(up.stderr().replace(/127(\.\d+){3}:\d+/, "127.0.0.1:PORT")).toMatchInlineSnapshot(`
       "x402-kit up: The base node ended unexpectedly, by SIGKILL
-        Everything was stopped, and the chains' states are gone. Start again: npx x402-facilitator-kit up
+        Everything was stopped, and the chains' states are gone. Start again: npx --no-install x402-kit up
         What the node wrote last:
           ==================
           0

@@ -37,7 +37,7 @@ test("fork record writes what a fork needs", async () => {
     "Recorded base at block 3: DIRECTORY/base.fork.json.gz, N KB.
     It starts with no network:
       createHarness({ fork: { base: { recording: "DIRECTORY/base.fork.json.gz" } } })
-      npx x402-facilitator-kit up --networks base --fork base=DIRECTORY/base.fork.json.gz
+      npx --no-install x402-kit up --networks base --fork base=DIRECTORY/base.fork.json.gz
     "
   `);
 });
@@ -82,7 +82,7 @@ describe("a fork that cannot be says why, and starts nothing", () => {
       "x402-kit up: The RPC URL that base is forked from gives no answer
         because: the connection failed (ECONNREFUSED)
         Check the URL and this machine's network.
-        Without a network use a recording (npx x402-facilitator-kit fork record --help), or no fork.
+        Without a network use a recording (npx --no-install x402-kit fork record --help), or no fork.
       "
     `);
     const words = ["fork", "record", "--network", "base", "--out", join(directory, "none.json")];
@@ -90,7 +90,7 @@ describe("a fork that cannot be says why, and starts nothing", () => {
       "x402-kit fork record: The RPC URL that base is forked from gives no answer
         because: the connection failed (ECONNREFUSED)
         Check the URL and this machine's network.
-        Without a network use a recording (npx x402-facilitator-kit fork record --help), or no fork.
+        Without a network use a recording (npx --no-install x402-kit fork record --help), or no fork.
       "
     `);
     expect(await readdir(directory)).toEqual(["base.fork.json.gz"]);
@@ -102,7 +102,7 @@ describe("a fork that cannot be says why, and starts nothing", () => {
     expect(await refusalOf(args(`base=${cut}`))).toMatchInlineSnapshot(`
       "x402-kit up: The recording DIRECTORY/cut.json.gz is damaged
         because: unexpected end of file
-        Record it again: npx x402-facilitator-kit fork record --network base --out FILE, with the RPC URL in the environment.
+        Record it again: npx --no-install x402-kit fork record --network base --out FILE, with the RPC URL in the environment.
       "
     `);
   });

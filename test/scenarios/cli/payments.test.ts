@@ -46,7 +46,7 @@ const cli = (...args: string[]) => runHere([...args, "--url", origin]);
 
 test("why says of an up that has seen no payment how to make one", async () => {
   expect((await cli("why")).stderr).toContain(
-    `Have a client verify or settle one, or pay yourself: npx x402-facilitator-kit pay --url ${origin}`,
+    `Have a client verify or settle one, or pay yourself: npx --no-install x402-kit pay --url ${origin}`,
   );
 });
 
@@ -64,7 +64,7 @@ test("up prints a line for every verify and settle, and says of a refusal what t
       reason: "insufficient_funds",
       more: `${origin}/errors#insufficient_funds`,
     },
-    { operation: "settle", payerName: "empty", fix: expect.stringContaining("x402-facilitator-kit fund") },
+    { operation: "settle", payerName: "empty", fix: expect.stringContaining("x402-kit fund") },
   ]);
 });
 
@@ -169,7 +169,7 @@ test("a fix is a command that works as it stands, and what it links to is served
   const payment = { network: "base", payer, amount: 20_000n } as const;
   await pay(description, payment);
   const { stdout } = await cli("why");
-  const [, command = ""] = /fix: .*`npx x402-facilitator-kit (fund [^`]*)`/.exec(stdout) ?? [];
+  const [, command = ""] = /fix: .*`npx --no-install x402-kit (fund [^`]*)`/.exec(stdout) ?? [];
   expect(command).toContain(
     `--network base --to ${privateKeyToAccount(payer).address} --amount 0.02 --url ${origin}`,
   );
@@ -260,7 +260,7 @@ test("a wrong key, a wrong path and a body that is no payment have a line too", 
   await expect.poll(() => printed().length).toBe(before + 3);
   expect(printed().slice(before)).toMatchObject([
     {
-      ...{ operation: "verify", status: 401, fix: expect.stringContaining("x402-facilitator-kit up") },
+      ...{ operation: "verify", status: 401, fix: expect.stringContaining("x402-kit up") },
       more: `${origin}/errors#unauthorized`,
     },
     { operation: null, status: 404, outcome: "POST /v2/verify", fix: expect.stringContaining("ends in /v1") },
@@ -381,7 +381,7 @@ test("why explains the payment that was asked for last, or the one with an id or
   await sendFirst();
   expect((await cli("why")).stdout).toContain("invalid_transaction_state");
   const unknown = await cli("why", "0x12");
-  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining("x402-facilitator-kit logs") });
+  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining("x402-kit logs") });
   expect((await runHere(["why", "--help"])).stdout).toContain("Exit code: 0 whatever became of the payment");
 });
 
@@ -605,7 +605,7 @@ test("why of a payment that expired since the chain's time was moved says first 
   await requestJson(`${origin}/v1/verify`, { method: "POST", headers, body });
   const { stdout } = await cli("why");
   const clock = String.raw`The local chain's clock is \d+ s ahead of this machine's`;
-  const reset = String.raw`\`npx x402-facilitator-kit reset --url ${origin}\` puts it back, with all else there\.`;
+  const reset = String.raw`\`npx --no-install x402-kit reset --url ${origin}\` puts it back, with all else there\.`;
   expect(stdout).toMatch(new RegExp(`^ +fix: +${clock}: ${reset} Sign again with a later validBefore`, "m"));
   expect(stdout).not.toMatch(/^Answered: .*Sign again/m);
   await expect.poll(() => printed().at(-1)?.fix).toMatch(new RegExp(`^${clock}: ${reset}`));

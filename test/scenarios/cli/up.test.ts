@@ -228,13 +228,15 @@ describe("up for a person", () => {
 
   test("gives commands that reach it", () => {
     const origin = url.replace("/v1", "");
-    expect(report).toContain(`\nnpx x402-facilitator-kit pay --network base --payer empty --url ${origin}\n`);
-    expect(report).toContain(`\nnpx x402-facilitator-kit why --url ${origin}\n`);
+    expect(report).toContain(
+      `\nnpx --no-install x402-kit pay --network base --payer empty --url ${origin}\n`,
+    );
+    expect(report).toContain(`\nnpx --no-install x402-kit why --url ${origin}\n`);
   });
 
   test("prints its .env by the command that it names, from another terminal", async () => {
     const [, args = ""] =
-      /^A \.env of .*: npx x402-facilitator-kit (up --env --port \d+)$/m.exec(report) ?? [];
+      /^A \.env of .*: npx --no-install x402-kit (up --env --port \d+)$/m.exec(report) ?? [];
     const { code, stdout, stderr } = await runHere(args.split(" "));
     expect({ code, stderr }).toEqual({
       code: 0,
@@ -314,7 +316,7 @@ describe("up for a person", () => {
       }
 
       Not settled: 0.01 USDC on base in … ms.
-      What is wrong, and what to do: npx x402-facilitator-kit why --url URL
+      What is wrong, and what to do: npx --no-install x402-kit why --url URL
       "
     `);
   });

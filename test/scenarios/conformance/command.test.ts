@@ -87,7 +87,7 @@ describe("against a running harness", () => {
     const { empty } = testPayers;
     await harness.chains.base?.fund(empty.address, 1_000_000n);
     const { code, output } = await run(["--url", origin, "--cases", "verify.insufficient_funds"]);
-    expect(output).toContain("  the payer empty holds 1 USDC: run npx x402-facilitator-kit reset\n");
+    expect(output).toContain("  the payer empty holds 1 USDC: run npx --no-install x402-kit reset\n");
     expect(output).not.toContain("failed.");
     await createControlClient(origin).reset();
     expect((await run(["--url", origin, "--cases", "verify.insufficient_funds"])).output).not.toContain(
@@ -334,14 +334,14 @@ describe("against what is wrong", () => {
       x402-kit conformance: one thing is wrong
         --cases: no scenario's name contains "insuficient_funds"; the nearest are verify.success.funded, verify.insufficient_funds.empty, settle.insufficient_funds.empty (for example settle.v2)
 
-      Options: npx x402-facilitator-kit conformance --help
+      Options: npx --no-install x402-kit conformance --help
 
       x402-kit conformance: 3 things are wrong
         --api-key: is not an API key: visible ASCII without spaces (for example x4k_local_0000000000000000000000000000000000000000000000000000000000000402)
         --pay-to: is not an address: 0x and 40 hexadecimal digits (for example 0x857b06519E91e3A54538791bDbb0E22373e36b66)
         PAYER_PRIVATE_KEY: is not a private key (for example 0x and 64 hexadecimal digits)
 
-      Options: npx x402-facilitator-kit conformance --help"
+      Options: npx --no-install x402-kit conformance --help"
     `);
     expect(told.map(({ code }) => code)).toEqual([3, 3, 3, 4, 4]);
   });

@@ -272,7 +272,7 @@ describe("x402-kit fault", () => {
       await run("fault", "base", "error", "--method", "eth_*Receipt", "--code", "-32000", "--message", "no"),
     ).toMatchInlineSnapshot(`
       "base: error, method eth_*Receipt, code -32000, message no
-      To end it: npx x402-facilitator-kit fault clear --id N --url URL
+      To end it: npx --no-install x402-kit fault clear --id N --url URL
       exit code 0"
     `);
     await harness.networks.base.mine();
@@ -310,7 +310,7 @@ describe("x402-kit fault", () => {
         --ms: is needed (for example 500)
         --depth: a fault of kind delay has none
 
-      Options: npx x402-facilitator-kit fault --help
+      Options: npx --no-install x402-kit fault --help
       exit code 1"
     `);
     expect(await run("fault")).toMatchInlineSnapshot(`
@@ -318,7 +318,7 @@ describe("x402-kit fault", () => {
         NETWORK: is needed (for example base)
         KIND: is needed (for example answer-lost)
 
-      Options: npx x402-facilitator-kit fault --help
+      Options: npx --no-install x402-kit fault --help
       exit code 1"
     `);
     expect(await run("fault", "polygon", "reset")).toMatchInlineSnapshot(`
@@ -327,7 +327,7 @@ describe("x402-kit fault", () => {
     `);
     expect(await run("fault", "clear", "--id", "x")).toMatchInlineSnapshot(`
       "x402-kit fault clear: No fault x is set
-        Those that are set: npx x402-facilitator-kit fault list
+        Those that are set: npx --no-install x402-kit fault list
       exit code 1"
     `);
   });

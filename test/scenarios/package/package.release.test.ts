@@ -151,7 +151,7 @@ describe("the package", () => {
     const runProgram = async () => JSON.parse((await run(root, process.execPath, [program, url])).output);
     expect(await runProgram()).toEqual({
       message: `There is no database ${url}`,
-      hints: ["npx x402-facilitator-kit migrate creates it."],
+      hints: ["npx --no-install x402-kit migrate creates it."],
     });
     const db = await openDatabase({ url });
     await migrate(db);
@@ -298,7 +298,7 @@ describe("the package", () => {
   describe("on a Node that is too old, says so before anything that it lacks", () => {
     const refusal = (version: string) =>
       `x402-kit needs Node 22.18 or newer, and this is ${version}\n` +
-      "  Without installing one: npx -p node@24 -p x402-facilitator-kit x402-kit …\n";
+      "  Run it with a newer one: npx -p node@24 x402-kit …\n";
     const command = () => [join(installed, manifest.bin["x402-kit"] ?? ""), "up"];
 
     test.each(["18.20.8", "20.20.2", "22.17.1"])("%s, as it calls itself", async (version) => {

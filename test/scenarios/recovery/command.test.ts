@@ -153,7 +153,7 @@ test("stranded lists what no organization has claimed, and says what is claimed"
   const told = (await run("stranded")).printed;
   expect(told).toContain("announceRescue");
   expect(told).toContain(
-    `${value} of it are claimed: npx x402-facilitator-kit recover. Do not rescue these.`,
+    `${value} of it are claimed: npx --no-install x402-kit recover. Do not rescue these.`,
   );
 
   await run(`recover --confirmed ${submittedIn}`, withKey);

@@ -95,8 +95,8 @@ describe("a contract that is not there yet", () => {
 
       The address follows from the admin, its delay, the operators, the recoverer and the pauser, as they are here.
       The same ones give the same address on optimism and polygon; change operators after deploying, not here:
-        npx x402-facilitator-kit deploy --network optimism --admin 0x5B5aE611c4d77F43e643D19c4774fb3b9A2Eb613 --admin-delay 172800 --operators 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 --recoverer none --pauser 0x5B5aE611c4d77F43e643D19c4774fb3b9A2Eb613
-        npx x402-facilitator-kit deploy --network polygon --admin 0x5B5aE611c4d77F43e643D19c4774fb3b9A2Eb613 --admin-delay 172800 --operators 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 --recoverer none --pauser 0x5B5aE611c4d77F43e643D19c4774fb3b9A2Eb613
+        npx --no-install x402-kit deploy --network optimism --admin 0x5B5aE611c4d77F43e643D19c4774fb3b9A2Eb613 --admin-delay 172800 --operators 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 --recoverer none --pauser 0x5B5aE611c4d77F43e643D19c4774fb3b9A2Eb613
+        npx --no-install x402-kit deploy --network polygon --admin 0x5B5aE611c4d77F43e643D19c4774fb3b9A2Eb613 --admin-delay 172800 --operators 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 --recoverer none --pauser 0x5B5aE611c4d77F43e643D19c4774fb3b9A2Eb613
 
       Dry run: nothing was sent.
       "

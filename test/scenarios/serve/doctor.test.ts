@@ -156,7 +156,7 @@ test("a configuration with much that is wrong", async () => {
 
     database
       FAIL  database              SQLite, …/facilitator.db: does not exist yet
-                                  → Run npx x402-facilitator-kit migrate, or start with npx x402-facilitator-kit serve --migrate.
+                                  → Run npx --no-install x402-kit migrate, or start with npx --no-install x402-kit serve --migrate.
 
     base
       ok    RPC 1                 answers in N ms
@@ -171,7 +171,7 @@ test("a configuration with much that is wrong", async () => {
                                   → Mend the other, and name three in BASE_RPC_URL, so that one may fail.
       ok    contract              0xCONTRACT has the code of this version
       FAIL  operator              0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd does not hold OPERATOR_ROLE
-                                  → The admin grants it: npx x402-facilitator-kit deploy --network base --grant-operator 0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd
+                                  → The admin grants it: npx --no-install x402-kit deploy --network base --grant-operator 0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd
       FAIL  recoverer             0xbA6c6A7587fC73a1D920b2A5Ff8af13826416c5a does not hold RECOVERER_ROLE
                                   → The admin grants it, by grantRole; without it, leave RECOVERER_PRIVATE_KEY out.
       ok    forward limit         the contract forwards up to 1,000 USDC now; its limit is 1,000 USDC
@@ -220,7 +220,7 @@ test("a configuration that cannot be read", async () => {
                             → For example 8080
 
     3 of 3 checks failed: serve would not be safe.
-    How it is set up, step by step: docs/guides/operators.md; the contract is deployed by npx x402-facilitator-kit deploy
+    How it is set up, step by step: docs/guides/operators.md; the contract is deployed by npx --no-install x402-kit deploy
     "
   `);
 });
@@ -247,7 +247,7 @@ test("for scripts there is one line of JSON, with the same verdict", async () =>
     status: "failed",
     detail: `there is no facilitator contract at ${operator}`,
     advice:
-      "Deploy it with npx x402-facilitator-kit deploy --network base, or correct FACILITATOR_CONTRACT_MAINNET.",
+      "Deploy it with npx --no-install x402-kit deploy --network base, or correct FACILITATOR_CONTRACT_MAINNET.",
     fatal: true,
   });
 });
@@ -276,7 +276,7 @@ describe("of the contract it says", () => {
     const outcome = await examine({ FACILITATOR_CONTRACT_MAINNET: address });
     expect(linesOf(outcome, "contract")).toEqual([
       `FAIL contract ${address} has other code than this version's contract`,
-      "→ Correct FACILITATOR_CONTRACT_MAINNET, deploy anew with npx x402-facilitator-kit deploy --network base, or run the version that deployed it.",
+      "→ Correct FACILITATOR_CONTRACT_MAINNET, deploy anew with npx --no-install x402-kit deploy --network base, or run the version that deployed it.",
     ]);
     expect(linesOf(outcome, "operator")[0]).toBe(
       `FAIL operator whether ${operator} holds OPERATOR_ROLE cannot be asked: the contract knows no roles`,
@@ -568,7 +568,7 @@ describe("of the database it says", () => {
     expect([good.code, bad.code]).toEqual([0, 1]);
     expect(linesOf(bad, "pepper")).toEqual([
       "FAIL pepper API_KEY_PEPPER is not the one that the API keys were made with, so every key would be answered 401",
-      "→ Set the one that the keys were made with. If it is lost, or changed on purpose: npx x402-facilitator-kit key accept-pepper, and issue new keys.",
+      "→ Set the one that the keys were made with. If it is lost, or changed on purpose: npx --no-install x402-kit key accept-pepper, and issue new keys.",
     ]);
   });
 
@@ -578,7 +578,7 @@ describe("of the database it says", () => {
     );
     expect(linesOf(outcome, "database").slice(-2)).toEqual([
       expect.stringMatching(/^FAIL database SQLite, .*\.db: behind this version by 0002-\w+/),
-      "→ Run npx x402-facilitator-kit migrate, or start with npx x402-facilitator-kit serve --migrate.",
+      "→ Run npx --no-install x402-kit migrate, or start with npx --no-install x402-kit serve --migrate.",
     ]);
     expect(outcome.code).toBe(1);
   });
@@ -597,7 +597,7 @@ describe("of the database it says", () => {
     const outcome = await examine({ DATABASE_URL: `sqlite:${file}` });
     expect(linesOf(outcome, "database").slice(-2)).toEqual([
       `FAIL database SQLite, ${file}: does not exist yet`,
-      "→ Run npx x402-facilitator-kit migrate, or start with npx x402-facilitator-kit serve --migrate.",
+      "→ Run npx --no-install x402-kit migrate, or start with npx --no-install x402-kit serve --migrate.",
     ]);
     expect((await examine({ DATABASE_URL: `sqlite:${file}` })).stdout).toContain("does not exist yet");
   });

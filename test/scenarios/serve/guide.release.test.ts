@@ -28,7 +28,7 @@ const operationCommands = [...read("operations").matchAll(/^```sh\n(.*?)^```$/gm
 /** The commands of a section, as they stand there. */
 function commandsOf(heading: string): string[] {
   const section = guide.split(/^## /m).find((part) => part.startsWith(heading)) ?? "";
-  return section.split("\n").filter((line) => line.includes("npx --no x402-kit "));
+  return section.split("\n").filter((line) => line.includes("npx --no-install x402-kit "));
 }
 
 /**

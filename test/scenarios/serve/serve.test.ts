@@ -331,7 +331,7 @@ describe("configuration", () => {
         TRUST_PROXY: 0.0.0.0/0 is every address: then every caller could choose the address it is limited by (for example 10.0.0.0/8)
         BASE_RPC_URLS: no such variable; did you mean BASE_RPC_URL?
 
-      Options: npx x402-facilitator-kit serve --help
+      Options: npx --no-install x402-kit serve --help
       ",
       }
     `);
@@ -344,7 +344,7 @@ describe("configuration", () => {
     expect(refused.code).toBe(1);
     expect(refused.stderr).toMatchInlineSnapshot(`
       "x402-kit serve: The database cannot be used: SQLite, ./new.db: does not exist yet
-        Run npx x402-facilitator-kit migrate, or start with npx x402-facilitator-kit serve --migrate.
+        Run npx --no-install x402-kit migrate, or start with npx --no-install x402-kit serve --migrate.
       "
     `);
 
@@ -371,8 +371,8 @@ describe("does not start", () => {
         API_KEY_PEPPER: is needed (for example what \`openssl rand -hex 32\` prints)
         PORT: "http" is not a whole number from 0 to 65535 (for example 8080)
 
-      Options: npx x402-facilitator-kit serve --help
-      How it is set up, step by step: docs/guides/operators.md; the contract is deployed by npx x402-facilitator-kit deploy
+      Options: npx --no-install x402-kit serve --help
+      How it is set up, step by step: docs/guides/operators.md; the contract is deployed by npx --no-install x402-kit deploy
       "
     `);
   });
@@ -427,9 +427,9 @@ describe("does not start", () => {
     expect(code).toBe(1);
     expect(stderr).toMatchInlineSnapshot(`
       "x402-kit serve: one thing is wrong
-        base: there is no facilitator contract at 0x7D47eB18134a43d7B3109FC795f648A4f4c72840. Deploy it with npx x402-facilitator-kit deploy --network base, or correct FACILITATOR_CONTRACT_MAINNET.
+        base: there is no facilitator contract at 0x7D47eB18134a43d7B3109FC795f648A4f4c72840. Deploy it with npx --no-install x402-kit deploy --network base, or correct FACILITATOR_CONTRACT_MAINNET.
 
-      Options: npx x402-facilitator-kit serve --help
+      Options: npx --no-install x402-kit serve --help
       "
     `);
   });
@@ -439,9 +439,9 @@ describe("does not start", () => {
     expect(code).toBe(1);
     expect(stderr).toMatchInlineSnapshot(`
       "x402-kit serve: one thing is wrong
-        API_KEY_PEPPER: is not the one that the API keys were made with, so every key would be answered 401. Set the one that the keys were made with. If it is lost, or changed on purpose: npx x402-facilitator-kit key accept-pepper, and issue new keys.
+        API_KEY_PEPPER: is not the one that the API keys were made with, so every key would be answered 401. Set the one that the keys were made with. If it is lost, or changed on purpose: npx --no-install x402-kit key accept-pepper, and issue new keys.
 
-      Options: npx x402-facilitator-kit serve --help
+      Options: npx --no-install x402-kit serve --help
       "
     `);
   });
@@ -460,9 +460,9 @@ describe("does not start", () => {
     expect(code).toBe(1);
     expect(stderr).toMatchInlineSnapshot(`
       "x402-kit serve: one thing is wrong
-        base: the chain is at 2 for 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06, and this database at 0: another service sends with this key, or the database is an old copy. One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: npx x402-facilitator-kit deploy --network base --grant-operator ADDRESS. When no other service sends with it any more: npx x402-facilitator-kit operator accept-tx-nonce --network base --operator 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06
+        base: the chain is at 2 for 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06, and this database at 0: another service sends with this key, or the database is an old copy. One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: npx --no-install x402-kit deploy --network base --grant-operator ADDRESS. When no other service sends with it any more: npx --no-install x402-kit operator accept-tx-nonce --network base --operator 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06
 
-      Options: npx x402-facilitator-kit serve --help
+      Options: npx --no-install x402-kit serve --help
       "
     `);
   });

@@ -228,7 +228,7 @@ test("the file holds no key, and the command line writes and replays it without 
   await pay(harness.description, { network: "base" });
   const file = join(folder, "bug.x402.json");
   const written = await runHere(["capture", "last", "--out", file, "--url", origin]);
-  const toReplay = `Judge it again, on any machine: npx x402-facilitator-kit replay ${file}\n`;
+  const toReplay = `Judge it again, on any machine: npx --no-install x402-kit replay ${file}\n`;
   expect(written.stdout).toBe(`Wrote ${file}. ${toReplay}`);
   const again = await runHere(["capture", "last", "--out", file, "--url", origin]);
   expect(again.stdout).toBe(`Wrote ${file} in the place of an earlier one. ${toReplay}`);
@@ -238,7 +238,7 @@ test("the file holds no key, and the command line writes and replays it without 
   expect(text).not.toContain(harness.description.organization.apiKey);
   for (const { privateKey } of Object.values(testPayers)) expect(text).not.toContain(privateKey.slice(2));
   const explained = await runHere(["explain", file]);
-  expect(explained.stderr).toContain(`npx x402-facilitator-kit replay ${file} judges it again.`);
+  expect(explained.stderr).toContain(`npx --no-install x402-kit replay ${file} judges it again.`);
   const replayed = await runHere(["replay", file]);
   expect(replayed.stdout).toMatch(/ok {7}signatureHolds.*Then: settled\nNow: {2}valid\nThe same\./s);
   expect(replayed.code).toBe(0);

@@ -172,7 +172,7 @@ describe("a payment once more", { timeout: 60_000 }, () => {
     await payAs("empty", { amount: 1_450_000n });
     await rows().first().click();
     const { address } = testPayers.empty;
-    const command = `npx x402-facilitator-kit fund --network base --to ${address} --amount 1.45 --url ${studio.origin}`;
+    const command = `npx --no-install x402-kit fund --network base --to ${address} --amount 1.45 --url ${studio.origin}`;
     await page.locator(".explanation .code-line").getByText(command).waitFor();
     await button("Fund 1.45 USDC and pay again").click();
     await said("empty has 1.45 USDC more. Paid and settled.");

@@ -106,7 +106,7 @@ describe("the guide", { timeout: 60_000 }, () => {
   test("an empty list is one: it pays, shows a shop's configuration, and says when a shop has connected", async () => {
     const { page } = shown;
     await page.getByRole("heading", { name: "No payments yet" }).waitFor();
-    await page.getByText(`npx x402-facilitator-kit pay --url ${studio.origin}`).waitFor();
+    await page.getByText(`npx --no-install x402-kit pay --url ${studio.origin}`).waitFor();
     await page.getByText("Waiting for a shop to connect").waitFor();
     await fetch(`${studio.origin}/v1/supported`);
     await page.getByText(/A shop has connected (now|\d+ s ago)/).waitFor();

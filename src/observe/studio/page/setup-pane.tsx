@@ -189,7 +189,7 @@ function ShopConfig() {
         />
       </div>
       <p class="soft">
-        <code>npx x402-facilitator-kit init my-shop --framework {framework.value}</code> writes all of this,
+        <code>npx --no-install x402-kit init my-shop --framework {framework.value}</code> writes all of this,
         with a test, for an <code>x402-kit up</code> at its usual address.
       </p>
       {parts.map((part) => (
