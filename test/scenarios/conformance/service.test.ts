@@ -12,6 +12,7 @@ import type { RunningHarness } from "../../../src/harness/run/running-harness.ts
 import { type ConformanceTarget, runScenario } from "../../../src/judge/conformance/run-conformance.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import { askNextApproval, askNextTransaction } from "../../../src/methods/on-chain/payer-state.ts";
+import { channels } from "../../../src/observe/channels/channels.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import type { NetworkName } from "../../../src/protocol/networks.ts";
 import { type PayToPolicy, payToPolicies } from "../../../src/protocol/signed-payment.ts";
@@ -59,6 +60,37 @@ async function issueKeysThatAreNotGood({ organizations }: RunningHarness): Promi
 }
 
 let runs = 0;
+
+/** The checks of the payments of each row on base, as published, by the row's name; a refused one with its situation. */
+const checksOfRows = new Map<string, string[]>();
+
+/** Notes the published checks under the row whose requests name themselves in the header `tracestate`. */
+function noteChecks(): () => void {
+  const rows = new WeakMap<object, string>();
+  const unsubscribe = [
+    channels.request.subscribe(({ headers, payment }) => {
+      const [, row] = /^row=(.*)$/.exec(String(headers?.tracestate)) ?? [];
+      if (row !== undefined) rows.set(payment, row);
+    }),
+    channels.checks.subscribe(({ payment, checks }) => {
+      const row = rows.get(payment);
+      if (row === undefined) return;
+      const names = checks.map(({ check, refusal }) => (refusal ? `${check}(${refusal.situation})` : check));
+      checksOfRows.set(row, [...(checksOfRows.get(row) ?? []), ...names]);
+    }),
+  ];
+  return () => {
+    for (const stop of unsubscribe) stop();
+  };
+}
+
+/** The same target, whose requests name their row. */
+function noting(row: string, target: ConformanceTarget): ConformanceTarget {
+  return {
+    ...target,
+    send: (request) => target.send({ ...request, headers: { ...request.headers, tracestate: `row=${row}` } }),
+  };
+}
 
 function targetOn(
   name: NetworkName,
@@ -110,9 +142,15 @@ test("there is no row that only the fixtures can show", () => {
 });
 
 describe.concurrent("on base", () => {
+  beforeAll(noteChecks);
   test.each(undisturbed.filter(isOf("contract")))("$name", async (scenario) => {
-    expect(await runScenario(scenario, targetOn("base"))).toEqual([]);
+    expect(await runScenario(scenario, noting(scenario.name, targetOn("base")))).toEqual([]);
   });
+});
+
+test("each row makes the checks that it always made, in their order", async () => {
+  const lines = [...checksOfRows].map(([row, checks]) => `${row}: ${checks.join(" ")}\n`);
+  await expect(lines.sort().join("")).toMatchFileSnapshot("../../surface/checks.txt");
 });
 
 describe.concurrent("on base, where payments go straight to the wallet", () => {
