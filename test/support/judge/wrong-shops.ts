@@ -307,7 +307,7 @@ export async function openWrongShop(
     const isPaid = header !== undefined || headers.otherPayment in request.headers;
     const at = { method, url, isPaid };
     if (decide((one) => one.isFree?.(at, memory) === true)) return serve(response);
-    if (method === "POST" && shop.takesPosts === true) {
+    if (`${method} ${url}` === "POST /report" && shop.takesPosts === true) {
       return void response.writeHead(200, { "content-type": "text/plain" }).end("thank you");
     }
     if (links.delete(url))
