@@ -118,6 +118,13 @@ test.each(unusualShops.map((shop, seed) => [shop.fault, shop, 1_100 + seed] as c
   timeoutMs,
 );
 
+test("a shop that offers no token that the buyers have is told so", async () => {
+  await expect(judge({ ...goodShop, offersOtherToken: "alone" }, 1_200, [])).rejects.toMatchObject({
+    name: "KitError",
+    hints: [expect.stringContaining("X402_ASSET")],
+  });
+});
+
 test("a shop that settles once it has served is waited for, and found where its settle is refused", async () => {
   const bad = await judge(lateShop, 1_001, ["facilitator-refuses"]);
   expect(bad.map(({ tested, verdict }) => [tested.name, verdict])).toEqual([

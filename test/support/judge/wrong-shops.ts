@@ -70,8 +70,8 @@ export type WrongShop = {
   takesPosts?: boolean;
   /** Answers a paid request with a redirect to a link that gives the goods once. */
   hasLinks?: boolean;
-  /** Offers the same price in another token before its own. */
-  offersOtherToken?: boolean;
+  /** Offers the same price in another token, before its own or in its place. */
+  offersOtherToken?: "first" | "alone";
   /** Its answer to what it cannot read, and to payments of the other version, where that is no 402. */
   failsOn?: "unreadable" | "other version";
 };
@@ -93,7 +93,7 @@ export const goodShopV2: WrongShop = { ...goodShop, x402Version: 2 };
 export const unusualShops: readonly WrongShop[] = [
   { ...goodShop, fault: "takes a POST for nothing", takesPosts: true },
   { ...goodShop, fault: "sells by links that lead to the goods once", hasLinks: true },
-  { ...goodShop, fault: "offers another token first", offersOtherToken: true },
+  { ...goodShop, fault: "offers another token first", offersOtherToken: "first" },
 ];
 
 /** One that settles once it has served: good where nothing goes wrong. */
@@ -386,7 +386,7 @@ export async function openWrongShop(
 
   function ask(response: ServerResponse): void {
     const other = { ...offer, asset: { ...offer.asset, address: stranger } };
-    const offers = shop.offersOtherToken === true ? [other, offer] : [offer];
+    const offers = { none: [offer], first: [other, offer], alone: [other] }[shop.offersOtherToken ?? "none"];
     const asked = challengeOf(offers, [x402Version], resource, "a payment is required");
     const types = { "content-type": "application/json" };
     response.writeHead(402, { ...types, ...asked.headers }).end(JSON.stringify(asked.body));
