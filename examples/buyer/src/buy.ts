@@ -52,7 +52,9 @@ export async function buy(options: BuyOptions): Promise<string> {
   if (!(answer instanceof Error) && answer.response.ok) return answer.body;
   const reason = answer instanceof Error ? answer.message : `${url} answers ${answer.response.status}`;
   const until = new Date(validBefore * 1_000).toISOString();
-  throw new Error(`${reason}\nNot bought yet; it can still be taken until ${until}`, { cause: answer });
+  throw new Error(`${reason}\nNot bought yet; it can still be taken until ${until}`, {
+    cause: answer instanceof Error ? answer : answer.body,
+  });
 }
 
 type Answer = { response: Response; body: string };
