@@ -184,17 +184,25 @@ function isRedirect({ status }: Answer): boolean {
   return status === 302 || status === 303;
 }
 
-/** Whether an answer could be the goods, which need not be the same each time: JSON of the same members, or half of the words. */
+/** Returns true if an answer could be the goods, which may differ each time: JSON of the same members, or half of the words. */
 export function isLike(answer: Answer, goods: Answer): boolean {
   if (typeOf(answer) !== typeOf(goods)) return false;
-  if (answer.body === goods.body) return true;
-  const [members, expected] = [answer, goods].map(({ body }) => Object.keys(membersOf(parseJson(body))));
-  if (members !== undefined && expected !== undefined && expected.length > 0) {
-    return members.length === expected.length && members.every((name) => expected.includes(name));
-  }
-  const [words, sold] = [answer, goods].map(({ body }) => new Set(body.toLowerCase().match(/\w+/g)));
-  if (words === undefined || sold === undefined) return false;
-  return 2 * [...words].filter((word) => sold.has(word)).length >= Math.max(words.size, sold.size, 1);
+  const members = namesIn(goods);
+  if (members.size > 0) return shared(members, namesIn(answer)) === 1;
+  return answer.body === goods.body || shared(wordsIn(answer), wordsIn(goods)) >= 0.5;
+}
+
+/** The share of the larger set that both have. */
+function shared(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
+  return [...one].filter((word) => other.has(word)).length / Math.max(one.size, other.size, 1);
+}
+
+function namesIn({ body }: Answer): Set<string> {
+  return new Set(Object.keys(membersOf(parseJson(body))));
+}
+
+function wordsIn({ body }: Answer): Set<string> {
+  return new Set(body.toLowerCase().match(/\w+/g));
 }
 
 export function typeOf({ headers }: Answer): string {
