@@ -36,7 +36,7 @@ func buy(url string) ([]byte, error) {
 	}
 	limits := Limits{os.Getenv("X402_CAIP2"), os.Getenv("X402_NETWORK"), os.Getenv("X402_ASSET"), maxAmount}
 
-	first := get(url, "", "")
+	first := get(url, payment{})
 	if first.err != nil || first.status != http.StatusPaymentRequired {
 		return first.goods()
 	}
@@ -44,19 +44,24 @@ func buy(url string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, value, err := pay(asked, limits, key)
+	signed, err := pay(asked, limits, key)
 	if err != nil {
 		return nil, err
 	}
-	last := get(url, name, value)
+	last := get(url, signed)
 	for _, wait := range waits {
 		if _, err := last.goods(); err == nil {
 			break
 		}
 		time.Sleep(last.retryAfter(wait))
-		last = get(url, name, value)
+		last = get(url, signed)
 	}
-	return last.goods()
+	goods, err := last.goods()
+	if err != nil {
+		until := signed.validBefore.UTC().Format(time.RFC3339)
+		return nil, fmt.Errorf("%w\nNot bought yet; it can still be taken until %s", err, until)
+	}
+	return goods, nil
 }
 
 type answer struct {
@@ -77,13 +82,13 @@ var client = http.Client{
 	},
 }
 
-func get(url, name, value string) answer {
+func get(url string, paid payment) answer {
 	request, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
 		return answer{err: err}
 	}
-	if name != "" {
-		request.Header.Set(name, value)
+	if paid.name != "" {
+		request.Header.Set(paid.name, paid.value)
 	}
 	response, err := client.Do(request)
 	if err != nil {

@@ -16,6 +16,9 @@ import (
 	"github.com/decred/dcrd/dcrec/secp256k1/v4"
 )
 
+// In seconds, however long the shop asks for: until then the shop can take the payment.
+const longestValidity = 600
+
 // Limits say what may be paid.
 type Limits struct {
 	// The chain as both versions of the protocol name it: "eip155:8453" and "base".
@@ -92,44 +95,56 @@ func (asked challenge) choose(limits Limits) (json.RawMessage, terms, error) {
 	return nil, terms{}, errors.New("the shop asks for nothing that may be paid")
 }
 
-// pay signs one authorization for what the shop asks, and gives the header that carries it.
-func pay(asked challenge, limits Limits, key *secp256k1.PrivateKey) (name, value string, err error) {
+// payment is the header that carries a payment. The shop can take it until validBefore.
+type payment struct {
+	name, value string
+	validBefore time.Time
+}
+
+// pay signs one authorization for what the shop asks.
+func pay(asked challenge, limits Limits, key *secp256k1.PrivateKey) (payment, error) {
 	accepted, one, err := asked.choose(limits)
 	if err != nil {
-		return "", "", err
+		return payment{}, err
 	}
 	chainID, err := strconv.ParseInt(strings.TrimPrefix(limits.CAIP2, "eip155:"), 10, 64)
 	if err != nil {
-		return "", "", fmt.Errorf("%q is no EVM network: %w", limits.CAIP2, err)
+		return payment{}, fmt.Errorf("%q is no EVM network: %w", limits.CAIP2, err)
 	}
 	nonce := make([]byte, 32)
 	if _, err := rand.Read(nonce); err != nil {
-		return "", "", err
+		return payment{}, err
 	}
+	validity := one.MaxTimeoutSeconds
+	if validity > longestValidity {
+		validity = longestValidity
+	}
+	validBefore := time.Now().Unix() + validity
 	payload := signedPayload{Authorization: Authorization{
 		From:        Address(key),
 		To:          one.PayTo,
 		Value:       one.Amount,
 		ValidAfter:  "0",
-		ValidBefore: strconv.FormatInt(time.Now().Unix()+one.MaxTimeoutSeconds, 10),
+		ValidBefore: strconv.FormatInt(validBefore, 10),
 		Nonce:       "0x" + hex.EncodeToString(nonce),
 	}}
 	payload.Signature, err = payload.Authorization.Sign(Domain{one.Extra.Name, one.Extra.Version, chainID, one.Asset}, key)
 	if err != nil {
-		return "", "", err
+		return payment{}, err
 	}
-	payment := map[string]interface{}{"x402Version": asked.X402Version, "payload": payload}
+	name := "PAYMENT-SIGNATURE"
+	content := map[string]interface{}{"x402Version": asked.X402Version, "payload": payload}
 	if asked.X402Version == 1 {
-		name, payment["scheme"], payment["network"] = "X-PAYMENT", one.Scheme, one.Network
+		name, content["scheme"], content["network"] = "X-PAYMENT", one.Scheme, one.Network
 	} else {
-		name, payment["accepted"] = "PAYMENT-SIGNATURE", accepted
+		content["accepted"] = accepted
 		if asked.Resource != nil {
-			payment["resource"] = asked.Resource
+			content["resource"] = asked.Resource
 		}
 		if asked.Extensions != nil {
-			payment["extensions"] = asked.Extensions
+			content["extensions"] = asked.Extensions
 		}
 	}
-	encoded, err := json.Marshal(payment)
-	return name, base64.StdEncoding.EncodeToString(encoded), err
+	encoded, err := json.Marshal(content)
+	return payment{name, base64.StdEncoding.EncodeToString(encoded), time.Unix(validBefore, 0)}, err
 }

@@ -20,6 +20,9 @@ from signer import address_of, sign_authorization
 # In seconds, before a payment is sent again.
 WAITS = (0.5, 1, 2)
 
+# In seconds, however long the shop asks for: until then the shop can take the payment.
+LONGEST_VALIDITY = 600
+
 
 class WithinTheShop(urllib.request.HTTPRedirectHandler):
     """A payment is for nobody else: redirects to another origin are not followed."""
@@ -72,16 +75,17 @@ def choose(asked: dict) -> tuple:
     sys.exit("the shop asks for nothing that may be paid")
 
 
-def pay(asked: dict) -> dict:
-    """Signs one authorization for what the shop asks, and gives the header that carries it."""
+def pay(asked: dict) -> tuple:
+    """Signs one authorization; returns the header that carries it, and the end of its validity in seconds since 1970."""
     entry, amount = choose(asked)
     key = os.environ["X402_PRIVATE_KEY"]
+    valid_before = int(time.time()) + min(entry["maxTimeoutSeconds"], LONGEST_VALIDITY)
     authorization = {
         "from": address_of(key),
         "to": entry["payTo"],
         "value": amount,
         "validAfter": "0",
-        "validBefore": str(int(time.time()) + entry["maxTimeoutSeconds"]),
+        "validBefore": str(valid_before),
         "nonce": "0x" + secrets.token_hex(32),
     }
     domain = {
@@ -99,18 +103,21 @@ def pay(asked: dict) -> dict:
         name = "PAYMENT-SIGNATURE"
         payment["accepted"] = entry
         payment.update({member: asked[member] for member in ("resource", "extensions") if member in asked})
-    return {name: base64.b64encode(json.dumps(payment).encode()).decode()}
+    return {name: base64.b64encode(json.dumps(payment).encode()).decode()}, valid_before
 
 
 def main() -> None:
     url = os.environ["X402_URL"]
     status, headers, body = get(url, {})
+    not_yet = ""
     if status == 402:
         try:
             asked = read_terms(headers, body)
         except ValueError as error:
             sys.exit(f"the shop's terms cannot be read: {error}")
-        payment = pay(asked)
+        payment, valid_before = pay(asked)
+        until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(valid_before))
+        not_yet = f"\nNot bought yet; it can still be taken until {until}"
         for wait in (*WAITS, 0):
             status, headers, body = get(url, payment)
             if status == 200:
@@ -119,7 +126,7 @@ def main() -> None:
             time.sleep(max(wait, min(int(asked_to_wait), 5)) if asked_to_wait.isdecimal() and wait else wait)
     text = body.decode(errors="replace")
     if status != 200:
-        sys.exit(f"the shop answers {status or 'nothing'}: {text}")
+        sys.exit(f"the shop answers {status or 'nothing'}: {text}{not_yet}")
     print(text)
 
 

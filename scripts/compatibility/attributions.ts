@@ -21,6 +21,10 @@ const attributions: Readonly<Record<string, Attribution>> = {
     whose: "the package's",
     why: "Redirects are followed with all headers but those of logins, and the payment's is none of them for `fetch` and axios. Who gets it can have the goods.",
   },
+  "shop free-with-head": {
+    whose: "the package's",
+    why: "A price for `GET /report` is none for HEAD, which the framework answers with the handler of GET: it runs unpaid, and its headers are sent.",
+  },
   "shop buyer-gone": ofProtocol(
     "The package settles, then answers, and keeps no answer. A payment that comes again is a used one; the protocol has an extension for that (payment-identifier), which is not on by default.",
   ),

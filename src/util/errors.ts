@@ -10,6 +10,12 @@ export class KitError extends Error {
     super(message, { cause: options.cause });
     this.hints = options.hints ?? [];
   }
+
+  /** Vitest prints `message` of this and no other member of an error, so it has the hints. */
+  toJSON(): { name: string; message: string; hints: readonly string[] } {
+    const { name, message, hints } = this;
+    return { name, message: [message, ...hints].join("\n  "), hints };
+  }
 }
 
 /** One thing that is wrong with a configuration or a command line. */

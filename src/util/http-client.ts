@@ -12,6 +12,8 @@ import { http } from "./node-http.ts";
 
 export type HttpRequest = {
   method?: string;
+  /** The request target, sent as it is: `http://any/report`, `/./report`. By default the path and query of the URL. */
+  target?: string | undefined;
   headers?: Readonly<Record<string, string>>;
   body?: string | undefined;
   /** For the whole exchange, in milliseconds: a server that sends a byte now and then is not alive either. */
@@ -166,13 +168,19 @@ function targetOf(url: string | URL, { agent }: HttpRequest): Target {
 
 function begin(
   target: Target,
-  { method = "GET", headers = {}, body, signal }: HttpRequest,
+  { method = "GET", target: path, headers = {}, body, signal }: HttpRequest,
   onResponse: (response: IncomingMessage) => void,
   onFailure: (failure: HttpFailure) => void,
 ) {
   const { request } = target.protocol === "https:" ? https : http;
   const outgoing = request(
-    { ...target, method, headers, ...(signal !== undefined && { signal }) },
+    {
+      ...target,
+      ...(path !== undefined && { path }),
+      method,
+      headers,
+      ...(signal !== undefined && { signal }),
+    },
     onResponse,
   );
   outgoing.on("error", (error: NodeJS.ErrnoException) => onFailure(brokenBy(target, error)));

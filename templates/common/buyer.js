@@ -6,14 +6,31 @@ import { privateKeyToAccount } from "viem/accounts";
 
 const { X402_URL = "http://127.0.0.1:3000/report", X402_PRIVATE_KEY, X402_CAIP2, X402_ASSET } = process.env;
 const { X402_MAX_AMOUNT = "10000" } = process.env; // in the token's smallest unit: 0.01 USDC
-const client = new x402Client().register(
-  X402_CAIP2,
-  new ExactEvmScheme(privateKeyToAccount(X402_PRIVATE_KEY)),
-);
+
+/** Signs for ten minutes at most, however long the shop asks for: until then the shop can take the payment. */
+class CappedScheme extends ExactEvmScheme {
+  createPaymentPayload(version, requirements, context) {
+    const maxTimeoutSeconds = Math.min(requirements.maxTimeoutSeconds, 600);
+    return super.createPaymentPayload(version, { ...requirements, maxTimeoutSeconds }, context);
+  }
+}
+
+let notYet = "Not bought";
+const client = new x402Client()
+  .register(X402_CAIP2, new CappedScheme(privateKeyToAccount(X402_PRIVATE_KEY)))
+  .onAfterPaymentCreation(async ({ paymentPayload: { payload } }) => {
+    const seconds = payload.authorization?.validBefore ?? payload.permit2Authorization.deadline;
+    notYet = `Not bought yet; it can still be taken until ${new Date(seconds * 1_000).toISOString()}`;
+  });
 client.setSpendControls({
   allowedAssets: [{ network: X402_CAIP2, asset: X402_ASSET, maxAmountPerPayment: X402_MAX_AMOUNT }],
 });
-const response = await wrapFetchWithPayment(fetch, client)(X402_URL);
-console.log(await response.text());
-if (!response.ok) console.error(`HTTP ${response.status}: not bought. npx x402-facilitator-kit why`);
-process.exitCode = response.ok ? 0 : 1;
+try {
+  const response = await wrapFetchWithPayment(fetch, client)(X402_URL);
+  const body = await response.text();
+  if (!response.ok) throw new Error(`HTTP ${response.status}: ${body}`);
+  console.log(body);
+} catch (error) {
+  console.error(`${error.message}\n${notYet}. More: npx --no x402-kit why`);
+  process.exitCode = 1;
+}

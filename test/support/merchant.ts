@@ -18,6 +18,7 @@ export type Offer = {
   price: string | { asset: string; amount: string; extra?: Record<string, string> };
   /** How it is to be paid: what the route adds to `extra` of the requirements. */
   extra?: { assetTransferMethod?: "permit2"; paymentFlow?: "upfront" };
+  maxTimeoutSeconds?: number;
   /** What it declares to its buyers beside the requirements. */
   extensions?: Record<string, unknown>;
   /** Of scheme “upto”: what the content costs in the end, as the public helper takes it: an amount, or a share such as "25%". */

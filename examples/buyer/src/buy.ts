@@ -20,6 +20,9 @@ export type BuyOptions = {
 /** Before each repetition of a payment; the shop may ask for a longer wait. */
 const waitsMs = [500, 1_000, 2_000];
 
+/** A payment is valid for ten minutes at most, however long the shop asks for: until then the shop can take it. */
+const longestValiditySeconds = 600;
+
 /** The longest wait that a shop may ask for. */
 const longestWaitMs = 5_000;
 
@@ -27,7 +30,7 @@ const longestWaitMs = 5_000;
  * Buys what is at a URL, and pays at most once: one authorization is signed, and sent again, as it is, when its answer
  * is lost or says that it may be tried again.
  *
- * @throws when it cannot be had; what was signed may still be settled until it expires
+ * @throws if nothing was bought; once a payment was signed, the message says until when it can still be taken
  */
 export async function buy(options: BuyOptions): Promise<string> {
   const { url, headers = {}, timeoutMs = 60_000 } = options;
@@ -39,25 +42,34 @@ export async function buy(options: BuyOptions): Promise<string> {
   if (first.response.ok) return first.body;
   if (first.response.status !== 402) throw new Error(`${url} answered ${first.response.status}`);
 
-  const payment = await sign(first, options);
+  const { payment, validBefore } = await sign(first, options);
   let answer = await attempt(() => get(payment));
   for (const wait of waitsMs) {
     if (!(answer instanceof Error) && answer.response.ok) return answer.body;
     await sleep(Math.max(wait, retryAfterMs(answer)));
     answer = await attempt(() => get(payment));
   }
-  if (answer instanceof Error) throw answer;
-  if (!answer.response.ok)
-    throw new Error(`${url} was sent a payment, and answers ${answer.response.status}`);
-  return answer.body;
+  if (!(answer instanceof Error) && answer.response.ok) return answer.body;
+  const reason = answer instanceof Error ? answer.message : `${url} answers ${answer.response.status}`;
+  const until = new Date(validBefore * 1_000).toISOString();
+  throw new Error(`${reason}\nNot bought yet; it can still be taken until ${until}`, {
+    cause: answer instanceof Error ? answer : answer.body,
+  });
 }
 
 type Answer = { response: Response; body: string };
 
-/** The headers of a payment for what the shop asks, where that is allowed. */
-async function sign({ response, body }: Answer, options: BuyOptions): Promise<Record<string, string>> {
+type Signed = {
+  /** The headers that carry the payment. */
+  payment: Record<string, string>;
+  /** The shop can take the payment until this time, in seconds since 1970. */
+  validBefore: number;
+};
+
+/** Signs a payment for an offer of the shop that is within the limits. */
+async function sign({ response, body }: Answer, options: BuyOptions): Promise<Signed> {
   const { network, asset, maxAmount, privateKey } = options;
-  const scheme = new ExactEvmScheme(privateKeyToAccount(privateKey));
+  const scheme = new CappedScheme(privateKeyToAccount(privateKey));
   const client = new x402Client().register(network, scheme);
   client.setSpendControls({ allowedAssets: [{ network, asset, maxAmountPerPayment: `${maxAmount}` }] });
   const http = new x402HTTPClient(client);
@@ -69,7 +81,22 @@ async function sign({ response, body }: Answer, options: BuyOptions): Promise<Re
       BigInt(one.amount) <= maxAmount,
   );
   if (accepts.length === 0) throw new Error("The shop asks for nothing that may be paid");
-  return http.encodePaymentSignatureHeader(await client.createPaymentPayload({ ...asked, accepts }));
+  const signed = await client.createPaymentPayload({ ...asked, accepts });
+  const { authorization, permit2Authorization } = signed.payload;
+  const { validBefore, deadline } = Object(authorization ?? permit2Authorization);
+  return {
+    payment: http.encodePaymentSignatureHeader(signed),
+    validBefore: Number(validBefore ?? deadline),
+  };
+}
+
+/** The payment still names the offer as the shop made it, with its own `maxTimeoutSeconds`. */
+class CappedScheme extends ExactEvmScheme {
+  override createPaymentPayload(...args: Parameters<ExactEvmScheme["createPaymentPayload"]>) {
+    const [version, requirements, context] = args;
+    const maxTimeoutSeconds = Math.min(requirements.maxTimeoutSeconds, longestValiditySeconds);
+    return super.createPaymentPayload(version, { ...requirements, maxTimeoutSeconds }, context);
+  }
 }
 
 /** Follows redirects with all headers, and only within the shop: a payment is for nobody else. */

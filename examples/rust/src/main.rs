@@ -4,7 +4,7 @@ mod authorization;
 mod payment;
 
 use authorization::{parse_key, Error};
-use payment::{pay, read_challenge, Limits};
+use payment::{pay, read_challenge, Limits, Payment};
 use std::{env, process::ExitCode, thread::sleep, time::Duration};
 
 fn main() -> ExitCode {
@@ -43,8 +43,8 @@ fn buy() -> Result<String, Error> {
         return first.goods();
     }
     let asked = read_challenge(first.payment_required.as_deref(), &first.body)?;
-    let header = pay(&asked, &limits, &key)?;
-    let mut last = get(&agent, &url, Some(&header));
+    let payment = pay(&asked, &limits, &key)?;
+    let mut last = get(&agent, &url, Some(&payment));
     for wait in [500, 1_000, 2_000].map(Duration::from_millis) {
         let asked = match &last {
             Ok(answer) if answer.status == 200 => break,
@@ -52,9 +52,18 @@ fn buy() -> Result<String, Error> {
             Err(_) => Duration::ZERO,
         };
         sleep(wait.max(asked));
-        last = get(&agent, &url, Some(&header));
+        last = get(&agent, &url, Some(&payment));
     }
-    last?.goods()
+    last.and_then(Answer::goods).map_err(|error| {
+        let until = time_of_day(payment.valid_before);
+        format!("{error}\nNot bought yet; it can still be taken until {until}").into()
+    })
+}
+
+/// Ten minutes ahead at most, so that it needs no date.
+fn time_of_day(seconds: u64) -> String {
+    let (hours, minutes) = (seconds / 3_600 % 24, seconds / 60 % 60);
+    format!("{hours:02}:{minutes:02}:{:02} UTC", seconds % 60)
 }
 
 struct Answer {
@@ -73,10 +82,10 @@ impl Answer {
     }
 }
 
-fn get(agent: &ureq::Agent, url: &str, header: Option<&(&str, String)>) -> Result<Answer, Error> {
+fn get(agent: &ureq::Agent, url: &str, payment: Option<&Payment>) -> Result<Answer, Error> {
     let request = agent.get(url);
-    let request = match header {
-        Some((name, value)) => request.set(name, value),
+    let request = match payment {
+        Some(Payment { name, value, .. }) => request.set(name, value),
         None => request,
     };
     let response = match request.call() {

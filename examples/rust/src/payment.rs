@@ -6,6 +6,9 @@ use k256::ecdsa::SigningKey;
 use serde_json::{json, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// In seconds, however long the shop asks for: until then the shop can take the payment.
+const LONGEST_VALIDITY: u64 = 600;
+
 /// What may be paid.
 pub struct Limits {
     /// The chain as version 2 names it (`eip155:8453`), and as version 1 does (`base`).
@@ -28,12 +31,15 @@ pub fn read_challenge(header: Option<&str>, body: &str) -> Result<Value, Error> 
     }
 }
 
-/// Signs one authorization for what the shop asks; gives the header that carries it, and its value.
-pub fn pay(
-    asked: &Value,
-    limits: &Limits,
-    key: &SigningKey,
-) -> Result<(&'static str, String), Error> {
+/// The header that carries a payment. The shop can take it until `valid_before`, in seconds since 1970.
+pub struct Payment {
+    pub name: &'static str,
+    pub value: String,
+    pub valid_before: u64,
+}
+
+/// Signs one authorization for what the shop asks.
+pub fn pay(asked: &Value, limits: &Limits, key: &SigningKey) -> Result<Payment, Error> {
     let is_v1 = asked["x402Version"] == 1;
     let (network, amount_name) = if is_v1 {
         (&limits.v1_network, "maxAmountRequired")
@@ -65,20 +71,27 @@ pub fn pay(
     let mut nonce = [0; 32];
     getrandom::getrandom(&mut nonce)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    let validity = accepted["maxTimeoutSeconds"].as_u64().unwrap_or(60);
+    let valid_before = now + validity.min(LONGEST_VALIDITY);
     let authorization = Authorization {
         from: address(key),
         to: text(&accepted["payTo"]).into(),
         value: text(&accepted[amount_name]).into(),
         valid_after: "0".into(),
-        valid_before: (now + accepted["maxTimeoutSeconds"].as_u64().unwrap_or(60)).to_string(),
+        valid_before: valid_before.to_string(),
         nonce: to_hex(&nonce),
     };
     let signature = authorization.sign(&domain, key)?;
     let payload = json!({ "signature": signature, "authorization": authorization });
+    let header = |name, payment: Value| Payment {
+        name,
+        value: BASE64.encode(payment.to_string().as_bytes()),
+        valid_before,
+    };
     if is_v1 {
         let payment =
             json!({ "x402Version": 1, "scheme": "exact", "network": network, "payload": payload });
-        return Ok(("X-PAYMENT", BASE64.encode(payment.to_string().as_bytes())));
+        return Ok(header("X-PAYMENT", payment));
     }
     let mut payment = json!({ "x402Version": 2, "accepted": accepted, "payload": payload });
     for name in ["resource", "extensions"] {
@@ -86,10 +99,7 @@ pub fn pay(
             payment[name] = value.clone();
         }
     }
-    Ok((
-        "PAYMENT-SIGNATURE",
-        BASE64.encode(payment.to_string().as_bytes()),
-    ))
+    Ok(header("PAYMENT-SIGNATURE", payment))
 }
 
 fn text(value: &Value) -> &str {

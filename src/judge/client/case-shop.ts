@@ -81,6 +81,10 @@ export function createCaseShop(options: CaseShopOptions) {
     get leaks() {
       return leaks;
     },
+    /** How many different payments came. */
+    get payments() {
+      return received.size;
+    },
     /** Waits until all work has ended. Throws errors of the shop itself. */
     async idle() {
       while (work.size > 0) await Promise.all(work);

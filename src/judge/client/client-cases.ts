@@ -19,6 +19,10 @@ export type ClientCase = {
   offersOthers?: boolean;
   /** Whether the shop settles, once the client has ended, what is valid for longer than was asked. */
   settlesLate?: boolean;
+  /** The goods of the first payment are lost for good: a client that has paid once and stops is right. */
+  keepsGoods?: boolean;
+  /** A client cannot know that its first payment moved nothing: a second one is wrong even if nothing was paid twice. */
+  allowsOnePayment?: boolean;
   /** The offers of the 402; by default the scene's one offer. */
   offers?(scene: Scene): Promise<readonly Offer[]>;
   /** The answer to a request without payment; by default a 402 with the offers. */
@@ -136,6 +140,16 @@ export const clientCases: readonly ClientCase[] = [
     shop: "Settles, and the connection is reset instead of an answer.",
     safe: sendAgain,
     paid: (visit) => resetOnce(visit, "instead of an answer"),
+  },
+  {
+    name: "nothing-redelivered",
+    shop: "Settles, and the connection is reset instead of an answer; the same payment is then refused as already used.",
+    safe: "Stops: a used authorization was paid, if the client did not cancel it. It signs no second one.",
+    keepsGoods: true,
+    async paid(visit) {
+      if (visit.repeats > 0) return visit.ask({ error: "invalid_exact_evm_nonce_already_used" });
+      await resetOnce(visit, "instead of an answer");
+    },
   },
   {
     name: "reset-before-body",
@@ -264,7 +278,8 @@ export const clientCases: readonly ClientCase[] = [
   {
     name: "used-authorization",
     shop: "The authorization is already used on chain, without having paid: the facilitator refuses it.",
-    safe: "Stops, or signs another once it has seen on chain that nothing was paid.",
+    safe: "Stops: the refusal does not say that nothing was paid. It signs no second one.",
+    allowsOnePayment: true,
     async paid(visit) {
       if (visit.isFirst) await visit.scene.cancel(visit.payment, visit.payer);
       await visit.sell();

@@ -107,7 +107,17 @@ const paid: TokenTransfer = {
   amount: 10_000n,
   transaction: "0x01",
 };
-const good = { transfers: [paid], late: 0, leaks: 0, allowed, runs: 1, served: 1, outlivedItsTime: false };
+const good = {
+  transfers: [paid],
+  late: 0,
+  leaks: 0,
+  signedAgain: false,
+  keepsGoods: false,
+  allowed,
+  runs: 1,
+  served: 1,
+  outlivedItsTime: false,
+};
 
 test.each([
   ["one payment and the goods", {}, "paid_once_served"],
@@ -127,6 +137,9 @@ test.each([
   ["another recipient", { transfers: [paid, { ...paid, to: paid.token }] }, "paid_more_or_elsewhere"],
   ["a payment that came to another origin", { leaks: 1, served: 0 }, "payment_leaked"],
   ["one that was settled too late", { late: 1, served: 0 }, "charged_late"],
+  ["two payments, of which one was settled", { signedAgain: true }, "signed_again"],
+  ["one payment to a shop that keeps the goods", { served: 0, keepsGoods: true }, "paid_once_stopped"],
+  ["two payments to it", { transfers: [paid, paid], keepsGoods: true }, "paid_twice"],
   ["one payment and the goods of two buyers", { runs: 2, served: 2 }, "nonce_shared"],
   ["one payment and the goods of one of two buyers", { runs: 2 }, "paid_once_served"],
   ["a process that did not end", { outlivedItsTime: true }, "hung"],

@@ -216,6 +216,8 @@ export async function runClientCase(
     transfers,
     late: transfers.length - inTime.length,
     leaks: shop.leaks,
+    signedAgain: tested.allowsOnePayment === true && shop.payments > 1,
+    keepsGoods: tested.keepsGoods === true,
     allowed: scene.offer,
     runs: runs.length,
     served: runs.filter(({ served }) => served).length,
@@ -280,11 +282,13 @@ export const clientVerdicts = {
   paid_twice: { text: "paid twice", level: "wrong" },
   payment_leaked: { text: "sent its payment to another origin", level: "wrong" },
   charged_late: { text: "charged after its payment should have expired", level: "wrong" },
+  signed_again: { text: "signed another payment while the first may have been paid", level: "wrong" },
   paid_not_served: { text: "paid and not served although it could have been", level: "wrong" },
   nonce_shared: { text: "two runs signed the same payment", level: "wrong" },
   hung: { text: "hung", level: "wrong" },
   not_run: { text: "not run", level: "not_run" },
   not_paid_not_served: { text: "not paid and not served", level: "good" },
+  paid_once_stopped: { text: "paid once and stopped", level: "good" },
   paid_once_served: { text: "paid once and served", level: "good" },
 } as const;
 
@@ -298,6 +302,10 @@ export type ClientFacts = {
   late: number;
   /** How many payments came to another origin. */
   leaks: number;
+  /** More payments came than the case allows, whatever became of them. */
+  signedAgain: boolean;
+  /** The shop delivers nothing for a payment whose answer was lost. */
+  keepsGoods: boolean;
   /** The offer that the payer may accept. */
   allowed: Offer;
   /** How many processes of the client ran. */
@@ -310,7 +318,7 @@ export type ClientFacts = {
 
 /** Judges by transfers on chain and delivered goods, not by what programs print. */
 export function judgeClientFacts(facts: ClientFacts): ClientVerdict {
-  const { transfers, late, leaks, allowed, runs, served, outlivedItsTime } = facts;
+  const { transfers, late, leaks, signedAgain, keepsGoods, allowed, runs, served, outlivedItsTime } = facts;
   const isAllowed = ({ network, token, to, amount }: TokenTransfer) =>
     network === allowed.network.name &&
     sameAddress(token, allowed.asset.address) &&
@@ -320,8 +328,9 @@ export function judgeClientFacts(facts: ClientFacts): ClientVerdict {
   if (transfers.length > runs) return "paid_twice";
   if (leaks > 0) return "payment_leaked";
   if (late > 0) return "charged_late";
+  if (signedAgain) return "signed_again";
   if (outlivedItsTime) return "hung";
-  if (transfers.length > served) return "paid_not_served";
+  if (transfers.length > served) return keepsGoods ? "paid_once_stopped" : "paid_not_served";
   if (transfers.length < served) return "nonce_shared";
   return served === 0 ? "not_paid_not_served" : "paid_once_served";
 }

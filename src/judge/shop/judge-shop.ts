@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Address, sameAddress } from "../../protocol/hex.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { inParallel } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
@@ -82,7 +83,7 @@ export async function judgeShopAt(place: ShopPlace, options: JudgeShopOptions): 
   const first = await waitForAnswer(url, headers, running, options);
   const other = otherUrl === undefined ? undefined : await send(otherUrl, { headers, timeoutMs });
   const results: ShopResult[] = [];
-  for (const terms of requireTerms(url, first, options)) {
+  for (const terms of requireTerms(url, first, place.scene.offer.asset.address, options)) {
     const sellsOther = other?.status === 402 && sells(other, terms, knownNetworks);
     results.push(...(await judgeTerms(terms, { ...place, headers, sellsOther }, options)));
   }
@@ -207,10 +208,11 @@ async function waitForAnswer(
   }
 }
 
-/** The shop's offers on the network that are judged, of each way to pay the first. */
+/** The shop's offers that are judged: on the network, in the token that buyers have, of each way to pay the first. */
 function requireTerms(
   url: string,
   answer: Answer,
+  asset: Address,
   { network, knownNetworks, ways }: JudgeShopOptions,
 ): readonly Terms[] {
   if (answer.status !== 402 && (answer.status < 200 || answer.status > 299)) {
@@ -223,9 +225,13 @@ function requireTerms(
   }
   const all = readTerms(answer, knownNetworks);
   const onNetwork = all.filter((one) => one.network.name === network);
-  const [first] = onNetwork;
-  if (first !== undefined) {
-    return ways === undefined ? [first] : ways.map((way) => requireWay(way, onNetwork));
+  const payable = onNetwork.filter((one) => sameAddress(one.asset.address, asset));
+  const [first] = payable;
+  if (first !== undefined) return ways === undefined ? [first] : ways.map((way) => requireWay(way, payable));
+  if (onNetwork.length > 0) {
+    throw new KitError(`The shop asks for payment in ${onNetwork[0]?.asset.address}, and not in ${asset}`, {
+      hints: ["A shop that is started here takes the token from X402_ASSET."],
+    });
   }
   if (answer.status !== 402)
     throw new KitError(`The shop answers ${answer.status} at ${url} without a payment`, {

@@ -2,7 +2,7 @@ import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { decodeHeader } from "../../protocol/payment-headers.ts";
 import { type SignedPayment, settlementId } from "../../protocol/signed-payment.ts";
 import { parseUint256 } from "../../protocol/wire-values.ts";
-import { membersOf } from "../../util/json.ts";
+import { membersOf, parseJson } from "../../util/json.ts";
 import type { PayerLine } from "../scene/facilitator-line.ts";
 import { type CasePayer, describePayment } from "../scene/offers.ts";
 import type { Scene } from "../scene/scene.ts";
@@ -22,7 +22,10 @@ export type ShopBuyer = {
   readonly goods: Answer | undefined;
   /** Signs a payment for the shop's terms, or with deviations. */
   sign(deviation?: Deviation, terms?: Terms): Promise<Record<string, string>>;
-  /** Sends a request, and remembers the answer. A 2xx counts as service, unless `isService` says otherwise. */
+  /**
+   * Sends a request, and remembers the answer. A 2xx counts as service, unless `isService` says otherwise. A redirect of a
+   * payment is followed within the shop, and gives the answer where it leads to the goods.
+   */
   send(headers?: Record<string, string>, options?: BuyerRequest): Promise<Answer | undefined>;
   /** Notes a problem if an answer has none of these statuses. */
   expect(answer: Answer | undefined, ...statuses: readonly number[]): void;
@@ -36,7 +39,7 @@ export type ShopBuyer = {
   transactions(): Promise<readonly string[]>;
 };
 
-export type BuyerRequest = Pick<SendOptions, "method" | "breakOff"> & {
+export type BuyerRequest = Pick<SendOptions, "method" | "target" | "breakOff"> & {
   /** By default the shop's resource. */
   url?: string | undefined;
   isService?: (answer: Answer) => boolean;
@@ -98,7 +101,7 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
       signed.set(payment.signature, payment);
       return headers;
     },
-    async send(header = {}, { url: at = url, method = "GET", breakOff, isService = isGood } = {}) {
+    async send(header = {}, { url: at = url, method = "GET", target, breakOff, isService = isGood } = {}) {
       const startedSending = `+${((performance.now() - startedAt) / 1_000).toFixed(1)} s`;
       const payment = paymentIn(header, signed);
       if (payment !== undefined) {
@@ -107,14 +110,16 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
         const id = settlementId(terms.network.chainId, nonceSpace, from, nonce);
         if (scene.studioUrl !== undefined) links.add(`${scene.studioUrl}#${id}`);
       }
-      const answer = await send(at, {
+      const first = await send(at, {
         method,
+        target,
         timeoutMs: timeoutMs(),
         headers: { ...headers, ...header },
         ...(breakOff !== undefined && { breakOff }),
       });
+      const answer = payment === undefined ? first : await goodsBehind(first, at);
       const { pathname, search } = new URL(at);
-      const request = `${method} ${pathname}${search}`;
+      const request = `${method} ${target ?? `${pathname}${search}`}`;
       if (answer !== undefined && isService(answer)) {
         services.push({
           charge: chargeOf(answer),
@@ -141,6 +146,21 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
       return (await scene.transfersFrom(payer.address)).map(({ transaction }) => transaction);
     },
   };
+
+  /** The goods that a redirect within the shop leads to, with its headers; else the answer as it came. */
+  async function goodsBehind(answer: Answer | undefined, at: string): Promise<Answer | undefined> {
+    const location = answer?.headers.get("location") ?? null;
+    if (answer === undefined || location === null || !isRedirect(answer)) return answer;
+    const next = URL.parse(location, at);
+    if (next === null || next.origin !== new URL(at).origin) return answer;
+    const goods = await send(next.href, { timeoutMs: timeoutMs(), headers });
+    if (goods === undefined || !isGood(goods)) return answer;
+    // A page that asks for payment is none of the goods.
+    if (options.goods !== undefined && typeOf(goods) !== typeOf(options.goods)) return answer;
+    // The receipt comes with the redirect.
+    return { ...goods, headers: new Headers([...new Map([...answer.headers, ...goods.headers])]) };
+  }
+
   return {
     buyer,
     record: {
@@ -158,6 +178,35 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
 /** Whether an answer has a status of success. */
 export function isGood({ status }: Answer): boolean {
   return status >= 200 && status < 300;
+}
+
+function isRedirect({ status }: Answer): boolean {
+  return status === 302 || status === 303;
+}
+
+/** Returns true if an answer could be the goods, which may differ each time: JSON of the same members, or half of the words. */
+export function isLike(answer: Answer, goods: Answer): boolean {
+  if (typeOf(answer) !== typeOf(goods)) return false;
+  const members = namesIn(goods);
+  if (members.size > 0) return shared(members, namesIn(answer)) === 1;
+  return answer.body === goods.body || shared(wordsIn(answer), wordsIn(goods)) >= 0.5;
+}
+
+/** The share of the larger set that both have. */
+function shared(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
+  return [...one].filter((word) => other.has(word)).length / Math.max(one.size, other.size, 1);
+}
+
+function namesIn({ body }: Answer): Set<string> {
+  return new Set(Object.keys(membersOf(parseJson(body))));
+}
+
+function wordsIn({ body }: Answer): Set<string> {
+  return new Set(body.toLowerCase().match(/\w+/g));
+}
+
+export function typeOf({ headers }: Answer): string {
+  return headers.get("content-type") ?? "";
 }
 
 /** The payment in a header, if the buyer has signed it. */

@@ -6,7 +6,7 @@ import { stranger } from "../scene/offers.ts";
 import { otherThan } from "../scene/scene.ts";
 import { facilitatorCases, servesOnce } from "./facilitator-cases.ts";
 import type { ShopCase } from "./run-shop-case.ts";
-import { isGood, type ShopBuyer } from "./shop-buyer.ts";
+import { isGood, isLike, type ShopBuyer, typeOf } from "./shop-buyer.ts";
 import { type Answer, type Deviation, readTerms } from "./shop-payment.ts";
 
 const asksForPayment = "Answers 402, or that there is no such thing.";
@@ -55,18 +55,33 @@ const unpaidCases: readonly ShopCase[] = [
     good: asksForPayment,
     async run(buyer) {
       for (const method of ["POST", "PUT", "PATCH", "DELETE"]) {
-        const isService = await goodsTest(buyer, method);
+        const isGoods = await goodsTest(buyer, method);
+        // Another method may do something else there, which is free.
+        const isService = (answer: Answer) =>
+          isGoods(answer) && (buyer.goods === undefined || isLike(answer, buyer.goods));
         await buyer.send({}, { method, isService });
       }
     },
   },
   {
+    name: "free-with-head",
+    situation: "A buyer without payment asks with HEAD.",
+    good: `${asksForPayment} It does not answer as though GET were free.`,
+    async run(buyer) {
+      const page = await buyer.send({}, { url: noSuchPath(buyer), method: "HEAD", isService: () => false });
+      const isPage = page !== undefined && isGood(page);
+      const isService = (answer: Answer) => isGood(answer) && !isPage && hasTypeOfGoods(buyer, answer);
+      await buyer.send({}, { method: "HEAD", isService });
+    },
+  },
+  {
     name: "free-with-spelling",
-    situation: "A buyer without payment spells the path otherwise: /REPORT, /report/, //report, /%72eport.",
+    situation:
+      "A buyer without payment spells what it asks for otherwise: /REPORT, /report/, //report, /./report, /%72eport, /report;x=1, http://any/report.",
     good: asksForPayment,
     async run(buyer) {
       const isService = await goodsTest(buyer, "GET");
-      for (const url of spellingsOf(buyer.url)) await buyer.send({}, { url, isService });
+      for (const target of spellingsOf(buyer.url)) await buyer.send({}, { target, isService });
     },
   },
   {
@@ -85,35 +100,34 @@ const unpaidCases: readonly ShopCase[] = [
  * another type than the goods that were paid for.
  */
 async function goodsTest(buyer: ShopBuyer, method: string): Promise<(answer: Answer) => boolean> {
-  const url = new URL("/x402-judge/there-is-no-such-path", buyer.url).href;
-  const page = await buyer.send({}, { url, method, isService: () => false });
+  const page = await buyer.send({}, { url: noSuchPath(buyer), method, isService: () => false });
   return (answer) =>
-    isGood(answer) &&
-    answer.body !== "" &&
-    answer.body !== page?.body &&
-    (buyer.goods === undefined || typeOf(answer) === typeOf(buyer.goods));
+    isGood(answer) && answer.body !== "" && answer.body !== page?.body && hasTypeOfGoods(buyer, answer);
 }
 
-function typeOf({ headers }: Answer): string {
-  return headers.get("content-type") ?? "";
+function noSuchPath({ url }: ShopBuyer): string {
+  return new URL("/x402-judge/there-is-no-such-path", url).href;
 }
 
-/** Other spellings of a URL's path, which servers may take for the same one. */
+function hasTypeOfGoods({ goods }: ShopBuyer, answer: Answer): boolean {
+  return goods === undefined || typeOf(answer) === typeOf(goods);
+}
+
+/** Other spellings of a request target, which servers may take for the same one. Most clients would write them as usual. */
 function spellingsOf(resource: string): string[] {
-  const { pathname } = new URL(resource);
-  const withPath = (path: string) => {
-    const url = new URL(resource);
-    url.pathname = path;
-    return url.href;
-  };
+  const { pathname, search, origin } = new URL(resource);
   const last = pathname.split("/").findLast((part) => part !== "") ?? "";
   const encoded = `%${(last.codePointAt(0) ?? 0).toString(16)}${last.slice(1)}`;
   return [
     pathname.toUpperCase(),
     pathname.endsWith("/") ? pathname.slice(0, -1) : `${pathname}/`,
     `/${pathname}`,
+    `/.${pathname}`,
     ...(/^[a-z]/i.test(last) ? [pathname.replace(last, encoded)] : []),
-  ].map(withPath);
+    `${pathname};x=1`,
+    `http://any${pathname}`,
+    `${origin}${pathname}`,
+  ].map((target) => `${target}${search}`);
 }
 
 const refuses = "Answers 402, and takes nothing.";

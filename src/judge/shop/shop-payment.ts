@@ -174,6 +174,8 @@ export type Answer = { status: number; headers: Headers; body: string };
 export type SendOptions = {
   /** GET by default. */
   method?: string;
+  /** The request target, sent as it is; by default the path and query of the URL. */
+  target?: string | undefined;
   headers?: Record<string, string>;
   timeoutMs: number;
   /** Breaks the connection then, without waiting for an answer. */
@@ -182,11 +184,11 @@ export type SendOptions = {
 
 /** Sends a request on a new connection. Undefined when no answer came. */
 export async function send(url: string, options: SendOptions): Promise<Answer | undefined> {
-  const { method = "GET", headers = {}, timeoutMs } = options;
+  const { breakOff: _, ...request } = options;
   const breakOff = new AbortController();
   void options.breakOff?.then(() => breakOff.abort());
   try {
-    const answer = await sendHttp(url, { method, headers, timeoutMs, agent: false, signal: breakOff.signal });
+    const answer = await sendHttp(url, { ...request, agent: false, signal: breakOff.signal });
     return { status: answer.status, headers: new Headers(answer.headers), body: answer.text };
   } catch {
     return undefined;

@@ -111,6 +111,10 @@ test("a test that fails prints what the facilitator did about its payments", asy
   expect(text).toMatch(/ {6}open {2}POST \/v1\/settle has no answer; the last check was \w+/);
   expect(text).toMatch(/ {6}open {2}transaction 0x[0-9a-f]{64} is not mined/);
   expect(text).not.toContain('What the facilitator did in "expects what happens"');
+  // An error of the harness, with its hint.
+  expect(text).toMatch(
+    /This harness has no organization "nobody"\n.*: name others in the option organizations\./,
+  );
 });
 
 test("kill -9 of the test runner leaves no node", async () => {

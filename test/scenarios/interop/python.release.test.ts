@@ -50,11 +50,12 @@ test("the buyer in Python pays once where answers are lost, and nobody but the s
   const { code, verdicts } = await judge(
     "client",
     ["python3", "-B", join(folder, "buy.py")],
-    ...["--cases", "facilitator-answer-lost,reset-in-body,redirect,thousandfold"],
+    ...["--cases", "facilitator-answer-lost,nothing-redelivered,reset-in-body,redirect,thousandfold"],
   );
   expect(verdicts).toEqual({
     plain: "paid_once_served",
     "facilitator-answer-lost": "paid_once_served",
+    "nothing-redelivered": "paid_once_stopped",
     "reset-in-body": "paid_once_served",
     redirect: "paid_once_served",
     "redirect-elsewhere": "paid_once_served",

@@ -127,7 +127,7 @@ test("a client that is bad at a good shop is not run at others, which would say 
   const { code, stdout } = await runHere(["judge", "client", "--v1", "--", ...buyer("buys-again")]);
   expect(stdout).toMatch(/plain +2 +1 +PAID TWICE\n/);
   expect(stdout).toMatch(
-    /\n1 of 1 cases is bad\. .*\nNot run: slow-answer, [^:]*: it is bad\s+where nothing is wrong with the shop\n/,
+    /\n1 of 1 cases is bad\. .*\nNot run: slow-answer, [^:]*:\s+it\s+is\s+bad\s+where\s+nothing\s+is\s+wrong\s+with\s+the\s+shop\n/,
   );
   expect(code).toBe(1);
 });

@@ -16,7 +16,7 @@ test("the example's buyer pays once, and gets what it paid for when answers are 
   const folder = await mkdtemp(join(tmpdir(), "x402-judge-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const [junit, sarif, badge] = ["judge.xml", "judge.sarif", "badge.svg"].map((name) => join(folder, name));
-  const cases = "facilitator-answer-lost,reset-in-body";
+  const cases = "facilitator-answer-lost,nothing-redelivered,reset-in-body";
   const { code } = await runCli([
     ...[
       "judge",
@@ -33,9 +33,9 @@ test("the example's buyer pays once, and gets what it paid for when answers are 
     ...["--", ...example("buyer/src/main.ts")],
   ]);
   expect(code).toBe(0);
-  expect(await readFile(`${junit}`, "utf8")).toContain('tests="3" failures="0"');
+  expect(await readFile(`${junit}`, "utf8")).toContain('tests="4" failures="0"');
   expect(JSON.parse(await readFile(`${sarif}`, "utf8"))).toMatchObject({ runs: [{ results: [] }] });
-  expect(await readFile(`${badge}`, "utf8")).toContain("3 of 3 good");
+  expect(await readFile(`${badge}`, "utf8")).toContain("4 of 4 good");
 });
 
 test("the example's shop delivers what it has settled to a buyer who was gone", async () => {

@@ -120,7 +120,7 @@ describe.concurrent("by EIP-3009", () => {
 /** Those whose fault the other ways to pay could hide: a second maximum, another network, another token, a later time. */
 const byPermit2 = [
   ...["shop-answer-lost", "thousandfold", "other-network-first", "other-asset-first", "other-terms"],
-  ...["settles-late", "pending-refused", "parallel"],
+  ...["settles-late", "pending-refused", "parallel", "nothing-redelivered"],
 ];
 
 test.concurrent.each(wayNames.filter((way) => way !== "eip3009"))(

@@ -15,6 +15,7 @@ import {
   lateShop,
   muteShop,
   openWrongShop,
+  unusualShops,
   type WrongShop,
   wrongShops,
 } from "../../support/judge/wrong-shops.ts";
@@ -105,6 +106,23 @@ describe.concurrent("in the cases in which it decides anything otherwise than a 
     },
     timeoutMs,
   );
+});
+
+test.each(unusualShops.map((shop, seed) => [shop.fault, shop, 1_100 + seed] as const))(
+  "a shop that %s is not accused",
+  async (_fault, shop, seed) => {
+    const names = shopCases.map(({ name }) => name).filter((name) => name !== afterExpiry);
+    const bad = await judge(shop, seed, names);
+    expect(bad.map(({ tested, verdict, notes }) => [tested.name, verdict, ...notes])).toEqual([]);
+  },
+  timeoutMs,
+);
+
+test("a shop that offers no token that the buyers have is told so", async () => {
+  await expect(judge({ ...goodShop, offersOtherToken: "alone" }, 1_200, [])).rejects.toMatchObject({
+    name: "KitError",
+    hints: [expect.stringContaining("X402_ASSET")],
+  });
 });
 
 test("a shop that settles once it has served is waited for, and found where its settle is refused", async () => {

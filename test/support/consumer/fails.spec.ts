@@ -15,6 +15,10 @@ test("waits for nothing", async ({ harness, expect }) => {
   expect("settled").toBe("open");
 });
 
+test("names an organization that there is not", ({ harness }) => {
+  harness.as("nobody");
+});
+
 test("expects what happens", async ({ harness, expect }) => {
   const { settle } = await harness.pay({ network: "base", payer: "empty" });
   expect(settle.body.success).toBe(false);

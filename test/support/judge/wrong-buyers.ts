@@ -101,6 +101,11 @@ export const wrongBuyers: readonly Buyer[] = [
     ...signsAnew(({ status }) => status === "no answer"),
   },
   {
+    fault: "signs again when its payment is already used, after its answer was lost",
+    foundBy: "nothing-redelivered",
+    ...signsAnew(({ error }) => error.includes("nonce_already_used")),
+  },
+  {
     fault: "signs again when the connection is reset after the headers",
     foundBy: "reset-before-body",
     ...signsAnew(({ status, bytes }) => status === "cut" && bytes === 0),
@@ -195,9 +200,13 @@ export const wrongBuyers: readonly Buyer[] = [
     fault: "sends a payment that was refused for ever",
     foundBy: "used-authorization",
     step: (attempt, { sawPending }) =>
-      is402(attempt) && !sawPending && /used|invalid_transaction_state|nonce/.test(attempt.error)
-        ? "forever"
-        : undefined,
+      is402(attempt) && !sawPending && attempt.error === "invalid_transaction_state" ? "forever" : undefined,
+  },
+  {
+    fault: "signs again when its payment is refused as used",
+    foundBy: "used-authorization",
+    step: (attempt, { sawPending }) =>
+      is402(attempt) && !sawPending && attempt.error === "invalid_transaction_state" ? "anew" : undefined,
   },
   {
     fault: "sends for ever what is said to have expired",

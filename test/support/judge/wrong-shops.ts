@@ -1,5 +1,6 @@
+import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { challengeOf, type Offer, requirementsOf } from "../../../src/judge/scene/offers.ts";
+import { challengeOf, type Offer, requirementsOf, stranger } from "../../../src/judge/scene/offers.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
 import { membersOf, parseJson } from "../../../src/util/json.ts";
 import { closeAtOnce, listenOnLoopback } from "../../../src/util/node-http.ts";
@@ -65,6 +66,12 @@ export type WrongShop = {
   hasNoReceipts?: boolean;
   /** Whether it never answers a payment once it was verified. */
   isMute?: boolean;
+  /** Takes a POST at the path of what it sells, for nothing. */
+  takesPosts?: boolean;
+  /** Answers a paid request with a redirect to a link that gives the goods once. */
+  hasLinks?: boolean;
+  /** Offers the same price in another token, before its own or in its place. */
+  offersOtherToken?: "first" | "alone";
   /** Its answer to what it cannot read, and to payments of the other version, where that is no 402. */
   failsOn?: "unreadable" | "other version";
 };
@@ -81,6 +88,13 @@ const takesForWarning = (reason: RegExp): Pick<WrongShop, "servesDespite"> => ({
 
 export const goodShop: WrongShop = { fault: "nothing", foundBy: [] };
 export const goodShopV2: WrongShop = { ...goodShop, x402Version: 2 };
+
+/** Good ones that do what could be mistaken for a fault. */
+export const unusualShops: readonly WrongShop[] = [
+  { ...goodShop, fault: "takes a POST for nothing", takesPosts: true },
+  { ...goodShop, fault: "sells by links that lead to the goods once", hasLinks: true },
+  { ...goodShop, fault: "offers another token first", offersOtherToken: "first" },
+];
 
 /** One that settles once it has served: good where nothing goes wrong. */
 export const lateShop: WrongShop = { fault: "serves before it settles", foundBy: [], isLate: true };
@@ -110,9 +124,29 @@ export const wrongShops: readonly WrongShop[] = [
     isFree: ({ url }) => url.includes("?"),
   },
   {
-    fault: "has a price for GET alone",
+    fault: "has a price for GET alone, and none for POST",
     foundBy: ["free-with-method"],
-    isFree: ({ method, url }) => method !== "GET" && /^\/(report|other)$/.test(url),
+    isFree: ({ method, url }) => method === "POST" && /^\/(report|other)$/.test(url),
+  },
+  {
+    fault: "answers HEAD as though GET were free",
+    foundBy: ["free-with-head"],
+    isFree: ({ method, url }) => method === "HEAD" && /^\/(report|other)$/.test(url),
+  },
+  {
+    fault: "serves whatever is asked for by a whole URL",
+    foundBy: ["free-with-spelling"],
+    isFree: ({ url }) => /^http:/.test(url),
+  },
+  {
+    fault: "has no price for a path with /./",
+    foundBy: ["free-with-spelling"],
+    isFree: ({ url }) => url.includes("/./"),
+  },
+  {
+    fault: "has no price for a path with a parameter",
+    foundBy: ["free-with-spelling"],
+    isFree: ({ url }) => url.includes(";"),
   },
   {
     fault: "compares the path as it is written",
@@ -249,6 +283,7 @@ export async function openWrongShop(
   const resource = "http://127.0.0.1/report";
   const requirements = requirementsOf(offer, x402Version, resource);
   const headers = headersOf[x402Version];
+  const links = new Set<string>();
   const memory: Memory = { owed: new Map(), delivered: new Set(), underWay: new Map(), closed: new Set() };
 
   async function call(operation: string, body: object): Promise<Said> {
@@ -272,6 +307,11 @@ export async function openWrongShop(
     const isPaid = header !== undefined || headers.otherPayment in request.headers;
     const at = { method, url, isPaid };
     if (decide((one) => one.isFree?.(at, memory) === true)) return serve(response);
+    if (`${method} ${url}` === "POST /report" && shop.takesPosts === true) {
+      return void response.writeHead(200, { "content-type": "text/plain" }).end("thank you");
+    }
+    if (links.delete(url))
+      return void response.writeHead(200, { "content-type": "text/plain" }).end("the goods");
     if (!/^\/(report|other)(\?|$)/.test(url) || method !== "GET") return void response.writeHead(404).end();
     if (headers.otherPayment in request.headers && decide((one) => one.failsOn === "other version")) {
       return void response.writeHead(500).end();
@@ -345,13 +385,20 @@ export async function openWrongShop(
   }
 
   function ask(response: ServerResponse): void {
-    const asked = challengeOf([offer], [x402Version], resource, "a payment is required");
+    const other = { ...offer, asset: { ...offer.asset, address: stranger } };
+    const offers = { none: [offer], first: [other, offer], alone: [other] }[shop.offersOtherToken ?? "none"];
+    const asked = challengeOf(offers, [x402Version], resource, "a payment is required");
     const types = { "content-type": "application/json" };
     response.writeHead(402, { ...types, ...asked.headers }).end(JSON.stringify(asked.body));
   }
 
   function serve(response: ServerResponse, receipt = "served"): void {
     if (!decide((one) => one.hasNoReceipts === true)) response.setHeader(headers.receipt, receipt);
+    if (shop.hasLinks === true) {
+      const link = `/links/${randomUUID()}`;
+      links.add(link);
+      return void response.writeHead(303, { location: link }).end();
+    }
     response.setHeader("content-type", "text/plain");
     response.end("the goods");
   }
