@@ -118,7 +118,7 @@ export const transactionRefusals = {
   unreadable: () =>
     invalid(
       "approval_transaction_unreadable",
-      `${ofTransaction} is no signed transaction of type 2 (EIP-1559) without an access list`,
+      `${ofTransaction} is no signed transaction of type 2, 1 or 0 for one chain (EIP-155) without an access list`,
     ),
   toOtherContract: (to: Address, asset: Address) =>
     invalid(
