@@ -110,6 +110,31 @@ test("what has several things wrong is answered as the service answers it", asyn
   );
 }, 60_000);
 
+/** One approval is used up; the next one is wrong, and its answer names the payer's next nonce. */
+const usedUp = {
+  approval: ["success.permit2_sponsored", { approval: { nonce: 0n } }],
+  transaction: ["success.permit2_brought", { approvalTransaction: { nonce: 0 } }],
+} as const;
+
+test.each(Object.entries(usedUp))(
+  "after one %s the payer's next nonce is the service's",
+  async (_, [name, wrong]) => {
+    const spec = cases.get(name)?.payment;
+    if (typeof spec !== "function") throw new Error(`${name} is another case`);
+    const at = { operation: "settle" as const, x402Version: 2 as const };
+    const payment = spec({ environment, operation: "settle" });
+    // More than is left of the first approval.
+    for (const terms of [{}, { ...wrong, amount: 20_000n }]) {
+      const request = await writeRequest(
+        environment,
+        { ...at, label: `used up ${++count}` },
+        { ...payment, ...terms },
+      );
+      expect(await compareBoth(request)).toEqual([]);
+    }
+  },
+);
+
 /** By payer and amount: signatures that say that they are of a wallet which a factory deploys (ERC-6492), and which it does not. */
 const wrapped: readonly (readonly [TestPayerName, bigint])[] = [
   ...(["funded", "empty", "smartWallet", "fickle", "gasBurner", "delegated", "hijacked"] as const),
