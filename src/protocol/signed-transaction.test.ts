@@ -4,8 +4,9 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { recoverSigner } from "../chain/signing/recover-signer.ts";
 import { harnessAccounts } from "../published/accounts.ts";
+import { encodeTransaction } from "./encode-transaction.ts";
 import type { Hex } from "./hex.ts";
-import { encodeTransaction, mostCost, readSignedTransaction, readTransaction } from "./signed-transaction.ts";
+import { mostCost, readSignedTransaction, readTransaction } from "./signed-transaction.ts";
 
 const hex = (length: { min: number; max: number }) =>
   fc

@@ -1,39 +1,21 @@
+import type { TransactionFields } from "./encode-transaction.ts";
 import { type Address, type Hex, isBytes, keccak256 } from "./hex.ts";
+import {
+  encodeBytes,
+  encodeHead,
+  encodeList,
+  encodeNumber,
+  longList,
+  mostShort,
+  shortBytes,
+  shortList,
+} from "./rlp.ts";
 
 /*
- * Transactions in RLP, written (type 2, EIP-1559) and read by hand: a transaction of fifty payments has 15 KB, which viem
+ * Transactions in RLP, read by hand, and written by `encode-transaction.ts`: a transaction of fifty payments has 15 KB, which viem
  * takes apart and puts together again several times for one signature, whose import takes 150 ms, and which pages with the
  * fixtures need not load.
  */
-
-/** A transaction of type 2 without an access list before it is signed. Fees are in wei per gas. */
-export type TransactionFields = {
-  chainId: number;
-  /** The account's own count of transactions. */
-  nonce: number;
-  maxPriorityFeePerGas: bigint;
-  maxFeePerGas: bigint;
-  gas: bigint;
-  to: Address;
-  data: Hex;
-};
-
-/** A signature as a transaction carries it, in digits without 0x. */
-export type TransactionSignature = { r: string; s: string; yParity: 0 | 1 };
-
-/** The bytes that are signed; with a signature, those that are broadcast. It carries no coins unless a value in wei is given. */
-export function encodeTransaction(
-  transaction: TransactionFields & { value?: bigint },
-  signature?: TransactionSignature,
-): Hex {
-  const { chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gas, to, value = 0n, data } = transaction;
-  const numbers = [chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gas].map(encodeNumber).join("");
-  const noAccessList = encodeList("");
-  const body = `${numbers}${encodeBytes(to.slice(2))}${encodeNumber(value)}${encodeBytes(data.slice(2))}${noAccessList}`;
-  if (signature === undefined) return `0x02${encodeList(body)}`;
-  const { r, s, yParity } = signature;
-  return `0x02${encodeList(`${body}${encodeNumber(yParity)}${encodeWord(r)}${encodeWord(s)}`)}`;
-}
 
 /** A transaction of another account, as it was signed. For the older types, both fees are the gas price. */
 export type ForeignTransaction = TransactionFields & {
@@ -122,13 +104,6 @@ export function mostCost({ raw, maxFeePerGas }: { raw: Hex; maxFeePerGas: bigint
 
 const mostSafe = BigInt(Number.MAX_SAFE_INTEGER);
 
-const shortBytes = 0x80;
-const longBytes = 0xb7;
-const shortList = 0xc0;
-const longList = 0xf7;
-/** The most bytes whose number fits in the first byte. */
-const mostShort = 55;
-
 /** An item of RLP: where its content starts and ends. */
 type Place = { isList: boolean; start: number; end: number };
 
@@ -160,35 +135,3 @@ function readNumber(digits: string): bigint | undefined {
   if (digits === "") return 0n;
   return digits.length > 64 || digits.startsWith("00") ? undefined : BigInt(`0x${digits}`);
 }
-
-function encodeBytes(digits: string): string {
-  const isOneSmallByte = digits.length === 2 && Number.parseInt(digits, 16) < shortBytes;
-  return isOneSmallByte ? digits : `${encodeHead(digits, shortBytes, longBytes)}${digits}`;
-}
-
-function encodeList(digits: string): string {
-  return `${encodeHead(digits, shortList, longList)}${digits}`;
-}
-
-function encodeHead(digits: string, short: number, long: number): string {
-  const length = digits.length / 2;
-  if (length <= mostShort) return hexByte(short + length);
-  const size = evenHex(length);
-  return `${hexByte(long + size.length / 2)}${size}`;
-}
-
-function encodeNumber(value: number | bigint): string {
-  return encodeBytes(value === 0 || value === 0n ? "" : evenHex(value));
-}
-
-/** A number of up to 32 bytes, which are given: leading zeros are not written. */
-function encodeWord(digits: string): string {
-  return encodeNumber(BigInt(`0x${digits}`));
-}
-
-function evenHex(value: number | bigint): string {
-  const digits = value.toString(16);
-  return digits.length % 2 === 0 ? digits : `0${digits}`;
-}
-
-const hexByte = (value: number) => value.toString(16).padStart(2, "0");

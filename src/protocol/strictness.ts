@@ -1,7 +1,6 @@
 import { type Invalid, invalidAt } from "./catalogue.ts";
 import { type Address, checksumAddress, sameAddress } from "./hex.ts";
 import { type Asset, findAsset } from "./networks.ts";
-import { expiryMarginSeconds } from "./refusals.ts";
 import type { PaymentRequest } from "./requests.ts";
 import { readEcdsaSignature } from "./signed-payment.ts";
 import { propertyOf } from "./wire-values.ts";
@@ -110,9 +109,12 @@ function checkV({ payment: { signature } }: PaymentRequest): Warning[] {
   ];
 }
 
+/** So long an approval must be good for at the reference facilitator. */
+const approvalMarginSeconds = 6n;
+
 /** An approval that is not needed may have expired: it is not submitted. */
 function checkApproval({ approvalDeadline }: PaymentRequest, now: bigint): Warning[] {
-  if (approvalDeadline === undefined || approvalDeadline >= now + expiryMarginSeconds) return [];
+  if (approvalDeadline === undefined || approvalDeadline >= now + approvalMarginSeconds) return [];
   const at = "paymentPayload.extensions.eip2612GasSponsoring.info.deadline";
   return [warn("approval_expired", at, " has passed; the approval is not needed")];
 }

@@ -2,14 +2,11 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { askNode } from "../../../src/chain/rpc/calls.ts";
 import { noVerdictCases } from "../../../src/fixtures/cases/no-verdict-cases.ts";
-import {
-  changesAt,
-  type ScenarioPaymentSpec,
-  writeRequest,
-} from "../../../src/fixtures/cases/payment-spec.ts";
+import type { ScenarioPaymentSpec } from "../../../src/fixtures/cases/payment-spec.ts";
 import { refusalCases } from "../../../src/fixtures/cases/refusal-cases.ts";
 import type { ScenarioCase } from "../../../src/fixtures/cases/scenario.ts";
 import { successCases } from "../../../src/fixtures/cases/success-cases.ts";
+import { changesAt, writeRequest } from "../../../src/fixtures/cases/write-request.ts";
 import type { Difference, FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import { createFixtureEngine } from "../../../src/fixtures/engine/engine.ts";
 import type { ScenarioEnvironment } from "../../../src/fixtures/engine/scenario-environment.ts";
