@@ -183,7 +183,7 @@ export const reasonTexts: Readonly<
   },
   erc20_approval_tx_parse_failed: {
     meaning: "The approval that came with the payment is no signed transaction that would be sent.",
-    fix: "Sign a transaction of type 2 (EIP-1559) with an empty access list, and send all of its bytes.",
+    fix: "Sign a transaction of type 2 (EIP-1559) with an empty access list, and send all of its bytes. Types 1 (EIP-2930) and 0 (legacy, with a chain id) are accepted too.",
   },
   erc20_approval_tx_wrong_target: {
     meaning: "The transaction that came with the payment calls another contract than the token.",
@@ -345,7 +345,7 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
   },
   approval_transaction_for_other_spender: { means: "The transaction is said not to be for Permit2" },
   approval_transaction_unreadable: {
-    means: "The bytes are no signed transaction of type 2 with an empty access list",
+    means: "The bytes are no signed transaction of type 2, 1 or 0 for one chain with an empty access list",
   },
   approval_transaction_to_other: { means: "The transaction calls another contract than the token" },
   approval_transaction_of_other_call: { means: "The transaction calls another function than approve" },

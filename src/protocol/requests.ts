@@ -54,6 +54,8 @@ export type PaymentRequest = Envelope & {
   };
   /** What the payer's client calls the payment, in version 2. */
   identifier?: PaymentIdentifier;
+  /** Until when the approval that came with it (EIP-2612) can be used, in unix seconds. */
+  approvalDeadline?: bigint;
   /** What is wrong with its identifier, which is ignored where the strictness is `reference` and the shop requires none. */
   identifierProblem?: string;
 };
@@ -78,6 +80,8 @@ export type PayloadReader = {
    * @throws MalformedError where a member is missing or malformed.
    */
   read(payload: Place, asset: Address, extensions: unknown): SignedPayment;
+  /** Until when the approval that came with a payment (EIP-2612) can be used, in unix seconds; undefined without one. */
+  approvalDeadline?(payment: SignedPayment): bigint | undefined;
 };
 
 /** See {@link createRequestParser}. */
@@ -183,6 +187,7 @@ function parse(body: unknown, known: NetworkRegistry, readers: Readers): ParsedR
   );
   if ("reason" in payment) return refuse(payment);
   const identifier = version === 1 ? undefined : readIdentifier(payload);
+  const approvalDeadline = reader.approvalDeadline?.(payment);
   return {
     ok: true,
     ...(typeof identifier === "string" && requiresIdentifier(payload) && { requiresIdentifier: true }),
@@ -193,6 +198,7 @@ function parse(body: unknown, known: NetworkRegistry, readers: Readers): ParsedR
       payment,
       words: reader.words,
       requirements: terms,
+      ...(approvalDeadline !== undefined && { approvalDeadline }),
       ...(typeof identifier === "object" && { identifier }),
       ...(typeof identifier === "string" && { identifierProblem: identifier }),
     },

@@ -4,8 +4,9 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { recoverSigner } from "../chain/signing/recover-signer.ts";
 import { harnessAccounts } from "../published/accounts.ts";
+import { encodeTransaction } from "./encode-transaction.ts";
 import type { Hex } from "./hex.ts";
-import { encodeTransaction, mostCost, readSignedTransaction, readTransaction } from "./signed-transaction.ts";
+import { mostCost, readSignedTransaction, readTransaction } from "./signed-transaction.ts";
 
 const hex = (length: { min: number; max: number }) =>
   fc
@@ -77,13 +78,31 @@ test("upper case is the same transaction", async () => {
   expect(readSignedTransaction(upper)).toEqual(readSignedTransaction(raw));
 });
 
+const gasPrice = fees.maxFeePerGas;
+const older = ["legacy", "eip2930"] as const;
+
+test.each(older)("one of type %s is read too, whose gas price is fee and tip", async (type) => {
+  for (const change of [{}, { nonce: 0, chainId: 1 }, { value: 5n }, { gas: 0n }, { chainId: 11_155_420 }]) {
+    const transaction = { ...unpriced, ...change };
+    const raw = await account.signTransaction({ ...transaction, type, gasPrice });
+    const read = readSignedTransaction(raw);
+    const prices = { maxFeePerGas: gasPrice, maxPriorityFeePerGas: gasPrice };
+    expect(read).toMatchObject({ ...transaction, ...prices, raw, hash: keccak256(raw) });
+    expect(read && recoverSigner(read.digest, read.signature)).toBe(account.address.toLowerCase());
+  }
+});
+
 test("another kind of transaction, or another spelling, is not read", async () => {
   const raw = await account.signTransaction(usual);
-  const gasPrice = fees.maxFeePerGas;
   const accessList = [{ address: to, storageKeys: [] }];
+  const { chainId: _, ...anywhere } = unpriced;
+  const legacy = await account.signTransaction({ ...unpriced, type: "legacy", gasPrice });
   const others: readonly unknown[] = [
-    await account.signTransaction({ ...unpriced, type: "legacy", gasPrice }),
-    await account.signTransaction({ ...unpriced, type: "eip2930", gasPrice }),
+    // For every chain.
+    await account.signTransaction({ ...anywhere, type: "legacy", gasPrice }),
+    await account.signTransaction({ ...unpriced, type: "eip2930", gasPrice, accessList }),
+    legacy.replace("0x", "0x01"),
+    raw.replace("0x02", "0x01"),
     await account.signTransaction({ ...usual, accessList }),
     await account.signTransaction({ ...usual, to: null }),
     serializeTransaction(usual),
@@ -95,6 +114,30 @@ test("another kind of transaction, or another spelling, is not read", async () =
     `${raw.slice(0, 8)}820000${raw.slice(14)}`,
   ];
   expect(others.map(readSignedTransaction)).toEqual(others.map(() => undefined));
+});
+
+test.each(older)("a changed %s transaction is another one to viem too", async (type) => {
+  const raw = await account.signTransaction({ ...unpriced, type, gasPrice });
+  const place = fc.nat({ max: raw.length / 2 - 2 });
+  fc.assert(
+    fc.property(place, fc.integer({ min: 0, max: 255 }), (at, byte) => {
+      const text = byte.toString(16).padStart(2, "0");
+      const changed: Hex = `0x${raw.slice(2, 2 + 2 * at)}${text}${raw.slice(4 + 2 * at)}`;
+      const read = readSignedTransaction(changed);
+      if (read === undefined) return;
+      const {
+        chainId,
+        nonce = 0,
+        gas = 0n,
+        gasPrice = 0n,
+        value = 0n,
+        data = "0x",
+      } = parseTransaction(changed);
+      const prices = { maxFeePerGas: gasPrice, maxPriorityFeePerGas: gasPrice };
+      expect(read).toMatchObject({ chainId, nonce, gas, value, data, ...prices, raw: changed });
+    }),
+    { numRuns: 500 },
+  );
 });
 
 test("no bytes are read as two transactions, and none throw", async () => {

@@ -1,41 +1,23 @@
+import type { TransactionFields } from "./encode-transaction.ts";
 import { type Address, type Hex, isBytes, keccak256 } from "./hex.ts";
+import {
+  encodeBytes,
+  encodeHead,
+  encodeList,
+  encodeNumber,
+  longList,
+  mostShort,
+  shortBytes,
+  shortList,
+} from "./rlp.ts";
 
 /*
- * Transactions of type 2 (EIP-1559) in RLP, written and read by hand: a transaction of fifty payments has 15 KB, which viem
+ * Transactions in RLP, read by hand, and written by `encode-transaction.ts`: a transaction of fifty payments has 15 KB, which viem
  * takes apart and puts together again several times for one signature, whose import takes 150 ms, and which pages with the
  * fixtures need not load.
  */
 
-/** A transaction of type 2 without an access list before it is signed. Fees are in wei per gas. */
-export type TransactionFields = {
-  chainId: number;
-  /** The account's own count of transactions. */
-  nonce: number;
-  maxPriorityFeePerGas: bigint;
-  maxFeePerGas: bigint;
-  gas: bigint;
-  to: Address;
-  data: Hex;
-};
-
-/** A signature as a transaction carries it, in digits without 0x. */
-export type TransactionSignature = { r: string; s: string; yParity: 0 | 1 };
-
-/** The bytes that are signed; with a signature, those that are broadcast. It carries no coins unless a value in wei is given. */
-export function encodeTransaction(
-  transaction: TransactionFields & { value?: bigint },
-  signature?: TransactionSignature,
-): Hex {
-  const { chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gas, to, value = 0n, data } = transaction;
-  const numbers = [chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gas].map(encodeNumber).join("");
-  const noAccessList = encodeList("");
-  const body = `${numbers}${encodeBytes(to.slice(2))}${encodeNumber(value)}${encodeBytes(data.slice(2))}${noAccessList}`;
-  if (signature === undefined) return `0x02${encodeList(body)}`;
-  const { r, s, yParity } = signature;
-  return `0x02${encodeList(`${body}${encodeNumber(yParity)}${encodeWord(r)}${encodeWord(s)}`)}`;
-}
-
-/** A transaction of another account, as it was signed. */
+/** A transaction of another account, as it was signed. For the older types, both fees are the gas price. */
 export type ForeignTransaction = TransactionFields & {
   /** In wei. */
   value: bigint;
@@ -47,44 +29,57 @@ export type ForeignTransaction = TransactionFields & {
   signature: Hex;
 };
 
-/** So long a transaction is read at most, in bytes: a call of two words has some 180. */
+/** The longest transaction that is read, in bytes: a call with two arguments has some 180. */
 const mostBytes = 1_024;
 
 /**
- * Reads a signed transaction of type 2 that calls a contract, has an empty access list, and is spelled as nodes take it: another
- * spelling of the same would have another hash. Undefined of anything else.
+ * Reads a signed transaction of type 2 (EIP-1559), type 1 (EIP-2930) or the legacy type that calls a contract, has an empty access
+ * list, and is encoded as nodes take it: another encoding of the same would have another hash. A legacy one must be for one chain
+ * (EIP-155): without that it can be sent on every chain.
+ *
+ * @returns undefined for anything else
  */
 export function readSignedTransaction(raw: unknown): ForeignTransaction | undefined {
-  if (!isBytes(raw) || raw.length > 2 + 2 * mostBytes || !raw.startsWith("0x02")) return undefined;
-  const list = readItem(raw.toLowerCase(), 4, raw.length);
-  if (list === undefined || !list.isList || list.end !== raw.length) return undefined;
+  if (!isBytes(raw) || raw.length > 2 + 2 * mostBytes) return undefined;
+  const text: Hex = `0x${raw.slice(2).toLowerCase()}`;
+  const type = /^0x(0[12])/.exec(text)?.[1] ?? "";
+  const isLegacy = type === "";
+  const list = readItem(text, 2 + type.length, text.length);
+  if (list === undefined || !list.isList || list.end !== text.length) return undefined;
   const items: Item[] = [];
   for (let at = list.start; at < list.end; ) {
-    const item = readItem(raw.toLowerCase(), at, list.end);
+    const item = readItem(text, at, list.end);
     if (item === undefined) return undefined;
     items.push(item);
     at = item.end;
   }
-  const [accessList] = items.splice(8, 1);
-  if (items.length !== 11 || accessList?.isList !== true || accessList.digits !== "") return undefined;
-  if (items.some(({ isList }) => isList)) return undefined;
-  const [chainId, nonce, tip, fee, gas, , value, , parity, r, s] = items.map(({ digits }) =>
-    readNumber(digits),
-  );
-  const to = items[5]?.digits;
-  const data = items[7]?.digits;
-  const numbers = [chainId, nonce, tip, fee, gas, value, parity, r, s];
-  if (numbers.includes(undefined) || to?.length !== 40 || data === undefined) return undefined;
-  const [chain = 0n, count = 0n, maxPriorityFeePerGas = 0n, maxFeePerGas = 0n] = [chainId, nonce, tip, fee];
-  if (chain > mostSafe || count > mostSafe || (parity !== 0n && parity !== 1n)) return undefined;
-  const signed = raw.slice(list.start, accessList.end).toLowerCase();
+  const ending = items.splice(-3);
+  const unsigned = text.slice(list.start, items.at(-1)?.end);
+  const accessList = isLegacy ? undefined : items.pop();
+  const chain = isLegacy ? undefined : items.shift();
+  if (!isLegacy && (accessList?.isList !== true || accessList.digits !== "")) return undefined;
+  // The gas price of the older types is both what they offer at most and their tip.
+  if (type !== "02") items.splice(1, 0, ...items.slice(1, 2));
+  if (items.length !== 7 || [...items, ...ending, chain].some((item) => item?.isList)) return undefined;
+  const [nonce, tip, fee, gas, , value] = items.map(({ digits }) => readNumber(digits));
+  const [v, r, s] = ending.map(({ digits }) => readNumber(digits));
+  const to = items[4]?.digits;
+  const data = items[6]?.digits;
+  if ([nonce, tip, fee, gas, value, v, r, s].includes(undefined) || to?.length !== 40) return undefined;
+  const [count = 0n, maxPriorityFeePerGas = 0n, maxFeePerGas = 0n, last = 0n] = [nonce, tip, fee, v];
+  // The v of a legacy transaction for one chain is 35 or 36, and twice the chain's id.
+  const chainId = isLegacy ? (last - 35n) / 2n : readNumber(chain?.digits ?? "");
+  if (chainId === undefined || chainId > mostSafe || count > mostSafe) return undefined;
+  const parity = isLegacy ? last - 35n - 2n * chainId : last;
+  if ((isLegacy && chainId < 1n) || (parity !== 0n && parity !== 1n)) return undefined;
+  const forChain = isLegacy ? `${encodeNumber(chainId)}8080` : "";
   const word = (number: bigint | undefined) => (number ?? 0n).toString(16).padStart(64, "0");
   return {
-    ...{ chainId: Number(chain), nonce: Number(count), maxPriorityFeePerGas, maxFeePerGas },
-    ...{ gas: gas ?? 0n, to: `0x${to}`, value: value ?? 0n, data: `0x${data}` },
-    raw: `0x${raw.slice(2).toLowerCase()}`,
-    hash: keccak256(`0x${raw.slice(2)}`),
-    digest: keccak256(`0x02${encodeList(signed)}`),
+    ...{ chainId: Number(chainId), nonce: Number(count), maxPriorityFeePerGas, maxFeePerGas },
+    ...{ gas: gas ?? 0n, to: `0x${to}`, value: value ?? 0n, data: `0x${data ?? ""}` },
+    raw: text,
+    hash: keccak256(text),
+    digest: keccak256(`0x${type}${encodeList(unsigned + forChain)}`),
     signature: `0x${word(r)}${word(s)}${parity === 0n ? "1b" : "1c"}`,
   };
 }
@@ -108,13 +103,6 @@ export function mostCost({ raw, maxFeePerGas }: { raw: Hex; maxFeePerGas: bigint
 }
 
 const mostSafe = BigInt(Number.MAX_SAFE_INTEGER);
-
-const shortBytes = 0x80;
-const longBytes = 0xb7;
-const shortList = 0xc0;
-const longList = 0xf7;
-/** The most bytes whose number fits in the first byte. */
-const mostShort = 55;
 
 /** An item of RLP: where its content starts and ends. */
 type Place = { isList: boolean; start: number; end: number };
@@ -147,35 +135,3 @@ function readNumber(digits: string): bigint | undefined {
   if (digits === "") return 0n;
   return digits.length > 64 || digits.startsWith("00") ? undefined : BigInt(`0x${digits}`);
 }
-
-function encodeBytes(digits: string): string {
-  const isOneSmallByte = digits.length === 2 && Number.parseInt(digits, 16) < shortBytes;
-  return isOneSmallByte ? digits : `${encodeHead(digits, shortBytes, longBytes)}${digits}`;
-}
-
-function encodeList(digits: string): string {
-  return `${encodeHead(digits, shortList, longList)}${digits}`;
-}
-
-function encodeHead(digits: string, short: number, long: number): string {
-  const length = digits.length / 2;
-  if (length <= mostShort) return hexByte(short + length);
-  const size = evenHex(length);
-  return `${hexByte(long + size.length / 2)}${size}`;
-}
-
-function encodeNumber(value: number | bigint): string {
-  return encodeBytes(value === 0 || value === 0n ? "" : evenHex(value));
-}
-
-/** A number of up to 32 bytes, which are given: leading zeros are not written. */
-function encodeWord(digits: string): string {
-  return encodeNumber(BigInt(`0x${digits}`));
-}
-
-function evenHex(value: number | bigint): string {
-  const digits = value.toString(16);
-  return digits.length % 2 === 0 ? digits : `0${digits}`;
-}
-
-const hexByte = (value: number) => value.toString(16).padStart(2, "0");

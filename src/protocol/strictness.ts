@@ -25,6 +25,7 @@ export const warningCodes = [
   "extra_differs",
   "address_case",
   "signature_v",
+  "approval_expired",
   "identifier_ignored",
 ] as const;
 
@@ -65,17 +66,19 @@ export function refuseAsReference(
  * What the answer to a good payment warns of: what the reference facilitator would have refused.
  *
  * @param assets those of the network that serves it
+ * @param now in unix seconds
  */
 export function warningsOf(
   request: PaymentRequest,
   { strictness, assets }: { strictness?: Strictness | undefined; assets: readonly Asset[] },
+  now: bigint,
 ): readonly Warning[] {
   const { identifierProblem } = request;
   const ignored =
     identifierProblem === undefined ? [] : [{ ...ignoredIdentifier, message: identifierProblem }];
   // What it refuses is not settled there, and its tokens judge signatures as they came.
   if (strictness === "reference") return ignored;
-  return [...findingsOf(request, assets), ...checkV(request), ...ignored];
+  return [...findingsOf(request, assets), ...checkV(request), ...checkApproval(request, now), ...ignored];
 }
 
 const ignoredIdentifier = {
@@ -104,6 +107,16 @@ function checkV({ payment: { signature } }: PaymentRequest): Warning[] {
   return [
     warn("signature_v", "paymentPayload.payload.signature", " ends with v 0 or 1, and must with 27 or 28"),
   ];
+}
+
+/** So long an approval must be good for at the reference facilitator. */
+const approvalMarginSeconds = 6n;
+
+/** An approval that is not needed may have expired: it is not submitted. */
+function checkApproval({ approvalDeadline }: PaymentRequest, now: bigint): Warning[] {
+  if (approvalDeadline === undefined || approvalDeadline >= now + approvalMarginSeconds) return [];
+  const at = "paymentPayload.extensions.eip2612GasSponsoring.info.deadline";
+  return [warn("approval_expired", at, " has passed; the approval is not needed")];
 }
 
 function warn(code: WarningCode, at: string, problem: string): Warning {

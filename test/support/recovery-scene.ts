@@ -26,15 +26,15 @@ import {
 import { methodOf } from "../../src/methods/methods.ts";
 import { askNextApproval, askNextTransaction } from "../../src/methods/on-chain/payer-state.ts";
 import { approvalExtension, approvalOf } from "../../src/methods/permit2/approval.ts";
-import {
-  signApprovalTransaction,
-  type TransactionTerms,
-  transactionExtension,
-} from "../../src/methods/permit2/approval-transaction.ts";
+import { transactionExtension } from "../../src/methods/permit2/approval-transaction.ts";
 import { encodeProxySettle } from "../../src/methods/permit2/on-chain/permit2-calls.ts";
 import { bitOf } from "../../src/methods/permit2/on-chain/permit2-state.ts";
 import { type Permit, permit2Address } from "../../src/methods/permit2/permit.ts";
 import { permitOf, permitPayment } from "../../src/methods/permit2/permit2-payload.ts";
+import {
+  signApprovalTransaction,
+  type TransactionTerms,
+} from "../../src/methods/permit2/sign-approval-transaction.ts";
 import { type ApprovalTerms, signApproval, signPermit } from "../../src/methods/permit2/sign-permit.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";

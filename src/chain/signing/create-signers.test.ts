@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { parseTransaction, type TransactionSerializable } from "viem";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { accountOf, keyOf } from "../../../test/support/key-accounts.ts";
-import type { TransactionFields } from "../../protocol/signed-transaction.ts";
+import type { TransactionFields } from "../../protocol/encode-transaction.ts";
 import { KitError } from "../../util/errors.ts";
 import { createRemoteSigner } from "./create-signers.ts";
 import { createLocalSigner } from "./local-signer.ts";

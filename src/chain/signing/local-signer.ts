@@ -1,3 +1,4 @@
+import { encodeTransaction, type TransactionFields } from "../../protocol/encode-transaction.ts";
 import {
   type Address,
   addressOfPublicKey,
@@ -6,7 +7,6 @@ import {
   keccakBytes,
   toHex,
 } from "../../protocol/hex.ts";
-import { encodeTransaction, type TransactionFields } from "../../protocol/signed-transaction.ts";
 import { KitError } from "../../util/errors.ts";
 import { publicKeyOf, signDigest } from "../../util/secp256k1.ts";
 import type { Fees } from "../fees.ts";

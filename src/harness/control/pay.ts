@@ -4,8 +4,9 @@ import type { Authorization } from "../../methods/exact-eip3009/authorization.ts
 import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
 import { forTimes, timesFrom } from "../../methods/payment-times.ts";
 import { approvalExtension } from "../../methods/permit2/approval.ts";
-import { signApprovalTransaction, transactionExtension } from "../../methods/permit2/approval-transaction.ts";
+import { transactionExtension } from "../../methods/permit2/approval-transaction.ts";
 import type { Permit } from "../../methods/permit2/permit.ts";
+import { signApprovalTransaction } from "../../methods/permit2/sign-approval-transaction.ts";
 import { type PayerSigner, permitMembers, signApproval } from "../../methods/permit2/sign-permit.ts";
 import { signTerms, transferMethodOf } from "../../methods/sign-terms.ts";
 import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";

@@ -4,8 +4,8 @@ import { type Address, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { membersOf } from "../../util/json.ts";
 import type { PayerState } from "../payment-state.ts";
-import type { NextTransaction } from "../permit2/approval-transaction.ts";
 import { allowanceSource, nextApprovalOf } from "../permit2/on-chain/permit2-state.ts";
+import type { NextTransaction } from "../permit2/sign-approval-transaction.ts";
 import { isOfPermit2, type KnownPayment, noncesOf } from "./nonces.ts";
 import { amount, askFact, type RewoundSource, tokenSources } from "./state-facts.ts";
 

@@ -1,24 +1,9 @@
 import { type Invalid, invalid } from "../../protocol/catalogue.ts";
 import type { GasSponsoring, ServedNetwork } from "../../protocol/checks.ts";
-import {
-  type Address,
-  addressWord,
-  checksumAddress,
-  type Hex,
-  isAddress,
-  keccak256,
-  sameAddress,
-  uintWord,
-} from "../../protocol/hex.ts";
+import { type Address, checksumAddress, type Hex, isAddress, sameAddress } from "../../protocol/hex.ts";
 import { readEcdsaSignature, type SignedPayment } from "../../protocol/signed-payment.ts";
-import {
-  encodeTransaction,
-  type ForeignTransaction,
-  readSignedTransaction,
-  type TransactionFields,
-  type TransactionSignature,
-} from "../../protocol/signed-transaction.ts";
-import { maxUint256, parseUint256, propertyOf } from "../../protocol/wire-values.ts";
+import { type ForeignTransaction, readSignedTransaction } from "../../protocol/signed-transaction.ts";
+import { parseUint256, propertyOf } from "../../protocol/wire-values.ts";
 import { type Approval, approvalExtension, approvalOf, isFirstVersion } from "./approval.ts";
 import { permit2Address } from "./permit.ts";
 
@@ -37,7 +22,14 @@ const ofTransaction = `${at}.signedTransaction`;
 /** What came: whom it says it is of, and the transaction, not read yet. */
 export type ApprovalTransaction = { from: Address; asset: Address; spender: Address; raw: string };
 
-const members = ["from", "asset", "spender", "amount", "signedTransaction", "version"] as const;
+export const transactionMembers = [
+  "from",
+  "asset",
+  "spender",
+  "amount",
+  "signedTransaction",
+  "version",
+] as const;
 
 /** So many characters of a transaction are kept: more than any that can be read has. */
 const mostKept = 4_096;
@@ -48,7 +40,7 @@ export function keptTransaction(extensions: unknown): unknown {
   // Clients that sign none pass on what the shop has declared.
   if (propertyOf(info, "signedTransaction") === undefined) return undefined;
   if (parseInfo(info) === undefined) return "malformed";
-  return Object.fromEntries(members.map((name) => [name, propertyOf(info, name)]));
+  return Object.fromEntries(transactionMembers.map((name) => [name, propertyOf(info, name)]));
 }
 
 /** The transaction that came with a payment. */
@@ -75,7 +67,7 @@ export function broughtApproval(
 }
 
 function parseInfo(info: unknown): ApprovalTransaction | undefined {
-  const member = (name: (typeof members)[number]) => propertyOf(info, name);
+  const member = (name: (typeof transactionMembers)[number]) => propertyOf(info, name);
   const [from, asset, spender] = [member("from"), member("asset"), member("spender")];
   const [amount, raw] = [member("amount"), member("signedTransaction")];
   if (!isAddress(from) || !isAddress(asset) || !isAddress(spender)) return undefined;
@@ -85,7 +77,8 @@ function parseInfo(info: unknown): ApprovalTransaction | undefined {
   return { from, asset, spender, raw };
 }
 
-const approveSelector: Hex = "0x095ea7b3";
+/** Of `approve(address,uint256)`. */
+export const approveSelector: Hex = "0x095ea7b3";
 
 /**
  * The gas limits that are taken: an approval uses some 50,000, and 60,000 behind a proxy; the public clients allow 70,000. Less than
@@ -118,7 +111,7 @@ export const transactionRefusals = {
   unreadable: () =>
     invalid(
       "approval_transaction_unreadable",
-      `${ofTransaction} is no signed transaction of type 2 (EIP-1559) without an access list`,
+      `${ofTransaction} is no signed transaction of type 2, 1 or 0 for one chain (EIP-155) without an access list`,
     ),
   toOtherContract: (to: Address, asset: Address) =>
     invalid(
@@ -254,53 +247,4 @@ function readApprove(data: Hex): { spender: Address; amount: bigint } | undefine
   const words = data.slice(approveSelector.length);
   if (words.length !== 128 || !words.startsWith("0".repeat(24))) return undefined;
   return { spender: `0x${words.slice(24, 64)}`, amount: BigInt(`0x${words.slice(64)}`) };
-}
-
-/** What an approval says besides the payer and the token. Fees are in wei per gas. */
-export type TransactionTerms = Pick<
-  TransactionFields,
-  "chainId" | "nonce" | "maxFeePerGas" | "maxPriorityFeePerGas"
-> & {
-  asset: Address;
-  /** All by default, as the public clients have it. */
-  amount?: bigint;
-  spender?: Address;
-  /** 70,000 by default, as the public clients have it. */
-  gas?: bigint;
-  to?: Address;
-  value?: bigint;
-  data?: Hex;
-  /** Instead of the signer's. */
-  signature?: TransactionSignature;
-};
-
-/** What an account's next transaction says of itself. */
-export type NextTransaction = Pick<TransactionTerms, "nonce" | "maxFeePerGas" | "maxPriorityFeePerGas">;
-
-/**
- * Signs an approval that is to be sent with a payment by Permit2.
- *
- * @returns `info` of the extension `erc20ApprovalGasSponsoring`
- */
-export async function signApprovalTransaction(
-  signer: { readonly address: Address; signDigest(digest: Hex): Hex | Promise<Hex> },
-  {
-    asset,
-    amount = maxUint256,
-    spender = permit2Address,
-    gas = 70_000n,
-    signature: other,
-    ...terms
-  }: TransactionTerms,
-): Promise<Record<(typeof members)[number], string>> {
-  const data: Hex = `${approveSelector}${addressWord(spender)}${uintWord(amount)}`;
-  const transaction = { to: asset, data, gas, ...terms };
-  const signature = readEcdsaSignature(await signer.signDigest(keccak256(encodeTransaction(transaction))));
-  if (signature === undefined) throw new Error("the signer made no plain signature");
-  const { rs, recoveryId: yParity } = signature;
-  const signed = { r: rs.slice(0, 64), s: rs.slice(64), yParity };
-  return {
-    ...{ from: signer.address, asset, spender, amount: `${amount}` },
-    ...{ signedTransaction: encodeTransaction(transaction, other ?? signed), version: "1" },
-  };
 }

@@ -2,6 +2,7 @@ import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { isPaidBy } from "../../protocol/networks.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { Method } from "../method.ts";
+import { approvalOf } from "./approval.ts";
 import {
   exactProxyAddress,
   permit2Address,
@@ -71,6 +72,11 @@ export function createPermit2Method({ name, scheme, spender, hasFacilitator }: K
     },
 
     read: (place, _asset, extensions) => readPermitPayload(place, { hasFacilitator }, extensions),
+
+    approvalDeadline(payment) {
+      const approval = approvalOf(payment);
+      return typeof approval === "object" ? approval.deadline : undefined;
+    },
 
     digester(_asset, chainId) {
       const separator = permit2Separator(chainId);

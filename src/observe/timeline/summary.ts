@@ -201,7 +201,7 @@ function describe(entry: Entry): Line[] {
     case "answer": {
       const { operation, result, status, tookMs } = entry;
       const { outcome, reason, situation, message, transaction, warnings } = result;
-      const warning = warnings?.map((one) => one.message).join("; ");
+      const warning = warnings?.map(({ code, message }) => `${code}: ${message}`).join("; ");
       const ok = outcome === "valid" || outcome === "settled";
       const details = facts({ status, reason, situation, message, transaction, warning });
       const title = `${operation}: ${outcome}`;

@@ -2,7 +2,7 @@ import { Migrator } from "kysely/migration";
 import { describe, expect, test } from "vitest";
 import { main } from "../../../src/cli/main.ts";
 import { initial } from "../../../src/ledger/database/migrations/initial-migration.ts";
-import { encodeTransaction } from "../../../src/protocol/signed-transaction.ts";
+import { encodeTransaction } from "../../../src/protocol/encode-transaction.ts";
 import { backends, useTestDatabase } from "../../support/databases.ts";
 import { addressOf, asset, chainId, hashOf, operator, paymentOf } from "../../support/ledger/test-ledger.ts";
 

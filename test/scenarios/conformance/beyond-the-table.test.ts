@@ -2,14 +2,11 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { askNode } from "../../../src/chain/rpc/calls.ts";
 import { noVerdictCases } from "../../../src/fixtures/cases/no-verdict-cases.ts";
-import {
-  changesAt,
-  type ScenarioPaymentSpec,
-  writeRequest,
-} from "../../../src/fixtures/cases/payment-spec.ts";
+import type { ScenarioPaymentSpec } from "../../../src/fixtures/cases/payment-spec.ts";
 import { refusalCases } from "../../../src/fixtures/cases/refusal-cases.ts";
 import type { ScenarioCase } from "../../../src/fixtures/cases/scenario.ts";
 import { successCases } from "../../../src/fixtures/cases/success-cases.ts";
+import { changesAt, writeRequest } from "../../../src/fixtures/cases/write-request.ts";
 import type { Difference, FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import { createFixtureEngine } from "../../../src/fixtures/engine/engine.ts";
 import type { ScenarioEnvironment } from "../../../src/fixtures/engine/scenario-environment.ts";
@@ -109,6 +106,31 @@ test("what has several things wrong is answered as the service answers it", asyn
     { numRuns: 150, examples: [[emptyWithHighS], [changedByBlacklisted], [withCodeOverBudget]] },
   );
 }, 60_000);
+
+/** One approval is used up; the next one is wrong, and its answer names the payer's next nonce. */
+const usedUp = {
+  approval: ["success.permit2_sponsored", { approval: { nonce: 0n } }],
+  transaction: ["success.permit2_brought", { approvalTransaction: { nonce: 0 } }],
+} as const;
+
+test.each(Object.entries(usedUp))(
+  "after one %s the payer's next nonce is the service's",
+  async (_, [name, wrong]) => {
+    const spec = cases.get(name)?.payment;
+    if (typeof spec !== "function") throw new Error(`${name} is another case`);
+    const at = { operation: "settle" as const, x402Version: 2 as const };
+    const payment = spec({ environment, operation: "settle" });
+    // More than is left of the first approval.
+    for (const terms of [{}, { ...wrong, amount: 20_000n }]) {
+      const request = await writeRequest(
+        environment,
+        { ...at, label: `used up ${++count}` },
+        { ...payment, ...terms },
+      );
+      expect(await compareBoth(request)).toEqual([]);
+    }
+  },
+);
 
 /** By payer and amount: signatures that say that they are of a wallet which a factory deploys (ERC-6492), and which it does not. */
 const wrapped: readonly (readonly [TestPayerName, bigint])[] = [

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { writeRequest } from "../../../src/fixtures/cases/payment-spec.ts";
+import { writeRequest } from "../../../src/fixtures/cases/write-request.ts";
 import { type FixtureAnswer, type FixtureRequest, isBegun } from "../../../src/fixtures/engine/answer.ts";
 import { type PaymentTerms, signPayment } from "../../../src/fixtures/engine/sign-payment.ts";
 import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";

@@ -1,4 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { parseTransaction } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { type Hex, quantity } from "../../../src/protocol/hex.ts";
@@ -77,6 +79,40 @@ describe.each([
     expect(await settle(running, body)).toMatchObject({ errorReason: "invalid_transaction_state" });
     await scene.chain.approvePermit2(payer, 0n);
   });
+});
+
+/** The approval of a payment, signed again as an older type of transaction; `anywhere`: without a chain id (EIP-155). */
+async function signAgain(body: Body, type: "legacy" | "eip2930" | "anywhere"): Promise<Body> {
+  const { info } = body.paymentPayload.extensions.erc20ApprovalGasSponsoring;
+  const { nonce, to, data, gas, chainId = 0, maxFeePerGas } = parseTransaction(info.signedTransaction);
+  const account = privateKeyToAccount(testPayers.sponsored.privateKey);
+  const terms = { nonce, to, data, gas, gasPrice: maxFeePerGas };
+  info.signedTransaction = await account.signTransaction(
+    type === "eip2930"
+      ? { ...terms, type, chainId }
+      : { ...terms, type: "legacy", ...(type === "legacy" && { chainId }) },
+  );
+  return body;
+}
+
+test.each(["legacy", "eip2930"] as const)("one of type %s is sent too", async (type) => {
+  const running = await scene.startService();
+  const body = await signAgain(await sign(), type);
+  const [before, mine] = [await transactionsOf(), await paid()];
+  expect(await verify(running, body)).toMatchObject({ isValid: true });
+  expect(await settle(running, body)).toMatchObject(success);
+  expect((await transactionsOf()) - before).toBe(1);
+  expect((await paid()) - mine).toBe(value);
+});
+
+test("one that could be sent on every chain is refused", async () => {
+  const running = await scene.startService();
+  const body = await signAgain(await sign(), "anywhere");
+  const before = await transactionsOf();
+  const refusal = { situation: "approval_transaction_unreadable" };
+  expect(await verify(running, body)).toMatchObject({ isValid: false, ...refusal });
+  expect(await settle(running, body)).toMatchObject({ success: false, ...refusal });
+  expect(await transactionsOf()).toBe(before);
 });
 
 test("an approval that is not needed is not sent", async () => {

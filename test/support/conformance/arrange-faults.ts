@@ -1,8 +1,9 @@
 import { setTimeout } from "node:timers/promises";
 import { encodeFunctionData } from "viem";
 import { mockUsdcAbi } from "../../../src/contracts/mockUsdc.ts";
-import { strangerAddress, writeRequest } from "../../../src/fixtures/cases/payment-spec.ts";
+import { strangerAddress } from "../../../src/fixtures/cases/payment-spec.ts";
 import type { ScenarioFault, ScenarioPlan } from "../../../src/fixtures/cases/scenario.ts";
+import { writeRequest } from "../../../src/fixtures/cases/write-request.ts";
 import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import type { ScenarioEnvironment } from "../../../src/fixtures/engine/scenario-environment.ts";
 import { createFaultSetters } from "../../../src/harness/faults/faults.ts";

@@ -17,18 +17,25 @@ export type ReferenceFacilitator = {
   close(): Promise<void>;
 };
 
-/** Starts the public reference facilitator on a local chain. */
-export async function startReferenceFacilitator(chain: {
-  rpcUrl: string;
-  chainId: number;
-  setBalance(address: Address, wei: bigint): Promise<void>;
-}): Promise<ReferenceFacilitator> {
+/** Starts the public reference facilitator on a local chain. `approvals`: it sends approvals that payers have signed as transactions. */
+export async function startReferenceFacilitator(
+  chain: {
+    rpcUrl: string;
+    chainId: number;
+    setBalance(address: Address, wei: bigint): Promise<void>;
+  },
+  { approvals = false } = {},
+): Promise<ReferenceFacilitator> {
   const address = privateKeyToAddress(settler);
   await chain.setBalance(address, 100n * 10n ** 18n);
   const program = fileURLToPath(new URL("reference-program.ts", import.meta.url));
-  const child = spawn(process.execPath, [program, chain.rpcUrl, String(chain.chainId), settler], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const child = spawn(
+    process.execPath,
+    [program, chain.rpcUrl, String(chain.chainId), settler, ...(approvals ? ["approvals"] : [])],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
   for await (const line of createInterface(child.stdout)) {
     return {
       origin: line.replace(/\/v1$/, ""),

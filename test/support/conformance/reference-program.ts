@@ -3,7 +3,9 @@
  * `npm run bench:peers` and the tests of `x402-kit conformance`. Its settings and routes are those of its
  * documentation: one viem client, one key, both schemes, both versions of the protocol at the root (and below `/v1`, for the benchmark).
  *
- * node reference-program.ts RPC_URL CHAIN_ID PRIVATE_KEY
+ * node reference-program.ts RPC_URL CHAIN_ID PRIVATE_KEY [approvals]
+ *
+ * approvals: also sends the approvals that payers have signed as transactions.
  */
 import { createServer } from "node:http";
 import { x402Facilitator } from "@x402/core/facilitator";
@@ -12,11 +14,12 @@ import { toFacilitatorEvmSigner } from "@x402/evm";
 import { ExactEvmScheme } from "@x402/evm/exact/facilitator";
 import { ExactEvmSchemeV1 } from "@x402/evm/exact/v1/facilitator";
 import { UptoEvmScheme } from "@x402/evm/upto/facilitator";
+import { createErc20ApprovalGasSponsoringExtension } from "@x402/extensions";
 import { createWalletClient, defineChain, http, publicActions } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
 
-const [rpcUrl = "", chainId = "", privateKey = ""] = process.argv.slice(2);
+const [rpcUrl = "", chainId = "", privateKey = "", approvals] = process.argv.slice(2);
 const chain = defineChain({
   id: Number(chainId),
   name: "local",
@@ -40,6 +43,26 @@ const signer = toFacilitatorEvmSigner({
 const facilitator = new x402Facilitator()
   .register(`eip155:${chain.id}`, new ExactEvmScheme(signer))
   .register(`eip155:${chain.id}`, new UptoEvmScheme(signer));
+if (approvals !== undefined) {
+  const send = async (transaction: `0x${string}` | { to: `0x${string}`; data: `0x${string}` }) => {
+    const hash =
+      typeof transaction === "string"
+        ? await client.sendRawTransaction({ serializedTransaction: transaction })
+        : await client.sendTransaction(transaction);
+    await client.waitForTransactionReceipt({ hash });
+    return hash;
+  };
+  facilitator.registerExtension(
+    createErc20ApprovalGasSponsoringExtension({
+      ...signer,
+      async sendTransactions(transactions) {
+        const hashes: `0x${string}`[] = [];
+        for (const transaction of transactions) hashes.push(await send(transaction));
+        return hashes;
+      },
+    }),
+  );
+}
 /** Its packages of version 1 know networks by these names alone. */
 const namesOfV1 = ["base", "base-sepolia", "polygon"];
 const known = builtInNetworks.ofChain(chain.id);

@@ -143,7 +143,8 @@ function titleOf(payment: PaymentDetail): string {
 }
 
 function Overview({ payment }: { payment: PaymentDetail }) {
-  const { id, transaction, ledger, delivered, chainTime } = payment;
+  const { id, transaction, ledger, delivered, chainTime, timeline } = payment;
+  const warning = timeline.findLast(({ details }) => details.warning !== undefined)?.details.warning;
   return (
     <section aria-label="Record">
       <h3>Record</h3>
@@ -155,6 +156,7 @@ function Overview({ payment }: { payment: PaymentDetail }) {
           ledger,
           "chain's time then": chainTime && `${chainTime} · ${formatDate(Number(chainTime))}`,
           "success delivered": delivered === null ? null : delivered ? "yes" : "no",
+          warning: warning === undefined ? null : `${warning}`,
         }}
       />
     </section>

@@ -58,7 +58,8 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
     const refusal = parsed.ok
       ? await facilitator.verify(parsed.request, caller, { repeats: asksForRepeats(request) })
       : parsed.invalid;
-    const warnings = parsed.ok && refusal === undefined ? warningsFor(facilitator, parsed.request) : [];
+    const warnings =
+      parsed.ok && refusal === undefined ? warningsFor(facilitator, parsed.request, now()) : [];
     request.result =
       refusal === undefined ? { outcome: "valid", ...warningsMember(warnings) } : invalidResult(refusal);
     const network = parsed.ok ? parsed.request.knownNetwork.name : undefined;
@@ -78,9 +79,11 @@ export const settleRoute: FastifyPluginAsync<{
   parse: RequestParser;
   knownNetworks: NetworkRegistry;
   metrics: Metrics;
+  /** Unix milliseconds. */
+  now: () => number;
   /** Whether callers on this machine call without a proxy in between. */
   noProxies: boolean;
-}> = async (app, { facilitator, parse, knownNetworks, metrics, noProxies }) => {
+}> = async (app, { facilitator, parse, knownNetworks, metrics, now, noProxies }) => {
   const config = { operation: "settle", apiKey: "required" } as const;
   for (const url of urlsOf("settle")) app.post(url, { config }, answer);
 
@@ -102,7 +105,7 @@ export const settleRoute: FastifyPluginAsync<{
         request.result = invalidResult(result.invalid);
         return refusedSettleAnswer(payment, result.invalid);
       case "success": {
-        const warnings = warningsFor(facilitator, payment);
+        const warnings = warningsFor(facilitator, payment, now());
         request.result = {
           outcome: "settled",
           ...warningsMember(warnings),
@@ -187,9 +190,9 @@ export function readPaymentRequest(
   return parsed;
 }
 
-function warningsFor(facilitator: Facilitator, payment: PaymentRequest): readonly Warning[] {
+function warningsFor(facilitator: Facilitator, payment: PaymentRequest, ms: number): readonly Warning[] {
   const network = facilitator.networkOf(payment);
-  return network === undefined ? [] : warningsOf(payment, network);
+  return network === undefined ? [] : warningsOf(payment, network, BigInt(Math.floor(ms / 1_000)));
 }
 
 /** How a request ended whose payment is invalid. */
