@@ -62,7 +62,7 @@ def call(url: str, body: dict, api_key: str) -> dict:
     except urllib.error.HTTPError as error:
         return json.load(error)
     except urllib.error.URLError as error:
-        sys.exit(f"Nothing was reached at {url} ({error.reason}): is `npx x402-facilitator-kit mock` running?")
+        sys.exit(f"Nothing was reached at {url} ({error.reason}): is `npx --no-install x402-kit mock` running?")
 
 
 def base_url_of(where: str) -> str:

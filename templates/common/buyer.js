@@ -31,6 +31,6 @@ try {
   if (!response.ok) throw new Error(`HTTP ${response.status}: ${body}`);
   console.log(body);
 } catch (error) {
-  console.error(`${error.message}\n${notYet}. More: npx --no x402-kit why`);
+  console.error(`${error.message}\n${notYet}. More: npx --no-install x402-kit why`);
   process.exitCode = 1;
 }
