@@ -100,7 +100,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
       organizationId: caller.organization.id,
       within: (gift, give) => gasBudget.within(caller, network, { ...expense, gift }, give),
     };
-    return (wei) => sponsor.give({ asset, payer }, wei, account);
+    return (lack) => sponsor.give({ asset, payer }, lack, account);
   }
 
   /** Undefined while settlements under way take up the balance, or it was read before they were mined. */

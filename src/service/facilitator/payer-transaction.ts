@@ -5,7 +5,7 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { poll } from "../../util/waiting.ts";
 import type { Waiting } from "./context.ts";
-import type { Sponsor } from "./sponsor.ts";
+import type { GasLack, Sponsor } from "./sponsor.ts";
 
 /*
  * A payment whose payer has to send a transaction of his own before it can settle, and has sent it along signed: an approval
@@ -38,17 +38,19 @@ export function explainFailure(
   return revert && settling.explain(chain, call, revert);
 }
 
-/** What the payer lacks to pay for his transaction, in wei; 0 where he has enough. `needed` is what it may cost. */
+/** What the payer lacks to pay for his transaction; undefined where he has enough. `needed` is what it may cost, in wei. */
 async function gasMoneyOf(
   chain: Chain,
   { from, gas, maxFeePerGas, data }: PayerTransaction,
-): Promise<{ has: bigint; needed: bigint; missing: bigint }> {
+): Promise<{ has: bigint; needed: bigint; lack: GasLack | undefined }> {
   const bytes = data.length / 2 - 1;
   const { balances, settleCost: dataFee } = await chain.gasMoney([from], { gas: 0n, bytes });
   const [has = 0n] = balances;
   const needed = gas * maxFeePerGas + dataFee;
   // The data fee may grow until the gift is there.
-  return { has, needed, missing: has < needed ? needed + dataFee / 2n - has : 0n };
+  const margin = dataFee / 2n;
+  const lack = has < needed ? { wei: needed + margin - has, forData: dataFee + margin } : undefined;
+  return { has, needed, lack };
 }
 
 /** What it takes to have the payer's transaction paid for. Nothing is given to a payer with code, which could keep it. */
@@ -66,20 +68,20 @@ export async function checkGasMoney(
   transaction: PayerTransaction,
   { chain, sponsor, asset, payerCode, organizationId }: GasMoneyOptions,
 ): Promise<Invalid | undefined> {
-  const { has, needed, missing } = await gasMoneyOf(chain, transaction);
-  if (missing === 0n) return undefined;
+  const { has, needed, lack } = await gasMoneyOf(chain, transaction);
+  if (lack === undefined) return undefined;
   const isGiven =
     payerCode === null &&
-    (await sponsor?.wouldGive({ asset, payer: transaction.from }, missing, organizationId));
+    (await sponsor?.wouldGive({ asset, payer: transaction.from }, lack, organizationId));
   return isGiven ? undefined : transaction.refuse(has, needed);
 }
 
 /**
- * Gives the payer of a transaction what that lacks, in wei. False where it is not given.
+ * Gives the payer of a transaction what that lacks. False where it is not given.
  *
  * @throws GasBudgetError when the organization's gas budget does not cover it
  */
-export type GiveGasMoney = (wei: bigint) => Promise<boolean>;
+export type GiveGasMoney = (lack: GasLack) => Promise<boolean>;
 
 /**
  * Has the payer given what the transaction lacks.
@@ -92,11 +94,11 @@ async function giveGasMoney(
   give: GiveGasMoney,
 ): Promise<true | Invalid | undefined> {
   const first = await gasMoneyOf(chain, transaction);
-  if (first.missing === 0n) return true;
-  if (await give(first.missing)) return undefined;
+  if (first.lack === undefined) return true;
+  if (await give(first.lack)) return undefined;
   // It may have been mined meanwhile.
-  const { has, needed, missing } = await gasMoneyOf(chain, transaction);
-  return missing === 0n ? true : transaction.refuse(has, needed);
+  const { has, needed, lack } = await gasMoneyOf(chain, transaction);
+  return lack === undefined ? true : transaction.refuse(has, needed);
 }
 
 /**

@@ -209,6 +209,10 @@ describe("a payer without gas money", () => {
   const coins = async () => BigInt(String(await node().request("eth_getBalance", address, "latest")));
   const signPoor = (terms = {}) => scene.signPermit("unapproved", { approvalTransaction: terms });
   const missing = { errorReason: "permit2_allowance_required", situation: "approval_gas_missing" };
+  async function mineAtBaseFee(wei: bigint): Promise<void> {
+    await node().request("anvil_setNextBlockBaseFeePerGas", quantity(wei));
+    await node().request("evm_mine");
+  }
   beforeEach(() => scene.chain.setBalance(address, 0n));
 
   test("is given what the approval lacks, and verify gives nothing", async () => {
@@ -272,6 +276,22 @@ describe("a payer without gas money", () => {
     expect(await gifts()).toBe(before);
   });
 
+  test.each([
+    ["more gas than approvals use", { gas: 150_000n }],
+    ["a fee far above that of blocks", { maxFeePerGas: 100n * 10n ** 9n }],
+  ])("is given nothing for %s, and may pay for it", async (_, terms) => {
+    const running = await scene.startService();
+    const before = await gifts();
+    const body = await signPoor(terms);
+    expect(await verify(running, body)).toMatchObject({ isValid: false, situation: missing.situation });
+    expect(await settle(running, body)).toMatchObject(missing);
+    expect(await gifts()).toBe(before);
+    await scene.chain.setBalance(address, 10n ** 18n);
+    expect(await verify(running, body)).toMatchObject({ isValid: true });
+    expect(await settle(running, body)).toMatchObject(success);
+    expect(await gifts()).toBe(before);
+  });
+
   test("gets nothing for a payment that would be refused", async () => {
     const running = await scene.startService();
     const before = await gifts();
@@ -296,6 +316,7 @@ describe("a payer without gas money", () => {
   test("whose gift is mined is not refused for fees that have risen meanwhile", async () => {
     const running = await scene.startService({ settleWaitMs: 800 });
     const fee = 4_000_000_000n;
+    await mineAtBaseFee((fee * 3n) / 4n);
     const body = await signPoor({ maxFeePerGas: fee });
     const before = await gifts();
     const release = await scene.holdMining();
@@ -303,8 +324,7 @@ describe("a payer without gas money", () => {
     await release();
     while ((await gifts()) === before) await sleep(50);
     // A block may ask for as much, and the one after it for more.
-    await node().request("anvil_setNextBlockBaseFeePerGas", quantity((fee * 15n) / 16n));
-    await node().request("evm_mine");
+    await mineAtBaseFee((fee * 15n) / 16n);
     expect(await verify(running, body)).toMatchObject({ isValid: true });
     expect(await settleUntilDecided(running, body)).toMatchObject(success);
     expect(await gifts()).toBe(before + 1);
