@@ -4,6 +4,7 @@ import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { poll } from "../../util/waiting.ts";
+import { type ApprovalWaits, lookEveryMs } from "./approval-waits.ts";
 import type { Waiting } from "./context.ts";
 import type { GasLack, Sponsor } from "./sponsor.ts";
 
@@ -117,14 +118,16 @@ export async function unlessMined(
   return "reason" in call || settling.before?.(call) !== undefined ? refusal : call;
 }
 
-/** How often it is looked whether the transaction is mined, and how often its bytes are sent again, in block times. */
-const looksPerBlock = 4;
-const mostBetweenLooksMs = 500;
+export type PrepareOptions = Waiting & {
+  /** Whether the payment is worth it, and how its payer is given what the transaction lacks. Asked once, before anything is sent. */
+  check(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiveGasMoney>;
+  waits: ApprovalWaits;
+  organizationId: string;
+};
 
 /**
  * Prepares a payment, and has the payer's transaction mined that it needs, if any.
  *
- * @param check whether the payment is worth it, and how its payer is given what the transaction lacks; asked once, before anything is sent
  * @returns the payment as it can be settled now, or why it cannot be
  * @throws UndeterminedError when the transaction is not mined in time, GasBudgetError when the organization's gas budget does not
  * cover what the payer lacks. The payment was not sent then.
@@ -133,44 +136,47 @@ export async function prepareToSettle(
   settling: Settling,
   { chain, sponsor }: Pick<GasMoneyOptions, "chain" | "sponsor">,
   asked: SettleCall,
-  {
-    check,
-    now,
-    deadline,
-    signal,
-  }: Waiting & { check(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiveGasMoney> },
+  { check, waits, organizationId, now, deadline, signal }: PrepareOptions,
 ): Promise<SettleCall | Invalid> {
   if (settling.prepare === undefined && settling.before === undefined) return asked;
-  const { blockTimeMs } = chain.network;
-  let give: GiveGasMoney | undefined;
-  let sentAt: number | undefined;
+  let awaited: { before: PayerTransaction; give: GiveGasMoney } | undefined;
+  let place: { leave(): void } | undefined;
+  let isSent = false;
 
   async function tryToPrepare(): Promise<SettleCall | Invalid | undefined> {
-    const call = await prepareCall(settling, { chain, sponsor }, asked, sentAt !== undefined);
-    if ("reason" in call) return call;
-    const before = settling.before?.(call);
-    if (before === undefined) return call;
-    const checked = give ?? (await check(call, before));
-    if ("reason" in checked) return unlessMined(checked, settling, chain, asked);
-    give = checked;
-    if (sentAt === undefined) {
-      const paid = await giveGasMoney(before, chain, give);
+    if (awaited === undefined || (await waits.isOver(chain, awaited.before))) {
+      const call = await prepareCall(settling, { chain, sponsor }, asked, isSent);
+      if ("reason" in call) return call;
+      const before = settling.before?.(call);
+      if (before === undefined) return call;
+      place ??= waits.enter({ chain, organizationId, from: before.from });
+      const give = awaited?.give ?? (await check(call, before));
+      if ("reason" in give) return unlessMined(give, settling, chain, asked);
+      awaited = { before, give };
+    }
+    const { before, give } = awaited;
+    if (!isSent) {
+      const paid = await waits.giveGasMoney(chain, { organizationId, hash: before.hash }, () =>
+        giveGasMoney(before, chain, give),
+      );
       if (paid === undefined) return undefined;
       if (paid !== true) return unlessMined(paid, settling, chain, asked);
     }
-    if (sentAt === undefined || now() - sentAt >= blockTimeMs) {
-      await chain.broadcast([before.raw], { everywhere: sentAt !== undefined, hashes: [before.hash] });
-      sentAt = now();
-    }
+    await waits.send(chain, before, isSent);
+    isSent = true;
     return undefined;
   }
 
-  const prepared = await poll(tryToPrepare, {
-    every: Math.min(blockTimeMs / looksPerBlock, mostBetweenLooksMs),
-    until: () => now() >= deadline,
-    signal,
-  });
-  if (prepared !== undefined) return prepared;
+  try {
+    const prepared = await poll(tryToPrepare, {
+      every: lookEveryMs(chain),
+      until: () => now() >= deadline,
+      signal,
+    });
+    if (prepared !== undefined) return prepared;
+  } finally {
+    place?.leave();
+  }
   throw new UndeterminedError(
     "The approval that came with the payment is not mined yet, and the payment itself was not sent. Send the same payment again",
   );

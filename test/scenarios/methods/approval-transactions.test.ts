@@ -189,6 +189,39 @@ test("an approval that is not mined in time leaves the payment unsent, and the s
   expect(await settleUntilDecided(running, body)).toMatchObject(success);
 });
 
+test("settles that wait for one approval share their looks at the chain, and are so many for each organization", async () => {
+  const node = await startStubNode(forwardingTo(scene.chain.rpcUrl));
+  const running = await scene.startService({ network: { rpcUrls: [node.url], blockTimeMs: 1_000 } });
+  const approval = { amount: 2n ** 256n - 1n };
+  const bodies = await Promise.all(Array.from({ length: 20 }, () => sign(approval)));
+  const ofRival = await sign(approval);
+  const release = await scene.holdMining();
+  const answers = bodies.map((body) => scene.post(running, "settle", body));
+  const rival = scene.post({ ...running, key: running.rivalKey }, "settle", ofRival);
+  await scene.untilInPool(1);
+  await sleep(1_000);
+  let calls = 0;
+  node.behave((received, ...rest) => {
+    calls += received.length;
+    return forwardingTo(scene.chain.rpcUrl)(received, ...rest);
+  });
+  await sleep(2_000);
+  // 21 settles would make some 500 by themselves.
+  expect(calls).toBeLessThan(80);
+  await release();
+  const statuses = (await Promise.all(answers)).map(({ status }) => status);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(16);
+  expect(statuses.filter((status) => status === 503)).toHaveLength(4);
+  for (const [index, body] of bodies.entries()) {
+    expect(
+      statuses[index] === 200 ? answerOf(await (answers[index] ?? rival)) : await settle(running, body),
+    ).toMatchObject(success);
+  }
+  expect(answerOf(await rival)).toMatchObject(success);
+  await node.stop();
+  await scene.chain.approvePermit2(payer, 0n);
+});
+
 test("another transaction of the payer that takes its place is told, and nothing is paid", async () => {
   const running = await scene.startService();
   const body = await sign();
