@@ -10,7 +10,13 @@ import { addingToSpending, createGasSpending, toGwei } from "./gas-spending.ts";
 import { createIdempotency, createUndelivered } from "./idempotency.ts";
 import { createLeases, type LeaseOptions } from "./leases.ts";
 import type { Claims, Leases, Ledger, Outcomes } from "./ledger.ts";
-import { createList, createOpenAttempts, createOpenForwards, createRecentSettles } from "./queries.ts";
+import {
+  createHasPaidLast,
+  createList,
+  createOpenAttempts,
+  createOpenForwards,
+  createRecentSettles,
+} from "./queries.ts";
 import { createFailureLooks, createFailureQueue, createForwards } from "./recover-failures.ts";
 import type { Recoveries } from "./recoveries.ts";
 import { createFillTxNonce, createRedrive, createReopenForwards, createReopenSettles } from "./reopen.ts";
@@ -70,6 +76,7 @@ function createOutcomes(db: Kysely<LedgerTables>, now: () => number): Outcomes {
     fillTxNonce: createFillTxNonce(db, now),
     gasSpending: createGasSpending(db, now),
     recentSettles: createRecentSettles(db),
+    hasPaidLast: createHasPaidLast(db),
 
     async noteMined(ids, blockNumber) {
       if (ids.length === 0) return;

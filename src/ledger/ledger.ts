@@ -69,11 +69,11 @@ export type GasSpending = { spent: ByPayer<bigint>; unfinished: ByPayer<number> 
 /** A payer's balance of an asset on a chain. */
 export type PayerAccount = Pick<ClaimRequest, "chainId" | "asset" | "payer">;
 
-/** Settles that are counted together: of a payer's balance, of payers with one code, of an organization's payers with code. */
+/** Settles that are counted together: of a payer's balance, of an organization's payers with code, of those with one code. */
 export type SettlesOf =
   | ({ kind: "payer" } & PayerAccount)
-  | { kind: "code"; chainId: number; payerCode: Hex }
-  | { kind: "organization"; organizationId: string; network: NetworkName };
+  | { kind: "organization"; organizationId: string; network: NetworkName }
+  | { kind: "code"; organizationId: string; network: NetworkName; payerCode: Hex };
 
 /** How they went. No number is above 1,000. */
 export type RecentSettles = {
@@ -233,6 +233,9 @@ export type Outcomes = {
 
   /** How settles of a kind went that were decided after a moment (unix milliseconds). */
   recentSettles(of: SettlesOf, since: number): Promise<RecentSettles>;
+
+  /** Returns true if the newest settle of a payer with this code to this organization succeeded, and is not under way. */
+  hasPaidLast(payer: PayerAccount, by: { organizationId: string; payerCode: Hex }): Promise<boolean>;
 };
 
 /** Rights to settle and to answer, each of one request at a time, and the successes that were handed over by them. */

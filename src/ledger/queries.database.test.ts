@@ -1,13 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../test/support/databases.ts";
 import { failed, hashOf, openTestLedger, paymentOf, settled } from "../../test/support/ledger/test-ledger.ts";
+import type { Hex } from "../protocol/hex.ts";
 import type { SettlesOf } from "./ledger.ts";
 
 const { chainId, asset, payer } = paymentOf("a");
 const [code, otherCode] = [hashOf("code"), hashOf("other code")];
 const ofPayer: SettlesOf = { kind: "payer", chainId, asset, payer };
-const ofCode: SettlesOf = { kind: "code", chainId, payerCode: code };
-const ofShop: SettlesOf = { kind: "organization", organizationId: "org_shop", network: "base" };
+const shop = { organizationId: "org_shop", network: "base" } as const;
+const ofCode: SettlesOf = { kind: "code", ...shop, payerCode: code };
+const ofShop: SettlesOf = { kind: "organization", ...shop };
 
 describe.each(backends)("on $name, settles of the last minutes", (backend) => {
   const database = useTestDatabase(backend);
@@ -30,6 +32,8 @@ describe.each(backends)("on $name, settles of the last minutes", (backend) => {
         await ledger.mine(txNonce, [ending(payment)], 60n + BigInt(txNonce));
         return clock.now();
       },
+      hasPaidLast: (changes: { organizationId?: string; payerCode?: Hex } = {}) =>
+        ledger.hasPaidLast({ chainId, asset, payer }, { ...shop, payerCode: code, ...changes }),
       recent: (of: SettlesOf, withinMs = 600_000) => ledger.recentSettles(of, clock.now() - withinMs),
     };
   }
@@ -56,15 +60,37 @@ describe.each(backends)("on $name, settles of the last minutes", (backend) => {
     expect(await recent(ofPayer)).toEqual({ underWay: 1, settled: 0, reverted: 0, lastRevertedAt: null });
   });
 
-  test("of code are those of all payers who have it, of all organizations; plain accounts have none", async () => {
+  test("of code are those of all payers who have it, at one organization; plain accounts have none", async () => {
     const { decide, claim, recent } = await open();
     await decide(failed, { payerCode: code });
-    await decide(settled, { payerCode: code, payer: 2, organizationId: "org_bakery" });
+    await decide(failed, { payerCode: code, payer: 2, organizationId: "org_bakery" });
+    await decide(settled, { payerCode: code, payer: 2 });
     const last = await decide(failed, { payerCode: code, payer: 3 });
     await claim({ payerCode: code, payer: 4 });
     await decide(failed, { payerCode: otherCode, payer: 5 });
     await decide(failed, { payer: 6 });
     expect(await recent(ofCode)).toEqual({ underWay: 1, settled: 1, reverted: 2, lastRevertedAt: last });
+  });
+
+  test("of a payer with code end with a success, or do not, at one organization", async () => {
+    const { decide, claim, hasPaidLast } = await open();
+    expect(await hasPaidLast()).toBe(false);
+    await decide(failed, { payerCode: code });
+    await decide(settled, { payerCode: code });
+    expect(await hasPaidLast()).toBe(true);
+    await decide(failed, { payerCode: otherCode });
+    await decide(failed, { payerCode: code, payer: 2 });
+    await decide(failed, { payerCode: code, organizationId: "org_bakery" });
+    expect([
+      await hasPaidLast(),
+      await hasPaidLast({ payerCode: otherCode }),
+      await hasPaidLast({ organizationId: "org_bakery" }),
+    ]).toEqual([true, false, false]);
+    await decide(failed, { payerCode: code });
+    expect(await hasPaidLast()).toBe(false);
+    await decide(settled, { payerCode: code });
+    await claim({ payerCode: code });
+    expect(await hasPaidLast()).toBe(false);
   });
 
   test("of an organization are those with code, and its reverts are different codes", async () => {

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Kysely, type SelectQueryBuilder, sql, type Transaction } from "kysely";
 import type { Address } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import { inSnapshot } from "./database/transactions.ts";
 import type { Claims, Outcomes, SettlementFilter, SettlesOf } from "./ledger.ts";
@@ -329,12 +330,50 @@ function selectNewest(
         .select(["of_account.payer_code", "of_account.concluded_at"])
         .where("of_account.concluded_at", ">", since);
     }
-    case "code":
-      return lately.where("chain_id", "=", of.chainId).where("payer_code", "=", lowerCase(of.payerCode));
     case "organization":
-      return lately
-        .where("organization_id", "=", of.organizationId)
-        .where("network", "=", of.network)
-        .where("payer_code", "is not", null);
+      return ofOrganization(lately, of);
+    case "code":
+      // Of its newest with any code, so that rare code takes no long search.
+      return db
+        .selectFrom(ofOrganization(lately, of).as("with_code"))
+        .select(["with_code.payer_code", "with_code.concluded_at"])
+        .where("with_code.payer_code", "=", lowerCase(of.payerCode));
   }
+}
+
+function ofOrganization<Selection>(
+  query: Query<Selection>,
+  { organizationId, network }: { organizationId: string; network: NetworkName },
+): Query<Selection> {
+  return query
+    .where("organization_id", "=", organizationId)
+    .where("network", "=", network)
+    .where("payer_code", "is not", null);
+}
+
+/** Of a payer's newest, so many are looked through for one with the code: the payer may have others, or paid by other networks. */
+const newestOfPayer = 100;
+
+/** Makes {@link Outcomes.hasPaidLast}. */
+export function createHasPaidLast(db: Kysely<LedgerTables>): Outcomes["hasPaidLast"] {
+  return async ({ chainId, asset, payer }, { organizationId, payerCode }) => {
+    const newest = db
+      .selectFrom("settlements")
+      .select(["chain_id", "asset", "payer_code", "state", "claimed_at"])
+      .where("payer", "=", lowerCase(payer))
+      .where("organization_id", "=", organizationId)
+      .orderBy("claimed_at", "desc")
+      .orderBy("id", "desc")
+      .limit(newestOfPayer);
+    const last = await db
+      .selectFrom(newest.as("newest"))
+      .select("newest.state")
+      .where("newest.chain_id", "=", chainId)
+      .where("newest.asset", "=", lowerCase(asset))
+      .where("newest.payer_code", "=", lowerCase(payerCode))
+      .orderBy("newest.claimed_at", "desc")
+      .limit(1)
+      .executeTakeFirst();
+    return last?.state === "settled";
+  };
 }

@@ -30,18 +30,19 @@ export function createBoundedMap<Key, Value>(most: number, forget: (value: Value
 
 /**
  * Makes a function that loads at most once per `maxAgeMs`, and one load at a time, however often it is called:
- * probes and scrapes must not become load on a database or a provider. A failure is remembered as well.
+ * probes and scrapes must not become load on a database or a provider. A failure is remembered as well. Arguments are those of
+ * the call that loads.
  */
-export function memoizeFor<T>(
-  load: () => Promise<T>,
+export function memoizeFor<T, Arguments extends readonly unknown[]>(
+  load: (...args: Arguments) => Promise<T>,
   { maxAgeMs, now = () => performance.now() }: { maxAgeMs: number; now?: () => number },
-): () => Promise<T> {
+): (...args: Arguments) => Promise<T> {
   let last: { value: Promise<T>; at: number; loading: boolean } | undefined;
 
-  return () => {
+  return (...args) => {
     const time = now();
     if (last !== undefined && (last.loading || time - last.at < maxAgeMs)) return last.value;
-    const value = load();
+    const value = load(...args);
     const entry = { value, at: time, loading: true };
     last = entry;
     const loaded = () => {

@@ -88,7 +88,8 @@ export async function rewindPayerState(
 
 /**
  * Asks a node what an account's next transaction says of itself, for an approval that is one; the fees are for the moment, in
- * wei per gas, and leave room for the base fee to double.
+ * wei per gas, and leave room for the base fee to grow by a half. Gas money is given for no more than twice the base fee, so that
+ * it may also fall by a quarter until then.
  */
 export async function askNextTransaction(ask: AskNode, payer: Address): Promise<NextTransaction> {
   const [count, block, tip] = await Promise.all([
@@ -99,5 +100,5 @@ export async function askNextTransaction(ask: AskNode, payer: Address): Promise<
   const maxPriorityFeePerGas = readQuantity(tip.result) ?? 0n;
   const baseFee = readQuantity(membersOf(block.result).baseFeePerGas) ?? 0n;
   const nonce = Number(readQuantity(count.result) ?? 0n);
-  return { nonce, maxPriorityFeePerGas, maxFeePerGas: 2n * baseFee + maxPriorityFeePerGas };
+  return { nonce, maxPriorityFeePerGas, maxFeePerGas: (3n * baseFee) / 2n + maxPriorityFeePerGas };
 }

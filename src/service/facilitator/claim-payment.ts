@@ -16,6 +16,7 @@ import { IdentifierReusedError, OperatorError, UndeterminedError } from "../../u
 import { poll } from "../../util/waiting.ts";
 import { type Caller, refusedForCode } from "../organizations/organizations.ts";
 import type { Submission } from "../relayer/submission-queue.ts";
+import type { ApprovalWaits } from "./approval-waits.ts";
 import type { Checked, Lane, Waiting } from "./context.ts";
 import type { Expense, GasBudget } from "./gas-budget.ts";
 import type { ProvenSignature, ReadPayment } from "./intake.ts";
@@ -24,7 +25,12 @@ import type { Turn } from "./revert-delays.ts";
 import type { GiftAccount } from "./sponsor.ts";
 
 /** What it takes besides the payment. */
-export type ClaimOptions = Waiting & { gasBudget: GasBudget; turn: Turn; ways: WaysToPay };
+export type ClaimOptions = Waiting & {
+  gasBudget: GasBudget;
+  turn: Turn;
+  waits: ApprovalWaits;
+  ways: WaysToPay;
+};
 
 /** A payment whose signature holds, and for whom it is to be claimed. */
 export type Claimant = Pick<ReadPayment, "payment"> &
@@ -60,6 +66,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   const asked: SettleCall = { payment: { ...signed, signature }, recipient, id: payment.id, amount };
   const prepared = await prepareToSettle(settling, { chain, sponsor }, asked, {
     ...options,
+    organizationId: caller.organization.id,
     check: checkBefore,
   });
   if ("reason" in prepared) return checked("simulationSucceeds", prepared);
@@ -100,7 +107,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
       organizationId: caller.organization.id,
       within: (gift, give) => gasBudget.within(caller, network, { ...expense, gift }, give),
     };
-    return (wei) => sponsor.give({ asset, payer }, wei, account);
+    return (lack) => sponsor.give({ asset, payer }, lack, account);
   }
 
   /** Undefined while settlements under way take up the balance, or it was read before they were mined. */

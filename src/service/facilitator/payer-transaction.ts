@@ -4,8 +4,9 @@ import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { poll } from "../../util/waiting.ts";
+import { type ApprovalWaits, lookEveryMs } from "./approval-waits.ts";
 import type { Waiting } from "./context.ts";
-import type { Sponsor } from "./sponsor.ts";
+import type { GasLack, Sponsor } from "./sponsor.ts";
 
 /*
  * A payment whose payer has to send a transaction of his own before it can settle, and has sent it along signed: an approval
@@ -38,17 +39,19 @@ export function explainFailure(
   return revert && settling.explain(chain, call, revert);
 }
 
-/** What the payer lacks to pay for his transaction, in wei; 0 where he has enough. `needed` is what it may cost. */
+/** What the payer lacks to pay for his transaction; undefined where he has enough. `needed` is what it may cost, in wei. */
 async function gasMoneyOf(
   chain: Chain,
   { from, gas, maxFeePerGas, data }: PayerTransaction,
-): Promise<{ has: bigint; needed: bigint; missing: bigint }> {
+): Promise<{ has: bigint; needed: bigint; lack: GasLack | undefined }> {
   const bytes = data.length / 2 - 1;
   const { balances, settleCost: dataFee } = await chain.gasMoney([from], { gas: 0n, bytes });
   const [has = 0n] = balances;
   const needed = gas * maxFeePerGas + dataFee;
   // The data fee may grow until the gift is there.
-  return { has, needed, missing: has < needed ? needed + dataFee / 2n - has : 0n };
+  const margin = dataFee / 2n;
+  const lack = has < needed ? { wei: needed + margin - has, forData: dataFee + margin } : undefined;
+  return { has, needed, lack };
 }
 
 /** What it takes to have the payer's transaction paid for. Nothing is given to a payer with code, which could keep it. */
@@ -66,20 +69,20 @@ export async function checkGasMoney(
   transaction: PayerTransaction,
   { chain, sponsor, asset, payerCode, organizationId }: GasMoneyOptions,
 ): Promise<Invalid | undefined> {
-  const { has, needed, missing } = await gasMoneyOf(chain, transaction);
-  if (missing === 0n) return undefined;
+  const { has, needed, lack } = await gasMoneyOf(chain, transaction);
+  if (lack === undefined) return undefined;
   const isGiven =
     payerCode === null &&
-    (await sponsor?.wouldGive({ asset, payer: transaction.from }, missing, organizationId));
+    (await sponsor?.wouldGive({ asset, payer: transaction.from }, lack, organizationId));
   return isGiven ? undefined : transaction.refuse(has, needed);
 }
 
 /**
- * Gives the payer of a transaction what that lacks, in wei. False where it is not given.
+ * Gives the payer of a transaction what that lacks. False where it is not given.
  *
  * @throws GasBudgetError when the organization's gas budget does not cover it
  */
-export type GiveGasMoney = (wei: bigint) => Promise<boolean>;
+export type GiveGasMoney = (lack: GasLack) => Promise<boolean>;
 
 /**
  * Has the payer given what the transaction lacks.
@@ -92,11 +95,11 @@ async function giveGasMoney(
   give: GiveGasMoney,
 ): Promise<true | Invalid | undefined> {
   const first = await gasMoneyOf(chain, transaction);
-  if (first.missing === 0n) return true;
-  if (await give(first.missing)) return undefined;
+  if (first.lack === undefined) return true;
+  if (await give(first.lack)) return undefined;
   // It may have been mined meanwhile.
-  const { has, needed, missing } = await gasMoneyOf(chain, transaction);
-  return missing === 0n ? true : transaction.refuse(has, needed);
+  const { has, needed, lack } = await gasMoneyOf(chain, transaction);
+  return lack === undefined ? true : transaction.refuse(has, needed);
 }
 
 /**
@@ -115,14 +118,16 @@ export async function unlessMined(
   return "reason" in call || settling.before?.(call) !== undefined ? refusal : call;
 }
 
-/** How often it is looked whether the transaction is mined, and how often its bytes are sent again, in block times. */
-const looksPerBlock = 4;
-const mostBetweenLooksMs = 500;
+export type PrepareOptions = Waiting & {
+  /** Whether the payment is worth it, and how its payer is given what the transaction lacks. Asked once, before anything is sent. */
+  check(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiveGasMoney>;
+  waits: ApprovalWaits;
+  organizationId: string;
+};
 
 /**
  * Prepares a payment, and has the payer's transaction mined that it needs, if any.
  *
- * @param check whether the payment is worth it, and how its payer is given what the transaction lacks; asked once, before anything is sent
  * @returns the payment as it can be settled now, or why it cannot be
  * @throws UndeterminedError when the transaction is not mined in time, GasBudgetError when the organization's gas budget does not
  * cover what the payer lacks. The payment was not sent then.
@@ -131,44 +136,47 @@ export async function prepareToSettle(
   settling: Settling,
   { chain, sponsor }: Pick<GasMoneyOptions, "chain" | "sponsor">,
   asked: SettleCall,
-  {
-    check,
-    now,
-    deadline,
-    signal,
-  }: Waiting & { check(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiveGasMoney> },
+  { check, waits, organizationId, now, deadline, signal }: PrepareOptions,
 ): Promise<SettleCall | Invalid> {
   if (settling.prepare === undefined && settling.before === undefined) return asked;
-  const { blockTimeMs } = chain.network;
-  let give: GiveGasMoney | undefined;
-  let sentAt: number | undefined;
+  let awaited: { before: PayerTransaction; give: GiveGasMoney } | undefined;
+  let place: { leave(): void } | undefined;
+  let isSent = false;
 
   async function tryToPrepare(): Promise<SettleCall | Invalid | undefined> {
-    const call = await prepareCall(settling, { chain, sponsor }, asked, sentAt !== undefined);
-    if ("reason" in call) return call;
-    const before = settling.before?.(call);
-    if (before === undefined) return call;
-    const checked = give ?? (await check(call, before));
-    if ("reason" in checked) return unlessMined(checked, settling, chain, asked);
-    give = checked;
-    if (sentAt === undefined) {
-      const paid = await giveGasMoney(before, chain, give);
+    if (awaited === undefined || (await waits.isOver(chain, awaited.before))) {
+      const call = await prepareCall(settling, { chain, sponsor }, asked, isSent);
+      if ("reason" in call) return call;
+      const before = settling.before?.(call);
+      if (before === undefined) return call;
+      place ??= waits.enter({ chain, organizationId, from: before.from });
+      const give = awaited?.give ?? (await check(call, before));
+      if ("reason" in give) return unlessMined(give, settling, chain, asked);
+      awaited = { before, give };
+    }
+    const { before, give } = awaited;
+    if (!isSent) {
+      const paid = await waits.giveGasMoney(chain, { organizationId, hash: before.hash }, () =>
+        giveGasMoney(before, chain, give),
+      );
       if (paid === undefined) return undefined;
       if (paid !== true) return unlessMined(paid, settling, chain, asked);
     }
-    if (sentAt === undefined || now() - sentAt >= blockTimeMs) {
-      await chain.broadcast([before.raw], { everywhere: sentAt !== undefined, hashes: [before.hash] });
-      sentAt = now();
-    }
+    await waits.send(chain, before, isSent);
+    isSent = true;
     return undefined;
   }
 
-  const prepared = await poll(tryToPrepare, {
-    every: Math.min(blockTimeMs / looksPerBlock, mostBetweenLooksMs),
-    until: () => now() >= deadline,
-    signal,
-  });
-  if (prepared !== undefined) return prepared;
+  try {
+    const prepared = await poll(tryToPrepare, {
+      every: lookEveryMs(chain),
+      until: () => now() >= deadline,
+      signal,
+    });
+    if (prepared !== undefined) return prepared;
+  } finally {
+    place?.leave();
+  }
   throw new UndeterminedError(
     "The approval that came with the payment is not mined yet, and the payment itself was not sent. Send the same payment again",
   );

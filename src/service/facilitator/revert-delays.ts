@@ -7,8 +7,8 @@ import type { Waiting } from "./context.ts";
 
 /**
  * Bounds what payers cost whose settles pass their simulation and revert when they are mined. Nobody is refused, only
- * delayed. A plain account is delayed by its own reverts alone; one with code also by those of payers with the same code,
- * and by those of an organization's payers with code.
+ * delayed. A plain account is delayed by its own reverts alone; one with code also by those of the same organization's payers
+ * with the same code, and with any code, unless its last settle there succeeded: such a payer passes with one settle at a time.
  */
 export type RevertDelays = {
   /** The turn of one payment of a payer to an organization. */
@@ -40,13 +40,15 @@ const fewUnderWay = 8;
 const mostUnderWay = 256;
 
 export function createRevertDelays(
-  outcomes: Pick<Outcomes, "recentSettles">,
+  outcomes: Pick<Outcomes, "recentSettles" | "hasPaidLast">,
   now: () => number,
 ): RevertDelays {
   const gates = new Map<string, Gate>();
   /** Plain accounts are looked up only if they were seen to revert, so that others cost no query. In unix milliseconds. */
   const suspects = new Map<string, number>();
   const waitingOf = new Map<string, number>();
+  /** Payers with a settle under way that has passed the others' delays. */
+  const passing = new Set<string>();
 
   function gateOf(key: string, of: SettlesOf): Gate {
     const known = gates.get(key);
@@ -94,19 +96,30 @@ export function createRevertDelays(
     of(payer, { organizationId, network }) {
       const name = `${payer.chainId} ${payer.asset} ${payer.payer}`.toLowerCase();
       const entered = new Map<string, Gate>();
+      /** The code with which this payment passes. */
+      let passesWith: Hex | undefined;
 
       function keysOf(payerCode: Hex | null): [string, SettlesOf][] {
         const keys: [string, SettlesOf][] = isSuspected(name) ? [[name, { kind: "payer", ...payer }]] : [];
-        if (payerCode === null) return keys;
-        const { chainId } = payer;
+        if (payerCode === null || payerCode === passesWith) return keys;
+        const organization = { organizationId, network: network.name };
+        const key = `${organizationId} ${network.name}`;
         return [
           ...keys,
-          [`${chainId} ${payerCode}`, { kind: "code", chainId, payerCode }],
-          [
-            `${organizationId} ${network.name}`,
-            { kind: "organization", organizationId, network: network.name },
-          ],
+          [`${key} ${payerCode}`, { kind: "code", ...organization, payerCode }],
+          [key, { kind: "organization", ...organization }],
         ];
+      }
+
+      /** Whether this payment passes the delays of others. Its revert ends that: the payer's last settle has failed then. */
+      async function tryToPass(payerCode: Hex | null): Promise<boolean> {
+        if (payerCode === null || passesWith !== undefined || passing.has(name)) return false;
+        if (!(await outcomes.hasPaidLast(payer, { organizationId, payerCode }))) return false;
+        // Another of the payer's payments may have asked meanwhile.
+        if (passing.has(name)) return false;
+        passing.add(name);
+        passesWith = payerCode;
+        return true;
       }
 
       /** Enters all, or none: nobody waits at one gate with the room of another. Gives the one without room. */
@@ -114,7 +127,7 @@ export function createRevertDelays(
         for (const [index, [key, of]] of keys.entries()) {
           if (entered.has(key)) continue;
           const gate = gateOf(key, of);
-          if (!(await gate.tryToEnter(waiting))) {
+          if (!(await gate.tryToEnter(waiting, isSuspected(name)))) {
             leaveAll();
             return index;
           }
@@ -130,21 +143,26 @@ export function createRevertDelays(
 
       return {
         async take(payerCode, waiting) {
-          const keys = keysOf(payerCode);
+          let keys = keysOf(payerCode);
           if (keys.every(([key]) => entered.has(key))) return false;
           const startedAt = now();
           for (;;) {
             const full = keys[await tryAll(keys, waiting)];
             if (full === undefined) return now() - startedAt > oldMs;
             const [key, of] = full;
+            if (of.kind !== "payer" && (await tryToPass(payerCode))) {
+              keys = keysOf(payerCode);
+              continue;
+            }
             const gate = gateOf(key, of);
-            await gate.enter(waiting, roomOf(organizationId));
+            await gate.enter(waiting, roomOf(organizationId), isSuspected(name));
             entered.set(key, gate);
           }
         },
 
         end(isSuspect) {
           leaveAll();
+          if (passesWith !== undefined) passing.delete(name);
           if (isSuspect) suspect(name);
         },
       };
@@ -171,12 +189,13 @@ export type Gate = {
   /**
    * Waits until there is room, and takes it.
    *
-   * @param waitingRoom of the organization that is paid: payers of several may wait at one gate
+   * @param waitingRoom of the organization that is paid
+   * @param isSuspect whether the payer has reverted lately: all others enter before it
    * @throws UndeterminedError when there is none in time, or too many of the organization wait.
    */
-  enter(waiting: Waiting, waitingRoom: WaitingRoom): Promise<void>;
+  enter(waiting: Waiting, waitingRoom: WaitingRoom, isSuspect: boolean): Promise<void>;
   /** Takes room if there is any. */
-  tryToEnter(waiting: Waiting): Promise<boolean>;
+  tryToEnter(waiting: Waiting, isSuspect: boolean): Promise<boolean>;
   /** Gives it back, once the outcome of the settle is known or nobody waits for it any more. */
   leave(): void;
 };
@@ -213,6 +232,7 @@ type Waiter = {
   waiting: Waiting;
   /** None where it does not wait. */
   waitingRoom: WaitingRoom | undefined;
+  isSuspect: boolean;
   hasPlace: boolean;
   end(result: boolean | Error): void;
 };
@@ -240,7 +260,8 @@ export function createGate({ read, most, why, now, empty }: GateOptions): Gate {
       while (queue.size > 0) {
         const recent = await read();
         let { room, notBefore } = measure(recent);
-        for (const waiter of queue) {
+        // Those who have reverted keep coming back, and would be before everybody who comes for the first time.
+        for (const waiter of [...queue].sort((a, b) => Number(a.isSuspect) - Number(b.isSuspect))) {
           if (room > 0) {
             room--;
             inside++;
@@ -266,11 +287,12 @@ export function createGate({ read, most, why, now, empty }: GateOptions): Gate {
     if (inside === 0 && queue.size === 0 && !isLooking) empty();
   }
 
-  async function join(waiting: Waiting, waitingRoom?: WaitingRoom): Promise<boolean> {
+  async function join(waiting: Waiting, isSuspect: boolean, waitingRoom?: WaitingRoom): Promise<boolean> {
     const { promise, resolve, reject } = Promise.withResolvers<boolean>();
     const waiter: Waiter = {
       waiting,
       waitingRoom,
+      isSuspect,
       hasPlace: false,
       end(result) {
         queue.delete(waiter);
@@ -301,10 +323,10 @@ export function createGate({ read, most, why, now, empty }: GateOptions): Gate {
     );
 
   return {
-    async enter(waiting, waitingRoom) {
-      await join(waiting, waitingRoom);
+    async enter(waiting, waitingRoom, isSuspect) {
+      await join(waiting, isSuspect, waitingRoom);
     },
-    tryToEnter: (waiting) => join(waiting),
+    tryToEnter: (waiting, isSuspect) => join(waiting, isSuspect),
     leave() {
       inside--;
       pause?.abort();

@@ -5,6 +5,7 @@ import type { PaymentRequest } from "../../protocol/requests.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
+import { createApprovalWaits } from "./approval-waits.ts";
 import { type Claimant, claimNothing, claimPayment } from "./claim-payment.ts";
 import { type FacilitatorContext, type Lane, publishChecksOf, type Waiting } from "./context.ts";
 import { refuseClosed, refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
@@ -49,6 +50,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
   const gasBudget = createGasBudget(ledger.outcomes, now);
   const inFlight = createRepeats(now);
   const delays = createRevertDelays(ledger.outcomes, now);
+  const waits = createApprovalWaits(now);
   const leases = createRequestLeases(ledger, now);
   const acquireSoon = createAcquireSoon(context, leases);
   const awaitOutcome = createAwaitOutcome(context, leases);
@@ -109,7 +111,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
           const refusal = takesNothing
             ? await claimNothing({ ...claimant, ...lanes[0] }, { ledger, ways, gasBudget })
             : await withOperator(lanes, (lane) =>
-                claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget, turn, ways }),
+                claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget, turn, waits, ways }),
               );
           // Claimed by a request whose lease ran out meanwhile: it was refused for its own transaction.
           if (refusal !== undefined && (await ledger.claims.find(payment.id)) === null) {

@@ -83,8 +83,9 @@ function createScene() {
   const sponsor = createSponsor(options);
   return {
     ...{ state, steps, counted, errors, asked, charged, options, sponsor },
-    give: (wei = value, by = sponsor, to: Address = payer) => by.give({ asset, payer: to }, wei, account),
-    wouldGive: (wei = value) => sponsor.wouldGive({ asset, payer }, wei, "shop"),
+    give: (wei = value, by = sponsor, to: Address = payer) =>
+      by.give({ asset, payer: to }, { wei, forData: 0n }, account),
+    wouldGive: (wei = value) => sponsor.wouldGive({ asset, payer }, { wei, forData: 0n }, "shop"),
   };
 }
 

@@ -9,6 +9,9 @@ import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 /** The most that is given, in wei: at once, and on one day (UTC). */
 export type GiftLimits = { each: bigint; daily: bigint };
 
+/** What a payer's approval lacks, in wei, with what is in it for the data of a rollup. */
+export type GasLack = { wei: bigint; forData: bigint };
+
 /** Whom a gift is charged to: the organization whose payment it is given for. */
 export type GiftAccount = {
   organizationId: string;
@@ -28,7 +31,7 @@ export type Sponsor = {
   /** Whether so much would be given now, or is on its way already. Sends nothing, and asks no gas budget. */
   wouldGive(
     receiver: Omit<Receiver, "chainId">,
-    wei: bigint,
+    lack: GasLack,
     organizationId: string | undefined,
   ): Promise<boolean>;
   /** Whether it was given something within the last hour, by whichever request. */
@@ -38,7 +41,7 @@ export type Sponsor = {
    *
    * @throws GasBudgetError when the organization's gas budget does not cover it; then nothing was given
    */
-  give(receiver: Omit<Receiver, "chainId">, wei: bigint, account: GiftAccount): Promise<boolean>;
+  give(receiver: Omit<Receiver, "chainId">, lack: GasLack, account: GiftAccount): Promise<boolean>;
   /** What was given since the day (UTC) began, by all instances, and the most that is given on one, in wei. */
   today(): Promise<{ given: bigint; limit: bigint }>;
 };
@@ -47,7 +50,7 @@ const latelyMs = 60 * 60 * 1000;
 
 /** What the log says of gifts that are not made. */
 const giftRefusals: Readonly<Record<GiftRefusal, string>> = {
-  payment: "a payer's approval lacks more gas money than MAX_GIFT",
+  payment: "a payer's approval lacks more gas money than MAX_GIFT, or than an approval costs at the moment",
   day: "DAILY_GIFTS is used up: payers without gas money are told to approve by themselves",
   organization: "an organization's payers were given their part of DAILY_GIFTS: the rest is kept for others",
   coins: "the sponsor has no coins left to give",
@@ -55,6 +58,9 @@ const giftRefusals: Readonly<Record<GiftRefusal, string>> = {
 
 /** A transfer of coins to an account without code. */
 const transferGas = 21_000n;
+
+/** As public clients sign approvals, which use some 50,000. */
+const mostApprovalGas = 70_000n;
 
 export function createSponsor({
   chain,
@@ -90,7 +96,7 @@ export function createSponsor({
 
   /** What a gift offers for its gas, and costs at most; undefined where so much is not given, or the sponsor does not have it. */
   async function priceOf(
-    wei: bigint,
+    { wei, forData }: GasLack,
     organizationId: string | undefined,
   ): Promise<{ fees: Fees; cost: bigint } | undefined> {
     if (wei > limits.each) return refuse(wei, "payment", organizationId);
@@ -100,6 +106,8 @@ export function createSponsor({
       currentFees(),
       chain.gasMoney([signer.address], { gas: 0n, bytes: 0 }),
     ]);
+    // The payer keeps what the approval leaves over, so that what it offers must not set the size of the gift.
+    if (wei > mostApprovalGas * fees.maxFeePerGas + forData) return refuse(wei, "payment", organizationId);
     const [coins = 0n] = balances;
     const cost = wei + transferGas * fees.maxFeePerGas + dataFee;
     return coins < cost ? refuse(wei, "coins", organizationId) : { fees, cost };
@@ -108,11 +116,12 @@ export function createSponsor({
   /** Signs a gift and keeps it. True as well where another request has just done so; false where nothing is given. */
   async function keep(
     receiver: Omit<Receiver, "chainId">,
-    wei: bigint,
+    lack: GasLack,
     mined: number,
     { organizationId, within }: GiftAccount,
   ): Promise<boolean> {
-    const price = await priceOf(wei, organizationId);
+    const { wei } = lack;
+    const price = await priceOf(lack, organizationId);
     if (price === undefined) return false;
     const { fees, cost } = price;
     const given = await within(cost, () =>
@@ -141,9 +150,9 @@ export function createSponsor({
       return { given: total, limit: limits.daily };
     },
 
-    async wouldGive(receiver, wei, organizationId) {
+    async wouldGive(receiver, lack, organizationId) {
       const known = await gifts.find({ chainId, ...receiver });
-      if (known === null) return (await priceOf(wei, organizationId)) !== undefined;
+      if (known === null) return (await priceOf(lack, organizationId)) !== undefined;
       return known.txNonce >= (await leastTransactionCount(chain, known.sponsor));
     },
 
@@ -152,12 +161,12 @@ export function createSponsor({
       return known !== null && now() - known.givenAt < latelyMs;
     },
 
-    async give(receiver, wei, account) {
+    async give(receiver, lack, account) {
       const known = await gifts.find({ chainId, ...receiver });
       // The key may be another by now.
       const giver = known?.sponsor ?? signer.address;
       const mined = await leastTransactionCount(chain, giver);
-      const isGiven = known === null ? await keep(receiver, wei, mined, account) : known.txNonce >= mined;
+      const isGiven = known === null ? await keep(receiver, lack, mined, account) : known.txNonce >= mined;
       if (isGiven && (known === null || isDue(known))) await sendOpen(giver, mined);
       return isGiven;
     },

@@ -225,6 +225,39 @@ test("an approval that is not mined in time leaves the payment unsent, and the s
   expect(await settleUntilDecided(running, body)).toMatchObject(success);
 });
 
+test("settles that wait for one approval share their looks at the chain, and are so many for each organization", async () => {
+  const node = await startStubNode(forwardingTo(scene.chain.rpcUrl));
+  const running = await scene.startService({ network: { rpcUrls: [node.url], blockTimeMs: 1_000 } });
+  const approval = { amount: 2n ** 256n - 1n };
+  const bodies = await Promise.all(Array.from({ length: 20 }, () => sign(approval)));
+  const ofRival = await sign(approval);
+  const release = await scene.holdMining();
+  const answers = bodies.map((body) => scene.post(running, "settle", body));
+  const rival = scene.post({ ...running, key: running.rivalKey }, "settle", ofRival);
+  await scene.untilInPool(1);
+  await sleep(1_000);
+  let calls = 0;
+  node.behave((received, ...rest) => {
+    calls += received.length;
+    return forwardingTo(scene.chain.rpcUrl)(received, ...rest);
+  });
+  await sleep(2_000);
+  // 21 settles would make some 500 by themselves.
+  expect(calls).toBeLessThan(80);
+  await release();
+  const statuses = (await Promise.all(answers)).map(({ status }) => status);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(16);
+  expect(statuses.filter((status) => status === 503)).toHaveLength(4);
+  for (const [index, body] of bodies.entries()) {
+    expect(
+      statuses[index] === 200 ? answerOf(await (answers[index] ?? rival)) : await settle(running, body),
+    ).toMatchObject(success);
+  }
+  expect(answerOf(await rival)).toMatchObject(success);
+  await node.stop();
+  await scene.chain.approvePermit2(payer, 0n);
+});
+
 test("another transaction of the payer that takes its place is told, and nothing is paid", async () => {
   const running = await scene.startService();
   const body = await sign();
@@ -245,6 +278,10 @@ describe("a payer without gas money", () => {
   const coins = async () => BigInt(String(await node().request("eth_getBalance", address, "latest")));
   const signPoor = (terms = {}) => scene.signPermit("unapproved", { approvalTransaction: terms });
   const missing = { errorReason: "permit2_allowance_required", situation: "approval_gas_missing" };
+  async function mineAtBaseFee(wei: bigint): Promise<void> {
+    await node().request("anvil_setNextBlockBaseFeePerGas", quantity(wei));
+    await node().request("evm_mine");
+  }
   beforeEach(() => scene.chain.setBalance(address, 0n));
 
   test("is given what the approval lacks, and verify gives nothing", async () => {
@@ -308,6 +345,22 @@ describe("a payer without gas money", () => {
     expect(await gifts()).toBe(before);
   });
 
+  test.each([
+    ["more gas than approvals use", { gas: 150_000n }],
+    ["a fee far above that of blocks", { maxFeePerGas: 100n * 10n ** 9n }],
+  ])("is given nothing for %s, and may pay for it", async (_, terms) => {
+    const running = await scene.startService();
+    const before = await gifts();
+    const body = await signPoor(terms);
+    expect(await verify(running, body)).toMatchObject({ isValid: false, situation: missing.situation });
+    expect(await settle(running, body)).toMatchObject(missing);
+    expect(await gifts()).toBe(before);
+    await scene.chain.setBalance(address, 10n ** 18n);
+    expect(await verify(running, body)).toMatchObject({ isValid: true });
+    expect(await settle(running, body)).toMatchObject(success);
+    expect(await gifts()).toBe(before);
+  });
+
   test("gets nothing for a payment that would be refused", async () => {
     const running = await scene.startService();
     const before = await gifts();
@@ -332,6 +385,7 @@ describe("a payer without gas money", () => {
   test("whose gift is mined is not refused for fees that have risen meanwhile", async () => {
     const running = await scene.startService({ settleWaitMs: 800 });
     const fee = 4_000_000_000n;
+    await mineAtBaseFee((fee * 3n) / 4n);
     const body = await signPoor({ maxFeePerGas: fee });
     const before = await gifts();
     const release = await scene.holdMining();
@@ -339,8 +393,7 @@ describe("a payer without gas money", () => {
     await release();
     while ((await gifts()) === before) await sleep(50);
     // A block may ask for as much, and the one after it for more.
-    await node().request("anvil_setNextBlockBaseFeePerGas", quantity((fee * 15n) / 16n));
-    await node().request("evm_mine");
+    await mineAtBaseFee((fee * 15n) / 16n);
     expect(await verify(running, body)).toMatchObject({ isValid: true });
     expect(await settleUntilDecided(running, body)).toMatchObject(success);
     expect(await gifts()).toBe(before + 1);

@@ -21,9 +21,9 @@ import { useRecoveryScene } from "../../support/use-composition.ts";
 const scene = useRecoveryScene();
 
 const gwei = 10n ** 9n;
-/** What an approval here lacks: its gas limit times what it offers, of a payer who has nothing. */
+/** What an approval here lacks: its gas limit times what it offers, of a payer who has nothing. The tip that anvil suggests. */
 const approvalGas = 60_000n;
-const offered = 100n * gwei;
+const offered = gwei;
 const lacked = approvalGas * offered;
 const poor = ["unapproved", "sponsored"] as const;
 type Poor = (typeof poor)[number];
@@ -77,6 +77,8 @@ beforeEach(async () => {
     await scene.chain.approvePermit2(testPayers[payer].address, 0n);
     await scene.chain.setBalance(testPayers[payer].address, 0n);
   }
+  await node().request("anvil_setNextBlockBaseFeePerGas", "0x1");
+  await node().request("evm_mine");
 });
 
 test("what a payer is given counts in the gas budget of the organization that is paid, and of no other", async () => {
@@ -104,14 +106,14 @@ test("a gift that the budget does not cover is not made, and the payment can set
     before,
     { gift: null, spent: 0n, ofStrangers: 0n },
   ]);
-  await setBudget(running, 5n * lacked);
+  await setBudget(running, 16n * lacked);
   expect(await settle(running, body)).toMatchObject(success);
   expect(await given()).toBe(before + 1);
 });
 
 test("two payers at once cannot be given more than the budget covers", async () => {
   const running = await scene.startService();
-  await setBudget(running, 6n * lacked);
+  await setBudget(running, 8n * lacked);
   const before = await given();
   const bodies = [await sign("unapproved"), await sign("sponsored")];
   const answers = await Promise.all(bodies.map((body) => settle(running, body)));
