@@ -5,8 +5,8 @@ import {FacilitatorTest} from "./utils/FacilitatorTest.sol";
 
 /// @title The contract can be deployed on every chain: the one of these tests takes a larger one, too
 contract SizeTest is FacilitatorTest {
-    function test_theCodeIsWithinTheLimit() public view {
-        assertTrue(address(facilitator).code.length <= 24_576, "EIP-170");
+    function test_theCodeLeavesRoomBelowTheLimit() public view {
+        assertTrue(address(facilitator).code.length + 1_500 <= 24_576, "EIP-170");
     }
 
     function test_theCreationCodeIsWithinTheLimit() public view {

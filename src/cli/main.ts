@@ -159,6 +159,12 @@ export const commands: readonly CommandEntry[] = [
     settlementsList: ["settlements list", "list settlements, also as CSV"],
     settlementsShow: ["settlements show", "show a settlement"],
   }),
+  ...commandsOf(() => import("./commands/reexamine.ts"), {
+    settlementsReexamine: [
+      "settlements reexamine",
+      "examine undecided settlements again, and end those of which the chain shows what became",
+    ],
+  }),
   ...commandsOf(() => import("./commands/database-commands.ts"), {
     settlementsArchive: ["settlements archive", "move old settlements out of the database into a file"],
   }),

@@ -11,10 +11,9 @@ import {
 } from "../../ledger/database/open-database.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { dayMs } from "../../protocol/moments.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
 import type { Cursor } from "../../protocol/settlement-query.ts";
-import { describeUnlisted, findUnlistedContracts, openAsIs } from "../../service/health/check-database.ts";
-import { ConfigurationError, KitError } from "../../util/errors.ts";
+import { findUnlistedContracts, openAsIs, refuseStranding } from "../../service/health/check-database.ts";
+import { ConfigurationError } from "../../util/errors.ts";
 import { defineCommand, flag, jsonFlag, option, textOption } from "../kit/command.ts";
 import { usesDatabase, usingDatabase, withDatabase } from "../kit/with-database.ts";
 
@@ -152,32 +151,21 @@ export const migrateCommand = defineCommand({
     json: jsonFlag,
   },
 
-  async run({ "dry-run": dryRun }, _terminal, { databaseUrl, contracts, networks }) {
-    const tierOf = (network: NetworkName) => networks.named(network)?.tier ?? "mainnet";
-    const unlisted = await findUnlistedContracts(databaseUrl, (network) => contracts[tierOf(network)] ?? []);
-    const needs = unlisted.map((one) => {
-      const { detail, advice } = describeUnlisted(one, contractVariables[tierOf(one.network)]);
-      return { ...one, text: `${detail}. ${advice}` };
-    });
-    // Without any configured contract, this is not the configuration of a service.
-    const isStranding =
-      needs.length > 0 && Object.keys(contracts).length > 0 && (await findPending(databaseUrl)).length > 0;
-    if (isStranding && !dryRun) {
-      throw new KitError("Nothing was changed: settlements that are under way would be stranded", {
-        hints: needs.map(({ text }) => text),
-      });
-    }
+  async run({ "dry-run": dryRun }, _terminal, { databaseUrl, ...configured }) {
+    if (!dryRun) await refuseStranding(databaseUrl, configured);
+    const needs = await findUnlistedContracts(databaseUrl, configured);
     const migrations = dryRun ? await findPending(databaseUrl) : await apply(databaseUrl);
     const lines = migrations.map(
       ({ name, summary }) => `${dryRun ? "would apply" : "applied"}  ${name}: ${summary}`,
     );
     lines.push(
-      ...needs.map(({ text }) => `needed first  ${text}`),
+      ...needs.map(({ detail, advice }) => `needed first  ${detail}. ${advice}`),
       dryRun && migrations.length > 0
         ? "Nothing was changed. Make a backup, and stop what uses the database, before it is."
         : "The database is up to date.",
     );
-    const contractsNeeded = unlisted.map(({ network, contract, settlements }) => ({
+    const isOfService = Object.keys(configured.contracts).length > 0;
+    const contractsNeeded = needs.map(({ network, contract, settlements }) => ({
       network,
       contract,
       settlements,
@@ -185,7 +173,8 @@ export const migrateCommand = defineCommand({
     return {
       json: { applied: !dryRun, migrations, contractsNeeded },
       text: lines.join("\n"),
-      code: isStranding ? 1 : 0,
+      // The same would be refused without the flag.
+      code: dryRun && migrations.length > 0 && needs.length > 0 && isOfService ? 1 : 0,
     };
   },
 });

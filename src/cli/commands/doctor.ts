@@ -3,7 +3,8 @@ import { openEndpoints } from "../../chain/deploy/endpoints.ts";
 import { createSigners } from "../../chain/signing/create-signers.ts";
 import { readEnvironment } from "../../config/environment.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
-import type { Environment } from "../../config/variable-reader.ts";
+import { readContractLists } from "../../config/served-networks.ts";
+import { createConfigurationReader, type Environment } from "../../config/variable-reader.ts";
 import { variablesOf } from "../../config/variables.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Database } from "../../ledger/database/database.ts";
@@ -61,6 +62,8 @@ async function examine(
     const warnings = fileWarnings.map((problem) => problemAsCheck(problem, "warning"));
     return [{ name: "configuration", checks: [...failures, ...warnings] }];
   }
+  const reader = createConfigurationReader(env);
+  const contracts = readContractLists(reader);
   const warnings = [...fileWarnings, ...config.warnings];
   const signers = await createSigners(config.operators);
   const operators = signers.map(({ address }) => address);
@@ -75,7 +78,7 @@ async function examine(
     checkDatabase(config.databaseUrl, state),
     ...(plainText === null ? [] : [plainText]),
     ...checkDiskSpace(config.databaseUrl),
-    ...(await checkOpenContracts(config, state)),
+    ...(await checkOpenContracts(config.databaseUrl, { contracts, networks: reader.networks }, state)),
   ];
   const now = () => Date.now();
   const db = state.kind === "ready" ? state.db : undefined;

@@ -65,7 +65,7 @@ export function renderInPlace(network: Network, deployment: Deployment, contract
   const isAdmin = contract.admin !== undefined && sameAddress(contract.admin, admin);
   const delay = contract.adminDelay ?? adminDelay;
   return [
-    `The facilitator contract is in place on ${network.name}, with the code of this version.`,
+    `The facilitator contract is in place on ${network.name}, with every function of this version.`,
     "",
     ...rows([
       ["contract", deployment.address],

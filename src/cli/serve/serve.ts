@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { readEnvironment } from "../../config/environment.ts";
 import { warnOfOpenFiles } from "../../config/open-files.ts";
+import { readContractLists } from "../../config/served-networks.ts";
+import { createConfigurationReader } from "../../config/variable-reader.ts";
 import { variablesOf } from "../../config/variables.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import { ConfigurationError } from "../../util/errors.ts";
@@ -64,7 +66,11 @@ export const serve = defineCommand({
     const signers = await createSigners(config.operators);
     const onMigrated = (migrations: readonly string[]) =>
       logger.info({ migrations }, "the database was brought up to date");
-    if (migrate) await refuseStranding(config);
+    if (migrate) {
+      const reader = createConfigurationReader(terminal.env);
+      const contracts = readContractLists(reader);
+      await refuseStranding(config.databaseUrl, { contracts, networks: reader.networks });
+    }
     const database = await openReady(config.databaseUrl, migrate ? onMigrated : undefined);
     const wrongClock = warnOfClock(database);
     if (wrongClock !== null) logger.warn({ advice: wrongClock.advice }, wrongClock.detail);

@@ -118,7 +118,7 @@ function checkCode(
   const variable = contractVariables[tier];
   switch (code) {
     case "ours":
-      return ok("contract", `${facilitatorContract} has the code of this version`);
+      return ok("contract", `${facilitatorContract} has every function of this version`);
     case "none":
       return failed("contract", `there is no facilitator contract at ${facilitatorContract}`, {
         advice: `Deploy it with ${self} deploy --network ${name}, or correct ${variable}.`,

@@ -1,5 +1,5 @@
 import { explainFailure } from "../../chain/deploy/endpoints.ts";
-import type { ServeConfig } from "../../config/serve-config.ts";
+import type { KnownNetworks } from "../../config/known-networks.ts";
 import { contractVariables } from "../../config/variables.ts";
 import { clockOf, type Database } from "../../ledger/database/database.ts";
 import { initial } from "../../ledger/database/migrations/initial-migration.ts";
@@ -8,7 +8,7 @@ import { migrate, openDatabase, pendingMigrations } from "../../ledger/database/
 import { findPlainTextHost } from "../../ledger/database/postgres/open-postgres.ts";
 import { isMissingFile } from "../../ledger/database/sqlite/open-sqlite.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
+import type { NetworkTier } from "../../protocol/networks.ts";
 import { plural } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
@@ -84,65 +84,62 @@ export function checkDatabase(url: string, state: DatabaseState): Check {
   }
 }
 
-/** Which contracts each network is configured with. */
-type ConfiguredContracts = (network: NetworkName) => readonly Address[];
+/** The facilitator contracts of each tier, as a configuration names them, and the networks that there are. */
+export type ConfiguredContracts = {
+  contracts: Partial<Record<NetworkTier, readonly Address[]>>;
+  networks: Pick<KnownNetworks, "named">;
+};
+
+/** A contract that undecided settlements go through and that is not configured, and what to do about it. */
+export type UnlistedContract = OpenContract & { detail: string; advice: string };
 
 /** The contracts that undecided settlements of a database go through and that are not configured; changes nothing. */
 export async function findUnlistedContracts(
   url: string,
-  configured: ConfiguredContracts,
-): Promise<readonly OpenContract[]> {
+  { contracts, networks }: ConfiguredContracts,
+): Promise<readonly UnlistedContract[]> {
   if (isMissingFile(url)) return [];
   const db = await openDatabase({ url });
   try {
     const isNew = (await pendingMigrations(db)).some(({ name }) => name === initial.name);
     const open = isNew ? [] : await findOpenContracts(db);
-    return open.filter(
-      ({ network, contract }) => !configured(network).some((known) => sameAddress(known, contract)),
-    );
+    return open.flatMap((one) => {
+      const { network, contract, settlements } = one;
+      // Also of a network that is not served now: its settlements go on when it is.
+      const tier = networks.named(network)?.tier ?? "mainnet";
+      if (contracts[tier]?.some((known) => sameAddress(known, contract)) === true) return [];
+      const detail = `${plural(settlements, "undecided settlement")} of ${network} ${settlements === 1 ? "goes" : "go"} through ${contract}, which is not configured`;
+      const advice = `Name it in ${contractVariables[tier]}, after the contract that is offered and a comma.`;
+      return [{ ...one, detail, advice }];
+    });
   } finally {
     await db.destroy();
   }
 }
 
-/** A contract that {@link findUnlistedContracts} has found as a problem, and what to do about it. */
-export function describeUnlisted(
-  { network, contract, settlements }: OpenContract,
-  variable: string,
-): { detail: string; advice: string } {
-  return {
-    detail: `${plural(settlements, "undecided settlement")} of ${network} ${settlements === 1 ? "goes" : "go"} through ${contract}, which is not configured`,
-    advice: `Name it in ${variable}, after the contract that is offered and a comma.`,
-  };
-}
-
 /** A check for each contract that undecided settlements need and the configuration does not name; failed before a migration. */
 export async function checkOpenContracts(
-  { databaseUrl, networks }: ServeConfig,
+  url: string,
+  configured: ConfiguredContracts,
   { kind }: DatabaseState,
 ): Promise<readonly Check[]> {
   if (kind !== "ready" && kind !== "behind") return [];
-  const configOf = (name: NetworkName) => networks.find((network) => network.name === name);
-  const unlisted = await findUnlistedContracts(databaseUrl, (name) => {
-    const network = configOf(name);
-    return network === undefined ? [] : [network.facilitatorContract, ...(network.formerContracts ?? [])];
-  });
-  return unlisted.map((one) => {
-    const variable = contractVariables[configOf(one.network)?.tier ?? "mainnet"];
-    const { detail, advice } = describeUnlisted(one, variable);
-    return kind === "behind" ? failed("contracts", detail, { advice }) : warning("contracts", detail, advice);
-  });
+  const unlisted = await findUnlistedContracts(url, configured);
+  return unlisted.map(({ detail, advice }) =>
+    kind === "behind" ? failed("contracts", detail, { advice }) : warning("contracts", detail, advice),
+  );
 }
 
 /** @throws KitError where a migration would strand settlements that are under way */
-export async function refuseStranding(config: ServeConfig): Promise<void> {
-  const state = await openAsIs(config.databaseUrl);
+export async function refuseStranding(url: string, configured: ConfiguredContracts): Promise<void> {
+  const state = await openAsIs(url);
   if (state.kind === "ready") await state.db.destroy();
-  if (state.kind !== "behind") return;
-  const needs = await checkOpenContracts(config, state);
-  if (needs.length === 0) return;
+  // Without any configured contract, this is not the configuration of a service.
+  if (state.kind !== "behind" || Object.keys(configured.contracts).length === 0) return;
+  const unlisted = await findUnlistedContracts(url, configured);
+  if (unlisted.length === 0) return;
   throw new KitError("Nothing was changed: settlements that are under way would be stranded", {
-    hints: needs.map(({ detail, advice = "" }) => `${detail}. ${advice}`),
+    hints: unlisted.map(({ detail, advice }) => `${detail}. ${advice}`),
   });
 }
 

@@ -18,6 +18,6 @@ export async function checkSettlements(
   const count = settlements.filter((settlement) => isSetAside(settlement, now)).length;
   if (count === 0) return [];
   const detail = `${plural(count, "settlement")} mined more than half an hour ago without proof of the outcome: set aside`;
-  const advice = `See ${self} settlements list --state submitted. The service looks for proof once a minute; it answers neither success nor failure until then.`;
+  const advice = `Run ${self} settlements reexamine, which says what the chain shows of each. The service looks for proof once a minute; it answers neither success nor failure until then.`;
   return [warning("settlements", detail, advice)];
 }

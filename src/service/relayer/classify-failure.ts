@@ -34,8 +34,11 @@ export type FailureFinding =
   | { kind: "undone" }
   | { kind: "paid"; payout: Payout }
   | { kind: "recent"; usedByBlock: bigint }
-  /** `over`: blocks that could say otherwise are not replaced any more. */
-  | { kind: "spent"; usedByBlock: bigint; over: boolean }
+  /**
+   * `over`: blocks that could say otherwise are not replaced any more. `isShown`: a log shows what used it. Otherwise no log shows
+   * a payment, which is proof only where our own transaction did nothing.
+   */
+  | { kind: "spent"; usedByBlock: bigint; over: boolean; isShown: boolean }
   /** `obstacle`: why its value cannot be forwarded now. */
   | { kind: "submitted"; proof: TransferPlace; obstacle: string | undefined }
   | { kind: "disputed"; problem: string };
@@ -116,7 +119,11 @@ function saysTheSame(one: FailureFinding, other: FailureFinding): boolean {
 /** What two endpoints found alike: over when both say so. */
 function join(one: FailureFinding, other: FailureFinding): FailureFinding {
   const isOver = "over" in other && other.over;
-  if (one.kind === "unused" || one.kind === "spent") return { ...one, over: one.over && isOver };
+  if (one.kind === "unused") return { ...one, over: one.over && isOver };
+  if (one.kind === "spent") {
+    const isShown = "isShown" in other && other.isShown;
+    return { ...one, over: one.over && isOver, isShown: one.isShown && isShown };
+  }
   return one.kind === "submitted" && one.obstacle === undefined ? other : one;
 }
 
@@ -164,6 +171,7 @@ async function classifyAt(
     kind: "spent",
     usedByBlock: firstUsed,
     over: deep - firstUsed >= blocksIn(finalityMs),
+    isShown: found !== null,
   };
   if (found === "cancelled") return spent;
   if (found !== null) {

@@ -1,6 +1,6 @@
 import { Migrator } from "kysely/migration";
 import { beforeEach, describe, expect, test } from "vitest";
-import { deployContract } from "../../../test/support/former-contract.ts";
+import { completeFormerBytecode, deployContract } from "../../../test/support/former-contract.ts";
 import { signAs } from "../../../test/support/sign-as.ts";
 import { useComposition } from "../../../test/support/use-composition.ts";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
@@ -66,6 +66,16 @@ describe("a payment for a former contract", () => {
     await composition.start({ network, log });
     const warnings = log.filter((line) => line.includes('"level":40'));
     expect(warnings).toEqual([expect.stringContaining(harnessAccounts.admin.address)]);
+  });
+
+  test("which has every function of this version may still be the offered one", async () => {
+    const former = await deployContract(composition.chain, completeFormerBytecode);
+    const offered = composition.configuration({ facilitatorContract: former });
+    const log: string[] = [];
+    const running = await composition.start({ network: offered, log });
+    const { body } = await sign(former);
+    expect((await composition.post(running, "settle", body)).body).toMatchObject({ success: true });
+    expect(log.filter((line) => line.includes('"level":40'))).toEqual([]);
   });
 
   test("that is under way when another contract is configured settles, also where it has to be replaced", async () => {

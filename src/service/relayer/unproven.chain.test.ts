@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { Running } from "../../../test/support/composition.ts";
+import { runHere } from "../../../test/support/run-here.ts";
 import type { Body } from "../../../test/support/service.ts";
 import { signAs } from "../../../test/support/sign-as.ts";
 import { useComposition } from "../../../test/support/use-composition.ts";
 import { mockOddTokenDeployedBytecode } from "../../contracts/mockTokens.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-method.ts";
+import { encodeSubmission } from "../../methods/exact-eip3009/on-chain/token-calls.ts";
 import { type Address, addressWord, type Hex, keccak256, uintWord } from "../../protocol/hex.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
@@ -62,9 +64,13 @@ async function oddPayment(): Promise<Body> {
   });
 }
 
-async function stateOf({ url, key }: Running, body: Body): Promise<unknown> {
+function idOf(body: Body, asset: Address = odd.address): Hex {
   const { from, nonce } = body.paymentPayload.payload.authorization;
-  const id = settlementId(composition.chain.network.chainId, odd.address, from, nonce);
+  return settlementId(composition.chain.network.chainId, asset, from, nonce);
+}
+
+async function stateOf({ url, key }: Running, body: Body): Promise<unknown> {
+  const id = idOf(body);
   const response = await fetch(`${url}/settlements/${id}`, { headers: { authorization: key } });
   return response.json();
 }
@@ -112,4 +118,102 @@ test("sixteen transactions that prove nothing stop nobody else, are logged once,
   const ready = await fetch(running.url.replace("/v1", "/readyz"));
   expect(ready.status).toBe(200);
   expect(JSON.stringify(await ready.json())).toContain("16 mined transactions");
+});
+
+describe("settlements reexamine", () => {
+  async function reexamine(...options: string[]) {
+    const { code, stdout } = await runHere(["settlements", "reexamine", "--json", ...options], {
+      BASE_RPC_URL: composition.chain.rpcUrl,
+      FACILITATOR_CONTRACT_MAINNET: composition.chain.facilitatorContract,
+      CONFIRMATIONS: "base=1",
+      DATABASE_URL: composition.databaseUrl(),
+    });
+    return { code, settlements: JSON.parse(stdout).settlements };
+  }
+
+  /** Settles a payment; `meanwhile` makes its transaction one that proves nothing. */
+  async function stick(running: Running, payment: Body, meanwhile: () => Promise<unknown>) {
+    const before = await composition.operatorTransactions();
+    const release = await composition.holdMining();
+    composition.proxy.take();
+    const answer = composition.post(running, "settle", payment);
+    await composition.untilSent();
+    await meanwhile();
+    await release();
+    await expect.poll(() => composition.operatorTransactions(), { timeout: 20_000 }).toBe(before + 1);
+    expect((await answer).body).not.toMatchObject({ success: true });
+  }
+
+  test("leaves what may still be paid, and ends what was never used once it has expired", async () => {
+    const running = await composition.start({ network: network(), settleWaitMs: 1_000 });
+    const payment = await oddPayment();
+    const { from, nonce } = payment.paymentPayload.payload.authorization;
+    await stick(running, payment, () => write(useSlot(from, nonce), 1n));
+    const ofThis = ["--id", idOf(payment)];
+
+    expect((await reexamine()).settlements).toEqual([]);
+    expect(await reexamine(...ofThis)).toMatchObject({ code: 1, settlements: [{ outcome: "undecided" }] });
+    await write(useSlot(from, nonce), 0n);
+    expect(await reexamine(...ofThis)).toMatchObject({ code: 1, settlements: [{ outcome: "undecided" }] });
+    expect(await stateOf(running, payment)).toMatchObject({ state: "submitted" });
+
+    await composition.chain.advanceTime(3_600);
+    const ended = { code: 0, settlements: [{ outcome: "failed", settlement: idOf(payment) }] };
+    expect(await reexamine("--dry-run", ...ofThis)).toMatchObject(ended);
+    expect(await stateOf(running, payment)).toMatchObject({ state: "submitted" });
+    expect(await reexamine(...ofThis)).toMatchObject(ended);
+    expect(await stateOf(running, payment)).toMatchObject({ state: "failed" });
+    const again = await runHere(["settlements", "reexamine", ...ofThis], {
+      BASE_RPC_URL: composition.chain.rpcUrl,
+      FACILITATOR_CONTRACT_MAINNET: composition.chain.facilitatorContract,
+      DATABASE_URL: composition.databaseUrl(),
+    });
+    expect(again.code).toBe(1);
+  });
+
+  test("says of one that somebody else had submitted that no log proves it, and does not end it", async () => {
+    const running = await composition.start({ network: network(), settleWaitMs: 1_000 });
+    const payment = await oddPayment();
+    const { authorization, signature } = payment.paymentPayload.payload;
+    await stick(running, payment, async () => {
+      const from = harnessAccounts.treasury.address;
+      await request("anvil_impersonateAccount", from);
+      const data = encodeSubmission(authorization, signature);
+      const fees = { maxPriorityFeePerGas: "0x2540be400", maxFeePerGas: "0x174876e800" };
+      await request("eth_sendTransaction", { from, to: odd.address, data, ...fees });
+    });
+    await composition.chain.advanceTime(3_600);
+    const { code, settlements } = await reexamine("--id", idOf(payment));
+    expect({ code, settlements }).toMatchObject({ code: 1, settlements: [{ outcome: "undecided" }] });
+    expect(await stateOf(running, payment)).toMatchObject({ state: "submitted", failure: null });
+  });
+
+  test("finds a success that no service has seen, which is answered once", async () => {
+    const first = await composition.start({ settleWaitMs: 200 });
+    const payment = await composition.payment();
+    const before = await composition.recipientBalance();
+    const mined = await composition.operatorTransactions();
+    const release = await composition.holdMining();
+    composition.proxy.take();
+    const pending = composition.post(first, "settle", payment);
+    await composition.untilSent();
+    await pending;
+    await composition.stop(first);
+    await release();
+    await expect.poll(() => composition.operatorTransactions(), { timeout: 20_000 }).toBe(mined + 1);
+
+    const { asset } = composition.chain;
+    expect(await reexamine("--id", idOf(payment, asset.address))).toMatchObject({
+      code: 0,
+      settlements: [{ outcome: "settled" }],
+    });
+    const second = await composition.start();
+    const repeats = [];
+    for (let count = 0; count < 3; count++) {
+      const { body } = await composition.post(second, "settle", payment);
+      repeats.push((body as { success: boolean }).success);
+    }
+    expect(repeats).toEqual([true, false, false]);
+    expect(await composition.recipientBalance()).toBe(before + 10_000n);
+  });
 });

@@ -157,7 +157,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
 }
 
 /** Reads what the chain has decided of the transactions in flight, and records it. */
-type OutcomeReader = {
+export type OutcomeReader = {
   /**
    * One round over everything in flight.
    *
@@ -173,7 +173,7 @@ type OutcomeReaderOptions = Pick<SenderOptions, "chain" | "ways" | "account" | "
   outcomes: Outcomes;
 };
 
-function createOutcomeReader(options: OutcomeReaderOptions): OutcomeReader {
+export function createOutcomeReader(options: OutcomeReaderOptions): OutcomeReader {
   const { chain, ways, store, flight, account, now, log } = options;
   const { network } = chain;
   const { slots } = flight;

@@ -142,7 +142,7 @@ describe("a contract that is not there yet", () => {
     expect(again.code).toBe(0);
     expect(shown(again)).toMatchInlineSnapshot(`
       "
-      The facilitator contract is in place on base, with the code of this version.
+      The facilitator contract is in place on base, with every function of this version.
 
         contract     0xCONTRACT
         admin        0x5B5aE611c4d77F43e643D19c4774fb3b9A2Eb613

@@ -104,7 +104,7 @@ test("a good configuration", async () => {
       ok    RPC 2       answers in N ms
       ok    chain id 2  8453
       ok    head 2      block N is N s old
-      ok    contract    0xCONTRACT has the code of this version
+      ok    contract    0xCONTRACT has every function of this version
       ok    operator    0x7D47eB18134a43d7B3109FC795f648A4f4c72840 holds OPERATOR_ROLE
       ok    fee         the base fee is N gwei, the cap 5 gwei
       ok    gas money   100 ETH of 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 buys N settlements at N ETH each
@@ -119,7 +119,7 @@ test("a good configuration", async () => {
       ok    RPC 2       answers in N ms
       ok    chain id 2  137
       ok    head 2      block N is N s old
-      ok    contract    0xCONTRACT has the code of this version
+      ok    contract    0xCONTRACT has every function of this version
       ok    operator    0x7D47eB18134a43d7B3109FC795f648A4f4c72840 holds OPERATOR_ROLE
       ok    fee         the base fee is N gwei, the cap 1,000 gwei
       ok    gas money   100 POL of 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 buys N settlements at N POL each
@@ -169,7 +169,7 @@ test("a configuration with much that is wrong", async () => {
                                   → BASE_RPC_URL names a node of another network.
       FAIL  confirming            degraded: 1 of 3 RPC endpoints can be used, and 2 must say the same: every settle waits until it is answered with 503
                                   → Mend the other, and name three in BASE_RPC_URL, so that one may fail.
-      ok    contract              0xCONTRACT has the code of this version
+      ok    contract              0xCONTRACT has every function of this version
       FAIL  operator              0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd does not hold OPERATOR_ROLE
                                   → The admin grants it: npx --no-install x402-kit deploy --network base --grant-operator 0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd
       FAIL  recoverer             0xbA6c6A7587fC73a1D920b2A5Ff8af13826416c5a does not hold RECOVERER_ROLE
@@ -519,7 +519,7 @@ describe("of RPC endpoints it says", () => {
       "→ The node has stopped following the chain, or the clock of this machine is wrong.",
     ]);
     expect(linesOf(outcome, "contract")).toEqual([
-      `ok contract ${deployed.contract} has the code of this version`,
+      `ok contract ${deployed.contract} has every function of this version`,
     ]);
     expect(outcome.code).toBe(1);
     expect(linesOf(beside, "head 1")[0]).toMatch(/^warn head 1 block [\d,]+ is 1,00\d s old$/);
