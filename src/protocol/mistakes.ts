@@ -1,3 +1,4 @@
+import type { InvalidReason } from "./catalogue.ts";
 import { advice } from "./refusals.ts";
 
 /** What is advised on signatures that were made for something else, beside `advice`: web pages with the fixtures load it late. */
@@ -309,7 +310,10 @@ export type MistakeId = keyof typeof mistakes;
 
 /** One mistake that was found. */
 export type Finding = {
-  mistake: MistakeId;
+  /** The reason of a refusal, if verify's own checks found it. */
+  mistake: MistakeId | InvalidReason;
+  /** For a reason, which has no row in the table: the fact in one sentence. */
+  title?: string;
   /** Where: `paymentRequirements.payTo`; empty for the whole. */
   at: string;
   /** The value there, and the right one; absent where there is nothing to show. */
@@ -349,6 +353,6 @@ function rankOf({ mistake }: { mistake: string }): number {
   return isMistakeId(mistake) ? mistakes[mistake].rank : mistakes.refused.rank;
 }
 
-function isMistakeId(name: string): name is MistakeId {
+export function isMistakeId(name: string): name is MistakeId {
   return Object.hasOwn(mistakes, name);
 }

@@ -12,6 +12,7 @@ import {
   type NetworkRegistry,
   type NetworkTier,
 } from "../../protocol/networks.ts";
+import type { Operation } from "../../protocol/problems.ts";
 import {
   advice,
   adviceOnPower,
@@ -31,6 +32,7 @@ import {
 import { parseUint256 } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
+import { explainAsVerify } from "./explain-as-verify.ts";
 import {
   type AnswerMembers,
   amountMemberOf,
@@ -60,6 +62,8 @@ export type ExplainContext = {
   now: bigint | undefined;
   /** Whose time `now` is, such as `this machine's clock`, where what is said of the times is to name it. */
   clock?: string | undefined;
+  /** What the request was sent to; by default what is good for one of the two is good. Only for verify must a maximum be exact. */
+  operation?: Operation | undefined;
   /** Whether the signature was found good, maybe by the payer's wallet contract, which is not asked here. */
   signatureHeld?: boolean | undefined;
 };
@@ -104,19 +108,17 @@ export function explain(text: string, context: ExplainContext): Explanation {
     case "request":
       found = explainRequest(input.payload, input.requirements ?? null, context);
   }
-  if (input.kind !== "challenge") found.push(...explainForOthers(input, found, context));
+  if (input.kind !== "challenge") found.push(...explainReadable(input, found, context));
   return { kind: input.kind, findings: sortByRank(findings.concat(found)) };
 }
 
-/**
- * What decides nothing here, and for what another facilitator may refuse a payment. Only said of what can be read: a refusal of
- * anything else has another cause.
- */
-function explainForOthers(
+/** Findings that need a readable payment: refusals by verify's own checks, and what other facilitators may refuse. */
+function explainReadable(
   input: Extract<Input, { kind: "request" | "payment" }>,
   found: readonly Finding[],
-  { networks = builtInNetworks, tokens }: ExplainContext,
+  context: ExplainContext,
 ): Finding[] {
+  const { networks = builtInNetworks, tokens, contracts, payTo, now, operation } = context;
   const isHeader = input.kind === "payment";
   const requirements = isHeader ? membersOf(input.payload).accepted : input.requirements;
   const parsed = parsePaymentRequest(
@@ -125,7 +127,10 @@ function explainForOthers(
   );
   if (!parsed.ok) return [];
   const { x402Version, knownNetwork, payment, requirements: asked } = parsed.request;
-  const findings: Finding[] = [];
+  const { name, tier, usdc } = knownNetwork;
+  const assets = tokens?.[name] ?? [usdc];
+  const network = { name, facilitatorContract: contracts[tier], payTo, assets };
+  const findings = explainAsVerify(parsed.request, network, { found, now, operation });
   if (!isHeader && input.x402Version !== undefined && input.x402Version !== x402Version) {
     const facts = { got: showValue(input.x402Version), expected: `${x402Version}, as in the payment` };
     findings.push(finding("outer-version-differs", "x402Version", facts));
@@ -510,14 +515,14 @@ function explainTimes(
     findings.push(finding("not-valid-yet", `${member}.${words.start}`, facts));
   }
   if (end === undefined || inMilliseconds(end)) return findings;
-  const isExpired = end + bound < now + expiryMarginSeconds;
+  const isExpired = end < now + expiryMarginSeconds;
   if (!isExpired && end <= now + usualMaxValiditySeconds) return findings;
   // Where the shop offers such a time, its buyers sign for it.
   const { at: side, value: { maxTimeoutSeconds: seconds } = {} } = asked ?? {};
   const isShort = typeof seconds === "number" && seconds <= Number(expiryMarginSeconds);
   const ofShop = isExpired === isShort ? explainTimeout(`${side}.maxTimeoutSeconds`, seconds) : [];
   const got = `${formatMoment(end, now)}${clock === undefined ? "" : ` by ${clock}`}`;
-  const least = `at least ${formatMoment(now + expiryMarginSeconds - bound, now)}`;
+  const least = `at least ${formatMoment(now + expiryMarginSeconds, now)}`;
   const most = `at most ${formatMoment(now + usualMaxValiditySeconds, now)}`;
   const own = isExpired
     ? finding("expired", `${member}.${words.end}`, { got, expected: least })
@@ -549,7 +554,7 @@ function explainNumber(at: string, value: unknown, units: TokenUnits | undefined
 }
 
 /** The mistakes of an offer of something that is not settled here at all. */
-const ofOtherKinds: ReadonlySet<MistakeId> = new Set([
+const ofOtherKinds: ReadonlySet<string> = new Set<MistakeId>([
   ...(["unknown-scheme", "unknown-network", "wrong-version"] as const),
   ...(["wrong-asset", "pay-to-not-accepted", "other-tier"] as const),
 ]);

@@ -8,7 +8,7 @@ import {
   errorsSection,
   withoutLocal,
 } from "../../protocol/catalogue-texts.ts";
-import { type Finding, finding, isCause, mistakes } from "../../protocol/mistakes.ts";
+import { type Finding, finding, isCause, isMistakeId, mistakes } from "../../protocol/mistakes.ts";
 import { isProblem } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { knownToken } from "../../protocol/token-units.ts";
@@ -200,7 +200,8 @@ function findMistakes(body: string | undefined, context: ExplainContext): Refusa
 /** A finding with what is said of every mistake of its kind. */
 export function explanationOf(found: Finding): RefusalExplanation {
   const { mistake, at, got, expected, fix, reason = mistake } = found;
-  const { title, why } = { ...mistakes[mistake], ...found };
+  const known = isMistakeId(mistake) ? mistakes[mistake] : { title: mistake, why: "" };
+  const { title, why } = { ...known, ...found };
   const more = errorsSection(reason);
   return { mistake, title, at, got: got ?? null, expected: expected ?? null, why, fix, more };
 }

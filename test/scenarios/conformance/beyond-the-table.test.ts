@@ -1,12 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { askNode } from "../../../src/chain/rpc/calls.ts";
-import { noVerdictCases } from "../../../src/fixtures/cases/no-verdict-cases.ts";
-import type { ScenarioPaymentSpec } from "../../../src/fixtures/cases/payment-spec.ts";
-import { refusalCases } from "../../../src/fixtures/cases/refusal-cases.ts";
-import type { ScenarioCase } from "../../../src/fixtures/cases/scenario.ts";
-import { successCases } from "../../../src/fixtures/cases/success-cases.ts";
-import { changesAt, writeRequest } from "../../../src/fixtures/cases/write-request.ts";
+import { writeRequest } from "../../../src/fixtures/cases/write-request.ts";
 import type { Difference, FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import { createFixtureEngine } from "../../../src/fixtures/engine/engine.ts";
 import type { ScenarioEnvironment } from "../../../src/fixtures/engine/scenario-environment.ts";
@@ -17,9 +12,9 @@ import { askNextApproval, askNextTransaction } from "../../../src/methods/on-cha
 import { create2Deployer } from "../../../src/protocol/create2.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import type { Operation } from "../../../src/protocol/problems.ts";
-import type { X402Version } from "../../../src/protocol/requests.ts";
 import { type TestKeyName, testKeys } from "../../../src/published/test-keys.ts";
 import type { TestPayerName } from "../../../src/published/test-payers.ts";
+import { cases, combination, combineCases } from "../../support/conformance/combined-cases.ts";
 import { loosen } from "../../support/conformance/loosen.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import { startTestHarness } from "../../support/service.ts";
@@ -46,22 +41,6 @@ async function compareBoth(request: FixtureRequest): Promise<readonly Difference
   const expected = loosen(await engine.reply(request));
   return compareExactly(expected, await sendRequest(origin, request));
 }
-
-type Case = Pick<ScenarioCase, "means" | "payment" | "before">;
-
-const cases: ReadonlyMap<string, Case> = new Map(
-  Object.entries({ success: successCases, ...refusalCases, ...noVerdictCases }).flatMap(([group, ofGroup]) =>
-    Object.entries<Case>(ofGroup)
-      .filter(([, { payment, before }]) => payment !== undefined && before === undefined)
-      .map(([name, one]): [string, Case] => [`${group}.${name}`, one]),
-  ),
-);
-
-const combination = fc.record({
-  operation: fc.constantFrom<Operation>("verify", "settle"),
-  x402Version: fc.constantFrom<X402Version>(1, 2),
-  names: fc.uniqueArray(fc.constantFrom(...cases.keys()), { minLength: 2, maxLength: 3 }),
-});
 
 const verifyV1 = { operation: "verify" as const, x402Version: 1 as const };
 
@@ -95,10 +74,7 @@ let count = 0;
 test("what has several things wrong is answered as the service answers it", async () => {
   await fc.assert(
     fc.asyncProperty(combination, async ({ operation, x402Version, names }) => {
-      const spec = names
-        .map((name) => cases.get(name)?.payment ?? {})
-        .map((one) => (typeof one === "function" ? one({ environment, operation }) : one))
-        .reduce(combine);
+      const spec = combineCases(names, { environment, operation });
       const at = { operation, x402Version, label: `combination ${++count}` };
       const request = await writeRequest(environment, at, spec);
       expect(await compareBoth(request)).toEqual([]);
@@ -323,17 +299,3 @@ test("odd headers and bodies are answered as the service answers them", async ()
   }
   expect(found).toEqual([]);
 });
-
-/** Both at once; of what only one can have, the second has its way. */
-function combine(first: ScenarioPaymentSpec, second: ScenarioPaymentSpec): ScenarioPaymentSpec {
-  return {
-    ...first,
-    ...second,
-    headers: { ...first.headers, ...second.headers },
-    change: (places) => ({ ...changesAt(places, first.change), ...changesAt(places, second.change) }),
-    resign: (signature) => {
-      const once = first.resign?.(signature) ?? signature;
-      return second.resign?.(once) ?? once;
-    },
-  };
-}

@@ -1,0 +1,76 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { scenarios } from "../src/fixtures/cases/scenarios.ts";
+import { writeRequest } from "../src/fixtures/cases/write-request.ts";
+import type { FixtureRequest } from "../src/fixtures/engine/answer.ts";
+import { createFixtureEngine } from "../src/fixtures/engine/engine.ts";
+import { explain } from "../src/observe/explain/explain-input.ts";
+import type { RefusedSituation } from "../src/protocol/catalogue.ts";
+import { isCause } from "../src/protocol/mistakes.ts";
+import { membersOf } from "../src/util/json.ts";
+import { combination, combineCases } from "./support/conformance/combined-cases.ts";
+
+/* `explain` never calls a request good that verify refuses without asking the chain or the ledger. */
+
+/** The refusals that depend on the state of the chain or the ledger, or on a limit of the organization. */
+const decidedByState: readonly RefusedSituation[] = [
+  "allowance_too_small",
+  "amount_below_minimum",
+  "approval_refused",
+  // Of its cases, the nonce alone.
+  "approval_transaction_not_sent",
+  "balance_too_small",
+  "payer_blacklisted",
+  "payer_has_code",
+  "recipient_blacklisted",
+  "settled_before",
+  "token_refuses_signature",
+  "used_here",
+];
+
+const engine = createFixtureEngine({ networks: ["base", "base-sepolia"] });
+const [mainnet, testnet = mainnet] = engine.environment.networks;
+const contracts = { mainnet: mainnet.facilitatorContract, testnet: testnet.facilitatorContract };
+
+/** The situation of a refused verify if nothing that `explain` finds would prevent the payment. */
+async function findSilent(request: FixtureRequest): Promise<string | undefined> {
+  const answer = await engine.reply(request);
+  const { isValid, situation } = membersOf(
+    answer.kind === "json" && answer.status === 200 ? answer.body : undefined,
+  );
+  if (isValid !== false || typeof situation !== "string") return undefined;
+  const { findings } = explain(request.body ?? "", {
+    contracts,
+    now: await engine.environment.now(),
+    operation: "verify",
+  });
+  const isStated = findings.some(isCause) || decidedByState.some((one) => one === situation);
+  return isStated ? undefined : situation;
+}
+
+const refused = scenarios.filter(
+  (row) =>
+    row.operation === "verify" &&
+    row.outcome.kind === "refusal" &&
+    row.cannotRun(engine.environment) === undefined,
+);
+
+test.each(refused)("$name is explained", async (row) => {
+  const { before, request } = await row.plan(engine.environment);
+  for (const earlier of before) await engine.reply(earlier);
+  expect(await findSilent(request)).toBeUndefined();
+});
+
+let count = 0;
+
+test("several wrong things at once are explained", async () => {
+  const { environment } = engine;
+  await fc.assert(
+    fc.asyncProperty(combination, async ({ x402Version, names }) => {
+      const at = { operation: "verify", x402Version, label: `explained ${++count}` } as const;
+      const spec = combineCases(names, { environment, operation: "verify" });
+      expect(await findSilent(await writeRequest(environment, at, spec))).toBeUndefined();
+    }),
+    { numRuns: 500 },
+  );
+});
