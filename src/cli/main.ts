@@ -168,12 +168,6 @@ export const commands: readonly CommandEntry[] = [
   ...commandsOf(() => import("./commands/database-commands.ts"), {
     settlementsArchive: ["settlements archive", "move old settlements out of the database into a file"],
   }),
-  [
-    "completion",
-    "print a script that has bash, zsh or fish complete these commands",
-    loadCompletion,
-    undefined,
-  ],
 ];
 
 /** What the commands are for, and their first words. */
@@ -184,7 +178,6 @@ const groups = {
   "Test what pays and is paid": ["fault", "judge", "conformance", "upstream-e2e", "fork", "network"],
   "Operate with real money": [
     ...["deploy", "doctor", "migrate", "org", "key", "settlements", "operator", "recover", "stranded"],
-    "completion",
   ],
 } as const;
 
@@ -194,19 +187,6 @@ export function groupCommands(): [title: string, some: readonly CommandEntry[]][
     title,
     words.flatMap((word) => commands.filter(([name]) => name.split(" ")[0] === word)),
   ]);
-}
-
-async function loadCompletion(): Promise<Command> {
-  const { createCompletionCommand } = await import("./commands/completion.ts");
-  return createCompletionCommand(() =>
-    Promise.all(
-      commands.map(async ([name, summary, load]) => ({
-        name,
-        summary,
-        options: name === "completion" ? {} : (await load()).options,
-      })),
-    ),
-  );
 }
 
 /** Runs `x402-kit` with the given arguments; gives the exit code. */

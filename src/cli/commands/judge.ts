@@ -1,6 +1,4 @@
 import { once } from "node:events";
-import { existsSync } from "node:fs";
-import { relative, resolve } from "node:path";
 import {
   InvalidValue,
   readHttpUrl,
@@ -22,7 +20,7 @@ import {
   reportClient,
   reportShop,
 } from "../../judge/report/judgment.ts";
-import { renderBadge, renderJudgmentJunit, renderSarif } from "../../judge/report/render-files.ts";
+import { renderJudgmentJunit } from "../../judge/report/render-files.ts";
 import { wayNames } from "../../judge/scene/offers.ts";
 import { startCommand } from "../../judge/scene/run-command.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
@@ -77,8 +75,6 @@ function commonOptions(own: { cases: readonly { name: string }[]; ways: string; 
     ),
     json: flag("print the report as JSON"),
     junit: textOption("FILE", "write the report as JUnit XML to a file too", { example: "judge.xml" }),
-    sarif: textOption("FILE", "write the report as SARIF to a file too", { example: "judge.sarif" }),
-    badge: textOption("FILE", "write a badge to a file too", { example: "badge.svg" }),
     ...networkFileOption,
   } as const;
 }
@@ -267,8 +263,6 @@ type ReportValues = {
   studio: boolean;
   json: boolean;
   junit: string | undefined;
-  sarif: string | undefined;
-  badge: string | undefined;
 };
 
 /** What is judged, where, by which run, and what is found in its results. */
@@ -292,8 +286,8 @@ async function runAndReport<Result>(
   { print, printError, takeSignals }: CommandTerminal,
   { subject, where, judge, findingsOf }: JudgeRun<Result>,
 ): Promise<number> {
-  const { seed, studio, json, junit, sarif, badge } = values;
-  requireWritable({ junit, sarif, badge });
+  const { seed, studio, json, junit } = values;
+  requireWritable({ junit });
 
   /** Prints and writes the report in every form that was asked for; gives the exit code. */
   async function report(results: readonly Result[], problem?: string): Promise<number> {
@@ -301,8 +295,6 @@ async function runAndReport<Result>(
     if (json) print(JSON.stringify(judgment));
     else if (problem === undefined) print(renderJudgment(judgment, where));
     await writeOutput(junit, () => renderJudgmentJunit(judgment));
-    await writeOutput(sarif, () => renderSarif(fileIn(subject), judgment));
-    await writeOutput(badge, () => renderBadge(judgment));
     return exitCodeOf(judgment);
   }
 
@@ -321,15 +313,6 @@ async function runAndReport<Result>(
     throw error;
   }
   return code ?? report(results);
-}
-
-/** The file of the project that a command line names last; code scanning shows results at one. */
-function fileIn(subject: string): string {
-  const here = process.cwd();
-  const files = subject.split(" ").map((word) => relative(here, resolve(here, word)));
-  return (
-    files.findLast((file) => !file.startsWith("..") && /\.\w+$/.test(file) && existsSync(file)) ?? "README.md"
-  );
 }
 
 function readPath(text: string): string {

@@ -37,14 +37,14 @@ test("an empty file is read, and what is no file is said to be unreadable", asyn
 test("reports that cannot be written are named before the run, all at once", () => {
   const files = {
     junit: join(folder, "missing/judge.xml"),
-    sarif: folder,
-    badge: join(folder, "old.xml/badge.svg"),
+    html: folder,
+    csv: join(folder, "old.xml/list.csv"),
   };
   expect(() => requireWritable(files)).toThrow(
     [
       `--junit: there is no folder ${folder}/missing`,
-      `--sarif: ${folder} is a folder`,
-      `--badge: there is no folder ${folder}/old.xml`,
+      `--html: ${folder} is a folder`,
+      `--csv: there is no folder ${folder}/old.xml`,
     ].join("\n"),
   );
 });
@@ -55,7 +55,7 @@ test("a name that no file can have is named too", () => {
 });
 
 test("new files and old ones are fine, and none at all", () => {
-  requireWritable({ junit: join(folder, "new.xml"), sarif: join(folder, "old.xml"), badge: undefined });
+  requireWritable({ junit: join(folder, "new.xml"), html: join(folder, "old.xml"), csv: undefined });
   requireWritable({ junit: "judge.xml" });
 });
 

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { z } from "zod";
 import { exitCodeOf, type Finding, foldRepeats, renderJudgment } from "./judgment.ts";
-import { renderBadge, renderJudgmentJunit, renderSarif } from "./render-files.ts";
+import { renderJudgmentJunit } from "./render-files.ts";
 
 const good: Finding = {
   name: "plain",
@@ -72,66 +71,17 @@ test("JUnit has a failure with everything that was sent", () => {
   `);
 });
 
-test("SARIF has a result for each bad case, at the file that was judged", () => {
-  const sarif = z
-    .object({ runs: z.array(z.object({ results: z.array(z.unknown()), tool: z.unknown() })) })
-    .parse(JSON.parse(renderSarif("buyer.js", judgment)));
-  expect(sarif.runs[0]?.results).toMatchInlineSnapshot(`
-    [
-      {
-        "level": "error",
-        "locations": [
-          {
-            "physicalLocation": {
-              "artifactLocation": {
-                "uri": "buyer.js",
-              },
-              "region": {
-                "startLine": 1,
-              },
-            },
-          },
-        ],
-        "message": {
-          "text": "paid twice
-    Asks, settles, and serves.
-    +0.0 s  GET /report <without> payment → 402
-    it got nothing, and exited with 0
-    Good: Pays once.",
-        },
-        "ruleId": "slow-answer",
-      },
-    ]
-  `);
-});
-
-test("the badge counts the good cases among those that were run", () => {
-  expect(renderBadge(judgment)).toMatch(/aria-label="x402 judge: 1 of 2 good".*#c62828/s);
-  expect(renderBadge(judgmentOf(good))).toMatch(/1 of 1 good.*#2e7d32/s);
-});
-
-test("what only differs is no failure in JUnit, and a warning in SARIF", () => {
+test("what only differs is no failure in JUnit", () => {
   const junit = renderJudgmentJunit(judgmentOf(differing));
   expect(junit).toContain('tests="1" failures="0"');
   expect(junit).toContain("the 200 lacks PAYMENT-RESPONSE");
-  expect(renderSarif("shop.js", judgmentOf(differing))).toContain('"level":"warning"');
 });
 
-test("a program that could not be judged is an error in each report", () => {
+test("a program that could not be judged is an error in JUnit", () => {
   const nothing = { ...judgmentOf(), problem: "The shop gave no answer" };
   expect(renderJudgmentJunit(nothing)).toContain(
     'errors="1" skipped="0" time="0.000">\n    <testcase name="judgment" classname="judge" time="0.000">\n      <error message="The shop gave no answer"/>',
   );
-  const { runs } = z
-    .object({ runs: z.array(z.object({ invocations: z.unknown() })) })
-    .parse(JSON.parse(renderSarif("shop.js", nothing)));
-  expect(runs[0]?.invocations).toEqual([
-    {
-      executionSuccessful: false,
-      toolExecutionNotifications: [{ level: "error", message: { text: "The shop gave no answer" } }],
-    },
-  ]);
-  expect(renderBadge(nothing)).toContain("could not judge");
 });
 
 test.each([

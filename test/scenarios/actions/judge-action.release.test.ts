@@ -14,8 +14,6 @@ test("the action judges a client, writes its reports, and shows the table", asyn
     /^```text\n[\s\S]*asks-again +1 +1 +paid once and served\n[\s\S]*```\n$/,
   );
   expect(await read("x402-judge/judge.xml")).toContain('tests="2" failures="0"');
-  expect(await read("x402-judge/badge.svg")).toContain("2 of 2 good");
-  expect(JSON.parse(await read("x402-judge/judge.sarif"))).toMatchObject({ version: "2.1.0" });
 });
 
 test("the action fails for a shop that charges and serves nothing, and still shows why", async () => {

@@ -505,11 +505,3 @@ describe.each([
     );
   });
 });
-
-test("completion knows every command and its options", async () => {
-  const { code, stdout } = await runHere(["completion", "bash"], {});
-  expect(code).toBe(0);
-  expect(stdout).toContain("complete -F _x402_kit x402-kit");
-  expect(stdout).toMatch(/^ {4}"up"\) words="[^"]*--network-file/m);
-  expect(stdout).toMatch(/^ {4}"org create"\) .*--name/m);
-});
