@@ -16,14 +16,14 @@ import {
   withContract,
 } from "../../protocol/checks.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
-import { type Asset, findAsset, formatNetwork } from "../../protocol/networks.ts";
+import { type Asset, findAsset, formatNetwork, type NetworkName } from "../../protocol/networks.ts";
 import { type Operation, problemDetails } from "../../protocol/problems.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { PaymentWords } from "../../protocol/signed-payment.ts";
 import { fingerprintOf, type SignedPayment, tokenSignature } from "../../protocol/signed-payment.ts";
 import { refuseAsReference } from "../../protocol/strictness.ts";
-import { ForbiddenError, OperatorError } from "../../util/errors.ts";
+import { ForbiddenError, OperatorError, UndeterminedError } from "../../util/errors.ts";
 import { belowMinimum, type Caller, type Organization, type Scope } from "../organizations/organizations.ts";
 import { chainOf } from "../relayer/slot.ts";
 import type { Checked, FacilitatorContext, Lane, Lanes } from "./context.ts";
@@ -31,8 +31,11 @@ import type { Checked, FacilitatorContext, Lane, Lanes } from "./context.ts";
 /** A payment that is good on its face and that its payer has signed, with the chain that decides the rest. */
 export type ReadPayment = ProvenSignature & {
   payment: SettleablePayment;
-  /** The operators of its network: the one that should settle it, and those that may where that one cannot. */
-  lanes: Lanes;
+  /**
+   * The operators of its network: the one that should settle it, and those that may where that one cannot. Undefined for a claimed
+   * payment whose network is not served now.
+   */
+  lanes: Lanes | undefined;
   /** To whom it goes; undefined where a verify cannot know that. */
   recipient: Address | undefined;
 };
@@ -70,19 +73,24 @@ export function createPaymentIntake({
     const { name } = request.knownNetwork;
     const lanes = networks.get(name);
     const read = readers.get(name);
+    const checking = { method: ways.methodOf(request.payment.method), operation };
     if (lanes === undefined || read === undefined) {
+      const unserved = withoutChain(request);
+      const claimed = await findClaimed(createPaymentReader(unserved, ways), unserved);
+      if (claimed !== undefined) return claimed;
       const enabled = [...networks.values()].map(([{ chain }]) =>
         formatNetwork(chain.network, request.x402Version),
       );
       return checked("networkIsEnabled", refusals.networkNotEnabled(request.network, enabled));
     }
     const [{ chain }] = lanes;
-    const checking = { method: ways.methodOf(request.payment.method), operation };
+    let isForged = false;
     const judged = await judge(read, lanes);
     if (typeof judged !== "function") return judged;
-    return (await findClaimed(read, lanes)) ?? judged();
+    return (await findClaimed(read, chain.network, lanes)) ?? judged();
 
     async function judge(read: PaymentReader, lanes: Lanes): Promise<ReadPayment | Obstacle> {
+      const [{ chain }] = lanes;
       let last: CheckName = "networkIsEnabled";
       const network = forPayment(chain.network, request.payment, checking.method);
       const refusal = checkTerms(request, network, checking, (check) => {
@@ -105,7 +113,10 @@ export function createPaymentIntake({
       const refused = checkForCaller(caller, payment, checked);
       if (refused !== undefined) return refused;
       const proven = await verifySignature(payment, chain, ways);
-      if ("reason" in proven) return () => checked("signatureHolds", proven);
+      if ("reason" in proven) {
+        isForged = true;
+        return () => checked("signatureHolds", proven);
+      }
       checked("signatureHolds", undefined);
       return { payment, lanes: through(network, inOrder(lanes)), recipient, ...proven };
     }
@@ -113,16 +124,22 @@ export function createPaymentIntake({
     /** The payment as it was claimed; what is wrong with the request for it; undefined where it was not claimed. */
     async function findClaimed(
       read: PaymentReader,
-      lanes: Lanes,
+      offered: NetworkConfig,
+      lanes?: Lanes,
     ): Promise<ReadPayment | Invalid | undefined> {
       const settlement = await ledger.claims.find(request.settlementId);
       const known = settlement === null ? undefined : read(request, operation, settlement);
       if (settlement === null || known === undefined) return undefined;
       const { signature, recipient, contract } = settlement;
-      const network = contract === null ? chain.network : withContract(chain.network, contract);
+      const network = contract === null ? offered : withContract(offered, contract);
       const payment = { ...known, network };
-      const isSigned = hasSigned(payment) || isSignedAs(request.payment, signature);
-      if (!isSigned || !isClaimedAs(settlement, payment)) return undefined;
+      if (!isClaimedAs(settlement, payment)) return undefined;
+      if (!hasSigned(payment) && !isSignedAs(request.payment, signature)) {
+        if (isForged) return undefined;
+        if (lanes === undefined) throw notServed(name);
+        // A wallet may sign one message in several ways, and only its code can tell.
+        if ("reason" in (await verifySignature(payment, lanes[0].chain, ways))) return undefined;
+      }
       if (caller !== null) requireScope(caller, operation);
       let last: CheckName = "networkIsEnabled";
       const refusal = checkClaimed(request, network, checking, (check) => {
@@ -130,9 +147,26 @@ export function createPaymentIntake({
       });
       if (refusal !== undefined) return checked(last, refusal);
       checked("signatureHolds", undefined);
-      return { payment, lanes: through(network, lanes), recipient, signature };
+      return { payment, lanes: lanes && through(network, lanes), recipient, signature };
     }
   };
+}
+
+/** A network that is not served, as far as a payment tells that was claimed on it: nothing is sent there, and nothing asked. */
+function withoutChain({ knownNetwork, payment }: PaymentRequest): NetworkConfig {
+  return {
+    ...knownNetwork,
+    facilitatorContract: payment.payTo,
+    assets: [knownNetwork.usdc],
+    ...{ rpcUrls: [""], confirmations: 1, maxFeePerGas: 0n },
+  };
+}
+
+/** What is thrown where only the chain of a network that is not served could tell. */
+export function notServed(name: NetworkName): UndeterminedError {
+  return new UndeterminedError(
+    `${name} is not served at the moment, and the payment was sent before; send the same payment again`,
+  );
 }
 
 /** The operators of a network, with the facilitator contract that a payment is for. */

@@ -11,7 +11,7 @@ import { type FacilitatorContext, type Lane, publishChecksOf, type Waiting } fro
 import { refuseClosed, refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
 import { createGasBudget } from "./gas-budget.ts";
 import { bindingOf, hasPaid, isBound } from "./idempotent.ts";
-import { createPaymentIntake, withOperator } from "./intake.ts";
+import { createPaymentIntake, notServed, withOperator } from "./intake.ts";
 import {
   createAcquireSoon,
   createRepeats,
@@ -108,6 +108,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
         const takesNothing = payment.takesLess && payment.amount === 0n;
         if ((await ledger.claims.find(payment.id)) === null) {
           checked("authorizationIsFree", undefined);
+          if (lanes === undefined) throw notServed(payment.network.name);
           const refusal = takesNothing
             ? await claimNothing({ ...claimant, ...lanes[0] }, { ledger, ways, gasBudget })
             : await withOperator(lanes, (lane) =>

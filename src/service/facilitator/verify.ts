@@ -11,7 +11,13 @@ import { type Caller, type Organization, refusedForCode } from "../organizations
 import { type FacilitatorContext, publishChecksOf } from "./context.ts";
 import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
 import { bindingOf, hasPaid, isBound } from "./idempotent.ts";
-import { createPaymentIntake, isClaimedAs, type SettleablePayment, withOperator } from "./intake.ts";
+import {
+  createPaymentIntake,
+  isClaimedAs,
+  notServed,
+  type SettleablePayment,
+  withOperator,
+} from "./intake.ts";
 import { checkGasMoney, explainFailure, prepareCall, unlessMined } from "./payer-transaction.ts";
 
 /**
@@ -70,6 +76,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       return checked("authorizationIsFree", closed);
     }
     checked("authorizationIsFree", undefined);
+    if (lanes === undefined) throw notServed(payment.network.name);
 
     const { signed, network } = payment;
     const settling = ways.settlingOf(signed.method);
