@@ -44,7 +44,10 @@ async function findSilent(request: FixtureRequest): Promise<string | undefined> 
     now: await engine.environment.now(),
     operation: "verify",
   });
-  const isStated = findings.some(isCause) || decidedByState.some((one) => one === situation);
+  // Only a wallet contract can check a signature of another length.
+  const isForWallet =
+    situation === "signature_wrong" && /"signature":"0x[0-9a-f]{132,}"/i.test(request.body ?? "");
+  const isStated = findings.some(isCause) || isForWallet || decidedByState.some((one) => one === situation);
   return isStated ? undefined : situation;
 }
 

@@ -186,7 +186,7 @@ export const transactionRefusals = {
   gasMoneyMissing: (payer: Address, has: Shown, needed: Shown) =>
     invalid(
       "approval_gas_missing",
-      `The payer ${payer} has ${has} wei, and the approval in ${ofTransaction} may cost ${needed}. The facilitator does not give the rest: if it gives gas money at all, then once for each token, and at most what 70,000 gas cost at twice the base fee and the usual tip`,
+      `The payer ${payer} has ${has} wei, and the approval in ${ofTransaction} may cost ${needed}. The facilitator gives no more than 70,000 gas cost, once per token, if anything`,
       "Let the payer approve Permit2 with gas money of its own, then send the same payment again",
     ),
 } as const satisfies Record<string, (...facts: never[]) => Invalid>;

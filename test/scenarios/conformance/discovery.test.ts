@@ -143,7 +143,7 @@ const value = fc.constantFrom(
     "bazaar",
   ],
   ...["exact", "upto", "weather", "shop+report", "%20", "%zz", "x".repeat(201), "0x1"],
-  "0x4E782726E82e776099A7c95486A32519583f82E3",
+  "0xE09e2221cD864A64554e54D4E43adffb9aa9f8FE",
 );
 const parameter = fc.constantFrom(
   ...["type", "payTo", "scheme", "network", "extensions", "limit", "offset", "query", "cursor", "nonsense"],

@@ -64,8 +64,8 @@ test("everything that is wrong with the options is said at once", async () => {
     assets.base.address: vitalik.eth is not an address: 0x and 40 hexadecimal digits (for example 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913)
     assets.polygon: is not among the networks of this harness
     assets.eth: is not one of base, base-sepolia, optimism, optimism-sepolia, polygon
-    contracts.mainnet: is not an address: 0x and 40 hexadecimal digits (for example 0x4E782726E82e776099A7c95486A32519583f82E3)
-    contracts.testnet: is the address of the asset "USDC" (for example 0x9425c41F9A16A0a8035f120c2c734Fd4715C933f)"
+    contracts.mainnet: is not an address: 0x and 40 hexadecimal digits (for example 0xE09e2221cD864A64554e54D4E43adffb9aa9f8FE)
+    contracts.testnet: is the address of the asset "USDC" (for example 0xf932d4A09C1A523804700724B54Fc4Ae7B5117e2)"
   `);
   expect(startedMeanwhile()).toEqual([]);
 });

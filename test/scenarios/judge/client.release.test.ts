@@ -55,7 +55,7 @@ test("a buyer that gives up is shown what it has paid for, and what would have b
       Settles, and the connection is reset instead of an answer.
         +0.0 s  GET /report without payment → 402 asks 10000 (a payment is
                 required)
-        +0.0 s  GET /report with payment 1: 10000 to 0x9425c4… on
+        +0.0 s  GET /report with payment 1: 10000 to 0xf932d4… on
                 base-sepolia → reset instead of an answer
       Good: Sends the same payment again: it can be settled only once, so the goods
       come and nothing is paid a second time.
