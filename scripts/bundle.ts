@@ -29,7 +29,7 @@ const groups = [
   { name: "base", files: /^(protocol|methods)\/(?!.*(on-chain|schema|openapi|explain))/, priority: 1 },
 ];
 
-/** Whether an import stays one of a package that is installed. */
+/** Returns true if an import stays one of a package that is installed. */
 export function isExternal(id: string): boolean {
   return external.some((name) => id === name || id.startsWith(`${name}/`));
 }

@@ -44,7 +44,7 @@ export const withoutIntegrity: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** What is wrong with a package-lock.json, one line each: what is not pinned by its bytes, or names a private host. */
+/** The problem with a package-lock.json, one line each: what is not pinned by its bytes, or names a private host. */
 export function findLockProblems(
   text: string,
   excused: Readonly<Record<string, readonly string[]>> = withoutIntegrity,

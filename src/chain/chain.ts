@@ -16,7 +16,7 @@ export type Bound = bigint | ViewCall;
 
 /** The money that a settling transaction depends on. */
 export type Funds = {
-  /** What the payer can pay of the asset, in its smallest unit: the balance, or less where something else bounds it. */
+  /** The payer's spendable amount of the asset, in its smallest unit: the balance, or less where something else bounds it. */
   payer: bigint;
   /** The operator's gas money, in wei. */
   operator: bigint;
@@ -28,7 +28,7 @@ export type Funds = {
 export type GasMoney = {
   /** In wei, in the order in which the accounts were given. */
   balances: readonly bigint[];
-  /** What settling one payment costs at the moment, in wei. */
+  /** The present cost of settling one payment, in wei. */
   settleCost: bigint;
 };
 
@@ -38,7 +38,7 @@ export type GasMoney = {
  */
 export type Effect = {
   views: readonly ViewCall[];
-  /** Whether it is there, by what came of these. */
+  /** Returns true if it is there, by what came of these. */
   isThere(results: readonly ViewResult[]): boolean;
 };
 
@@ -131,7 +131,7 @@ export type Chain = {
     rawTransactions: readonly Hex[],
     options?: { everywhere?: boolean; hashes?: readonly Hex[] },
   ): Promise<void>;
-  /** Whether any endpoint that answers knows one of the transactions: in a block, or in its pool. */
+  /** Returns true if any endpoint that answers knows one of the transactions: in a block, or in its pool. */
   knows(hashes: readonly Hex[]): Promise<boolean>;
   /**
    * Receipts by hash, in the given order; null where there is none yet, or none that can be believed. `attempt`

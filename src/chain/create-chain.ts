@@ -133,7 +133,7 @@ export function createChain(options: ChainOptions): Chain {
   };
 }
 
-/** Whether any endpoint knows one of the transactions. */
+/** Returns true if any endpoint knows one of the transactions. */
 async function knows(rpc: Rpc, network: string, hashes: readonly Hex[]): Promise<boolean> {
   const calls = hashes.map(transactionCall);
   const { expect, undetermined } = createChainReader(rpc, network);
@@ -295,7 +295,7 @@ function createSimulations(
   };
 }
 
-/** What came of two transactions, one after the other (`eth_simulateV1`). */
+/** The result of two transactions, one after the other (`eth_simulateV1`). */
 function readSeries(answer: RpcAnswer | undefined): Pick<Simulation, "revert" | "before"> {
   const [block] = Array.isArray(answer?.result) ? answer.result : [];
   const { calls } = membersOf(block);

@@ -152,7 +152,7 @@ export type Receipt = {
   blockNumber: bigint;
   blockHash: Hex;
   logs: readonly EventLog[];
-  /** What its sender has paid, in wei; undefined where the node does not say. */
+  /** The fee paid by its sender, in wei; undefined where the node does not say. */
   gasCost: bigint | undefined;
 };
 
@@ -213,7 +213,7 @@ export function createReceiptReader({ ask }: Pick<ChainReader, "ask">): ReceiptR
   };
 }
 
-/** Whether a node has the transaction of a receipt in the block of the receipt. */
+/** Returns true if a node has the transaction of a receipt in the block of the receipt. */
 function isWhereSaid(transaction: unknown, { hash, blockHash, blockNumber }: Receipt): boolean {
   const said = membersOf(transaction);
   const same = (one: unknown, other: Hex) =>

@@ -89,7 +89,7 @@ function methodsFor(subject: Hex, question: readonly ObservedCall[]): string[] {
   return question.flatMap(({ about, method }) => (about === undefined || about === subject ? method : []));
 }
 
-/** Whether the question asks for the subject by exactly these methods. */
+/** Returns true if the question asks for the subject by exactly these methods. */
 function isAskedFor(subject: Hex, question: readonly ObservedCall[], methods: readonly string[]): boolean {
   let count = 0;
   for (const { about, method } of question) {

@@ -83,7 +83,7 @@ export type ViewCall = {
   changes?: boolean;
 };
 
-/** What came of one. */
+/** The result of one. */
 export type ViewResult = {
   /**
    * The hash of the code at the address; null where there is none. A delegation (EIP-7702) is code too: the 23 bytes
@@ -94,10 +94,10 @@ export type ViewResult = {
   word: Hex | undefined;
 };
 
-/** What came of all of them, and at which block. */
+/** The result of all of them, and at which block. */
 export type ViewResults = { blockNumber: bigint; results: readonly ViewResult[] };
 
-/** Whether a view gave true; false where it gave nothing, as that of a token without a blacklist. */
+/** Returns true if a view gave true; false where it gave nothing, as that of a token without a blacklist. */
 export function isTrue(word: Hex | undefined): boolean {
   return word !== undefined && BigInt(word) !== 0n;
 }

@@ -211,7 +211,7 @@ export function createConcludedForwards(db: Kysely<LedgerTables>): Recoveries["c
   };
 }
 
-/** Whether the transaction that decided a settlement is one of this txNonce. */
+/** Returns true if the transaction that decided a settlement is one of this txNonce. */
 function hasTxNonce(txNonce: "settlements.tx_nonce" | "recoveries.tx_nonce") {
   return sql<unknown>`exists (select 1 from attempts
     where attempts.hash = settlements.transaction_hash and attempts.tx_nonce = ${sql.ref(txNonce)})`;

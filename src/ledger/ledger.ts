@@ -177,7 +177,7 @@ export type Claims = {
   operatorChanges(chainId: number, operator: Address): Promise<readonly TxNonceChange[]>;
 };
 
-/** What became of claims: which transaction decided them, in which block, and at what cost. */
+/** The outcome of claims: which transaction decided them, in which block, and at what cost. */
 export type Outcomes = {
   /**
    * Notes in which block unfinished settlements were mined that is not deep enough yet, or null when that block has

@@ -41,7 +41,7 @@ export type JudgedPayment = {
   payment: Pick<SignedPayment, "asset" | "payer"> & Partial<Pick<SignedPayment, "payload">>;
   /** What is to be settled. */
   needed: bigint;
-  /** What is known of its asset, by which amounts are shown. */
+  /** The known facts about its asset, by which amounts are shown. */
   token: Asset | undefined;
   network: string;
   recipient?: Address | undefined;

@@ -73,7 +73,7 @@ export const earlyCases = {
   },
 } as const;
 
-/** What a client should do about them. */
+/** The advice to clients about them. */
 export const earlyAdvice =
   "Wait, or sign with an earlier `validAfter`; the chain's time may lag behind the clock.";
 

@@ -56,7 +56,7 @@ export type PaymentRequest = Envelope & {
   identifier?: PaymentIdentifier;
   /** Until when the approval that came with it (EIP-2612) can be used, in unix seconds. */
   approvalDeadline?: bigint;
-  /** What is wrong with its identifier, which is ignored where the strictness is `reference` and the shop requires none. */
+  /** The problem with its identifier, which is ignored where the strictness is `reference` and the shop requires none. */
   identifierProblem?: string;
 };
 
@@ -71,7 +71,7 @@ export type PayloadReader = {
   readonly scheme: "exact" | "upto";
   readonly versions: readonly X402Version[];
   readonly words: PaymentWords;
-  /** Whether a payload is of this way to pay, well formed or not. */
+  /** Returns true if a payload is of this way to pay, well formed or not. */
   owns(payload: unknown): boolean;
   /** Its payer, whatever the rest of it is like; not checked. */
   payerOf(payload: unknown): unknown;

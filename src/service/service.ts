@@ -173,7 +173,7 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
   });
   let draining = false;
 
-  /** What becomes of answers is recorded after them: the database must be there until it is. */
+  /** The outcome of answers is recorded after them: the database must be there until it is. */
   const recordings = createPending();
   const facilitator = createFacilitator({
     networks,

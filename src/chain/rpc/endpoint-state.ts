@@ -83,10 +83,10 @@ export class EndpointFailure {
   }
 }
 
-/** What is remembered of an endpoint, to decide when it is asked. Times are milliseconds of one clock. */
+/** The remembered facts about an endpoint, to decide when it is asked. Times are milliseconds of one clock. */
 export type EndpointState = {
   readonly health: EndpointHealth;
-  /** What is wrong, in a few words without secrets; undefined while nothing worse is than that it is slow. */
+  /** The problem, in a few words without secrets; undefined while nothing worse is than that it is slow. */
   readonly detail: string | undefined;
   /** When it is worth asking again whether it has recovered. */
   readonly pausedUntil: number;

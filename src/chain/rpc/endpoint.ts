@@ -54,7 +54,7 @@ export type EndpointOptions = {
   now: () => number;
   /** Removes what must not be shown from a provider's words. */
   redact: (text: string) => string;
-  /** What its answers are checked against; undefined for a network's only endpoint. */
+  /** The expectations for its answers; undefined for a network's only endpoint. */
   expected: { chainId: number; maxLagBlocks: bigint; highest: HighestHead } | undefined;
   observer: RpcObserver;
   /** Called after every failure. */
@@ -82,7 +82,7 @@ const rateLimitCodes: ReadonlySet<number | undefined> = new Set([-32005, 429, -3
 /** The code of the error that answers a call which is too large by itself: that of HTTP. No node uses it. */
 const tooLargeCode = 413;
 
-/** Whether nothing worse is wrong with an endpoint than that it is slow. */
+/** Returns true if nothing worse is wrong with an endpoint than that it is slow. */
 export function isUsable({ rank }: Endpoint): boolean {
   return rank !== undefined && rank <= ranks.slow;
 }
@@ -129,7 +129,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     return [...new Set([...(expected === undefined ? [] : checks), ...questions.flat()])];
   }
 
-  /** What is wrong with answers to a request that went out when the highest block known was `floor`. */
+  /** The problem with answers to a request that went out when the highest block known was `floor`. */
   function check(answers: Answers, floor: bigint | undefined): EndpointFailure | undefined {
     chainId = readSafeInteger(answers.get(chainIdCall)?.result) ?? chainId;
     const newest = readHead(answers.get(headCall)?.result);
@@ -187,7 +187,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
 type ExchangeOptions = {
   purpose: Purpose;
   timeoutMs: number | undefined;
-  /** What is wrong with answers to everything that was asked. */
+  /** The problem with answers to everything that was asked. */
   check?: (answers: Answers) => EndpointFailure | undefined;
 };
 
@@ -250,7 +250,7 @@ async function request(
   }
 }
 
-/** What is wrong with the chain that answers show. */
+/** The problem with the chain that answers show. */
 function judge(
   answers: Answers,
   about: {

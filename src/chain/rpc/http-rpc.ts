@@ -55,7 +55,7 @@ function createBatching(options: BatchingOptions) {
     });
   }
 
-  /** Whether what is waiting leaves now; where only its time has not come yet, it does later. */
+  /** Returns true if what is waiting leaves now; where only its time has not come yet, it does later. */
   function mayLeave(): boolean {
     const [oldest] = waiting;
     if (oldest === undefined || inFlight >= maxInFlight) return false;
@@ -170,7 +170,7 @@ function notSent(network: string, why: string): UndeterminedError {
 export type HttpRpcOptions = {
   /** Names the chain in errors; the URLs never appear there. */
   network: string;
-  /** What `eth_chainId` must say; checked where there are several URLs. */
+  /** The expected `eth_chainId`; checked where there are several URLs. */
   chainId: number;
   /** In order of preference. */
   urls: readonly [string, ...string[]];

@@ -109,7 +109,7 @@ async function examine(
   }
 }
 
-/** Whether the API keys were made with the pepper. */
+/** Checks whether the API keys were made with the pepper. */
 async function checkPepper(db: Database | undefined, pepper: string): Promise<readonly Check[]> {
   const state = db && (await createOrganizations({ db, pepper, now: Date.now }).checkPepper());
   if (state !== "wrong") return [];

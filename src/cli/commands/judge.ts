@@ -265,7 +265,7 @@ type ReportValues = {
   junit: string | undefined;
 };
 
-/** What is judged, where, by which run, and what is found in its results. */
+/** The subject of a judgment, the place, the run, and what is found in its results. */
 type JudgeRun<Result> = {
   subject: string;
   where: string;

@@ -129,7 +129,7 @@ export async function askThere({
   };
 }
 
-/** Whether the facilitator contract used the authorization: by its ledger, or by the transaction. */
+/** Returns true if the facilitator contract used the authorization: by its ledger, or by the transaction. */
 function isThrough(contract: string, use: SettledHere | PaymentUse): boolean {
   return "settledAt" in use || (use.to !== null && sameAddress(use.to, contract));
 }
@@ -144,7 +144,7 @@ function whatWasSeen(seen: PaymentDetail): string {
   return `${ends.join(", ")}${seen.transaction === null ? "" : `, transaction ${seen.transaction}`}`;
 }
 
-/** What stands in the way of a payment by the state of its chain, in the words of the refusals that it would lead to. */
+/** The obstacles to a payment by the state of its chain, in the words of the refusals that it would lead to. */
 export function explainState(
   state: PayerState,
   { network, payer, value = 0n, nonceSpace }: NamedPayment,

@@ -7,7 +7,7 @@ import type { Network } from "../../protocol/networks.ts";
 import { formatCoins, formatCount, formatGwei, formatSeconds } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 
-/** What is sent, by whom, and what it costs. */
+/** The transaction to send, by whom, and what it costs. */
 export type Sending = {
   transaction: PricedTransaction;
   sender: Address;
@@ -16,7 +16,7 @@ export type Sending = {
   published: readonly Address[];
 };
 
-/** What a person reads before anything is sent. */
+/** The text shown before anything is sent. */
 export function renderPlan(network: Network, deployment: Deployment, sending: Sending): string {
   const { admin, operators } = deployment.arguments;
   const adminSettles = operators.some((operator) => sameAddress(operator, admin));

@@ -32,9 +32,9 @@ export type Option<T = unknown> = {
   describe: string;
   /** How a value is shown in the help: `--port PORT`. Undefined for a flag. */
   placeholder?: string;
-  /** Whether the value is given without the option's name, in the order of such options: `fault base reset`. */
+  /** True if the value is given without the option's name, in the order of such options: `fault base reset`. */
   positional?: boolean;
-  /** Whether it is everything after `--`, a command line. The text holds its words, separated by NUL. */
+  /** True if it is everything after `--`, a command line. The text holds its words, separated by NUL. */
   isRest?: boolean;
   /** The variable that gives the value when the command line does not. */
   variable?: VariableName;
@@ -42,9 +42,9 @@ export type Option<T = unknown> = {
   example?: string;
   /** Throws InvalidValue with what is wrong. `known` are the networks that there are. */
   read: (text: string, known?: KnownNetworks) => T;
-  /** Whether it may be given without a value; the text is then empty. */
+  /** True if it may be given without a value; the text is then empty. */
   mayBeBare?: boolean;
-  /** Whether it must be given. */
+  /** True if it must be given. */
   required?: boolean;
   /** What it is when it is not given, written as it would be given. */
   default?: string;
@@ -69,9 +69,9 @@ export type Command<O extends Options = Options, E = unknown> = {
   exitCodes?: string;
   /** What it exits with where the command line is wrong, and where it fails otherwise; 1 by default. */
   failureCodes?: { readonly usage: number; readonly failed: number };
-  /** What to read or do where its configuration lacks something, in a line. */
+  /** The advice if its configuration lacks something, in a line. */
   adviseOnConfiguration?: () => string;
-  /** Whether the file `.env` of the working directory counts as environment. */
+  /** True if the file `.env` of the working directory counts as environment. */
   usesEnvFile?: boolean;
   /** It shows the warnings of its {@link CommandTerminal} itself; otherwise they are printed on stderr. */
   showsWarnings?: boolean;

@@ -119,7 +119,7 @@ export const upOptions = {
   json: flag("print one line of JSON when ready, and nothing else"),
 } as const satisfies Options;
 
-/** What is wrong with values that are right one by one. */
+/** The problem with values that are right one by one. */
 export function checkUp(values: GivenValues): readonly ConfigurationProblem[] {
   return [
     ...checkContracts(values),

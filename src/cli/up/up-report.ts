@@ -11,7 +11,7 @@ import { atUrl } from "../kit/command.ts";
 import { shortenHex } from "../kit/payment-line.ts";
 import { paint } from "../kit/terminal.ts";
 
-/** What a person reads when `up` is ready: at most 30 lines, the keys of payers not among them. */
+/** The text printed when `up` is ready: at most 30 lines, the keys of payers not among them. */
 export function describeUp(
   harness: HarnessDescription,
   payments: readonly SamplePayment[] | undefined,

@@ -101,7 +101,7 @@ export type ShopConfig = {
     url: string;
     createAuthHeaders(): Promise<{ verify: Headers; settle: Headers; supported: Headers }>;
   };
-  /** What a route costs: `paymentMiddleware({ "GET /report": { accepts } }, server)`. */
+  /** The price of a route: `paymentMiddleware({ "GET /report": { accepts } }, server)`. */
   accepts: {
     scheme: "exact" | "upto";
     network: `eip155:${number}`;

@@ -23,7 +23,7 @@ export type CapturedPayment = {
   replay(): Promise<CapturedReplay>;
 };
 
-/** What became of a captured payment that was sent again. */
+/** The outcome of a captured payment that was sent again. */
 export type CapturedReplay = {
   /** As in {@link CapturedPayment.verdict}: the reason itself, of which an answer to a v1 settle names only the kind. */
   readonly verdict: string | undefined;

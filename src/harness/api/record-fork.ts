@@ -14,7 +14,7 @@ import type { HarnessChain } from "../setup/prepare-chain.ts";
 
 export type RecordForkOptions = {
   network: NetworkName;
-  /** What its name means; the built-in networks by default. */
+  /** The network of that name; the built-in networks by default. */
   knownNetworks?: NetworkRegistry | undefined;
   /** A JSON-RPC URL of the network. */
   url: string;

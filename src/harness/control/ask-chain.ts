@@ -72,7 +72,7 @@ export const askUse = (origin: string, { network, payment, settlementId }: Usabl
     return (await findPaymentUse(readable, { payment, settlementId })) ?? null;
   });
 
-/** What stands in the way of a payment by the newest block of the chain of an `up`. */
+/** The obstacles to a payment by the newest block of the chain of an `up`. */
 export const askState = (origin: string, { network, payment }: Omit<UsableAuthorization, "settlementId">) =>
   askChain(origin, network, ({ rpcUrl }) => askPayerState(askNode(rpcUrl), payment, "latest"));
 
@@ -142,7 +142,7 @@ export async function captureOf(
   }: {
     contracts: FacilitatorContracts;
     payTo: PayToPolicy | undefined;
-    /** Whether the signature is kept whoever the payer is. */
+    /** True if the signature is kept whoever the payer is. */
     keepSignature: boolean;
   },
 ): Promise<Capture> {

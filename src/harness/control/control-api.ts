@@ -7,7 +7,7 @@ import { orderRoute } from "../../published/payment-order.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { describeRoutes, type LocalRoute } from "../../service/http/local-server.ts";
 
-/** What the routes take. Amounts are in the asset's smallest unit. */
+/** The bodies of the routes. Amounts are in the asset's smallest unit. */
 const asset = z.enum(localTokenNames).optional().describe("The token; USDC by default");
 export const fundRequest = strictMembers({
   network: z.string(),

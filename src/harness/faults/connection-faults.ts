@@ -46,7 +46,7 @@ export type ConnectionFault = {
   readonly spec: ConnectionFaultSpec;
   /** How often it has hit: calls for faults of single calls, HTTP requests for the others. */
   readonly fired: number;
-  /** Whether it can hit no more, since it was for so many calls or requests. */
+  /** True if it can hit no more, since it was for so many calls or requests. */
   readonly usedUp: boolean;
   /** Aborts when the fault is removed: what it holds back goes on. */
   readonly removed: AbortSignal;
@@ -74,7 +74,7 @@ export function createConnectionFaults() {
   const watchers = new Set<(calls: readonly Call[]) => void>();
 
   return {
-    /** Whether any of them may still hit. */
+    /** True if any of them may still hit. */
     get armed() {
       return [...active.keys()].some(({ usedUp }) => !usedUp) || watchers.size > 0;
     },

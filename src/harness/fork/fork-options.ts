@@ -4,7 +4,7 @@ import { builtInNetworks, type Network, type NetworkName } from "../../protocol/
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
 import type { NodeFork } from "../nodes/nodes.ts";
 
-/** What a local chain is forked from. */
+/** The source of a fork. */
 export type ForkOption =
   /** A JSON-RPC URL of the network; its newest block. */
   | string

@@ -44,7 +44,7 @@ export type Journal = {
 export type PaymentReader = {
   /** Why a payment was refused, by its id or the hash of its transaction. */
   explain(id: Hex): Promise<PaymentJournal["explanations"]>;
-  /** What became of each payment, newest first. */
+  /** The outcome of each payment, newest first. */
   list(): Promise<readonly PaymentSummary[]>;
 };
 

@@ -9,7 +9,7 @@ import type { Watchdog } from "../../util/watchdog.ts";
 import { nodeName } from "./orphans.ts";
 
 export type LaunchOptions = {
-  /** What messages call the node: `base`. */
+  /** The name of the node in messages: `base`. */
   name: string;
   chainId: number;
   /** Ends the node together with this process. */

@@ -27,7 +27,7 @@ export type NodeFork = {
   failures(): ForkFailures;
   /** Calls the listener at each failure, once for the same call. */
   onFailure(listener: (error: KitError) => void): void;
-  /** Whether closing writes the recording that was asked for. Not at first: a failure must not replace a good one. */
+  /** Sets whether closing writes the requested recording. Not at first: a failure must not replace a good one. */
   keepRecording(keep: boolean): void;
   /** Why a chain could not be put in place on the fork: what could not be asked comes before what came of that. */
   explainStart(error: unknown): unknown;

@@ -96,7 +96,7 @@ function exists(pid: number): boolean {
   }
 }
 
-/** Whether it could be signalled: it may have ended, or be another user's. */
+/** Returns true if it could be signalled: it may have ended, or be another user's. */
 function signal({ pid }: NamedProcess, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name);

@@ -169,7 +169,7 @@ function oneError(failures: readonly unknown[], asked: number): unknown {
   });
 }
 
-/** What is wrong with the networks that are asked for, and with the ports of their nodes. */
+/** The problem with the networks that are asked for, and with the ports of their nodes. */
 export function findChainProblems(
   options: Pick<StartChainsOptions, "networks" | "rpcPorts" | "knownNetworks">,
 ): readonly ConfigurationProblem[] {

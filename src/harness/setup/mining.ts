@@ -17,7 +17,7 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
   // A chain with a clock of its own stands still between transactions.
   const heartbeat = ownClock ? undefined : startHeartbeat(node, beat);
 
-  /** Whether blocks wait for `release`. */
+  /** True if blocks wait for `release`. */
   let isHeld = false;
   /** What every block costs, in wei per gas; undefined while the chain decides. */
   let fixedFee: bigint | undefined;
@@ -85,7 +85,7 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
         }
         await mineBlocks(blocks);
       },
-      /** Whether transactions that wait are mined. */
+      /** True if transactions that wait are mined. */
       isMining: async () =>
         !isHeld && (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true),
       /** Mines nothing more by itself, until {@link release}: transactions wait in the pool. */

@@ -60,7 +60,7 @@ export type LocalChainOptions = {
   node: LocalNode;
   /** Where users reach the node. */
   publicRpcUrl: string;
-  /** Whether the chain's time is its own, and not this machine's. */
+  /** True if the chain's time is its own, and not this machine's. */
   ownClock?: boolean;
   /** What a captured payment was judged by, which is put in place last. */
   slice?: CapturedSlice | undefined;
@@ -124,9 +124,9 @@ export async function prepareChain(options: LocalChainOptions) {
     publicRpcUrl,
     facilitatorContract,
     asset,
-    /** What may be paid with besides; nothing on a fork. */
+    /** The accepted assets besides; nothing on a fork. */
     tokens,
-    /** Whether the token knows a blacklist. On a fork it may not: then the payer `blacklisted` pays as others do. */
+    /** True if the token knows a blacklist. On a fork it may not: then the payer `blacklisted` pays as others do. */
     hasBlacklist,
     node,
     /** As it began. */
@@ -240,7 +240,7 @@ function tokenActions(
 
 type TokenMeans = {
   node: LocalNode;
-  /** Whether the asset is the network's own, which nobody can mint. */
+  /** True if the asset is the network's own, which nobody can mint. */
   realToken: boolean;
   inTurn: InTurn;
   mining: ReturnType<typeof createMining>;

@@ -185,7 +185,7 @@ type PaymentAccount = {
   amount: bigint;
   /** Of the transaction that a settle has named. */
   hash: Hex | undefined;
-  /** Whether a settle has given no verdict: either may be true then. */
+  /** True if a settle has given no verdict: either may be true then. */
   isOpen: boolean;
   operation: Operation;
 };
@@ -214,7 +214,7 @@ function readPayments(exchanges: readonly Exchange[], network: FixtureNetwork): 
   return [...read.values()];
 }
 
-/** Whether an answer of “no” says that the payment will not settle, either. */
+/** Returns true if an answer of “no” says that the payment will not settle, either. */
 function isFinal(answer: FixtureAnswer): boolean {
   if (answer.kind !== "json" || answer.status !== 200) return false;
   return !/pending/i.test(String(membersOf(answer.body).errorReason ?? ""));

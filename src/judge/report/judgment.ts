@@ -195,7 +195,7 @@ function hasRun({ level }: Finding): boolean {
   return level !== "not_run" && level !== "not_judged";
 }
 
-/** Whether there is something to say of a case that ran. */
+/** Returns true if there is something to say of a case that ran. */
 export function isBad({ level }: Finding): boolean {
   return level === "wrong" || level === "differs";
 }

@@ -27,7 +27,7 @@ function junitCaseOf(finding: Finding): JunitCase {
   };
 }
 
-/** What became of one case, for JUnit XML. */
+/** The outcome of one case, for JUnit XML. */
 export type JunitCase = {
   name: string;
   /** What groups it in reports. */

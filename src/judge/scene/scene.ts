@@ -44,13 +44,13 @@ export type SceneOptions = {
   networkFile?: string | undefined;
   /** How all offers of the scene are paid; by EIP-3009 by default. */
   way?: WayName;
-  /** Whether a second network runs. */
+  /** True if a second network runs. */
   hasOtherNetwork?: boolean;
   /** How long the facilitator waits for an outcome. */
   settleWaitMs?: number | undefined;
   /** Seconds that the chain is ahead of the machine's clock; negative if behind. */
   aheadSeconds?: number | undefined;
-  /** Whether the facilitator serves the studio, and reports link to it. */
+  /** True if the facilitator serves the studio, and reports link to it. */
   studio?: boolean | undefined;
   signal?: AbortSignal | undefined;
 };

@@ -16,7 +16,7 @@ export type ShopBuyer = {
   readonly url: string;
   /** The URL of a second resource of the shop; undefined when none is known. */
   readonly otherUrl: string | undefined;
-  /** Whether that one is sold for the same terms. */
+  /** True if that one is sold for the same terms. */
   readonly sellsOther: boolean;
   /** The goods of the plain case, as they were answered; undefined when there were none. */
   readonly goods: Answer | undefined;
@@ -175,7 +175,7 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
   };
 }
 
-/** Whether an answer has a status of success. */
+/** Returns true if an answer has a status of success. */
 export function isGood({ status }: Answer): boolean {
   return status >= 200 && status < 300;
 }

@@ -32,7 +32,7 @@ type Nonces = {
   describe(log: EventLog, events: readonly PaymentEvent[]): Pick<PaymentUse, "kind" | "moved">;
 };
 
-/** Whether Permit2 keeps the nonce of a payment, and not its token. */
+/** Returns true if Permit2 keeps the nonce of a payment, and not its token. */
 export function isOfPermit2({ nonceSpace }: Pick<KnownPayment, "nonceSpace">): boolean {
   return sameAddress(nonceSpace, permit2Address);
 }

@@ -28,7 +28,7 @@ type Kind = {
   scheme: "exact" | "upto";
   /** The proxy of x402 that payers sign for. */
   spender: Address;
-  /** Whether the witness names who submits it. */
+  /** True if the witness names who submits it. */
   hasFacilitator: boolean;
 };
 

@@ -21,7 +21,7 @@ export const uptoPermit2 = "upto-permit2";
 /** The member of a payload that holds the permit, and tells it from other payloads. */
 export const permitMember = "permit2Authorization";
 
-/** Whether a payload is one of Permit2, well formed or not: by this member alone, as public facilitators decide. */
+/** Returns true if a payload is one of Permit2, well formed or not: by this member alone, as public facilitators decide. */
 export function isPermit2(payload: unknown): boolean {
   return propertyOf(payload, permitMember) !== undefined;
 }

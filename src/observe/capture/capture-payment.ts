@@ -103,7 +103,7 @@ async function readCapturedChain(
     head,
   }: {
     transaction: string | null;
-    /** Whether the payment was judged once more when its transaction was mined. */
+    /** True if the payment was judged once more when its transaction was mined. */
     isAfterwards: boolean;
     /** The block that was the newest to the service. */
     head: bigint | undefined;

@@ -69,7 +69,7 @@ export type RequestResult = {
   readonly reason?: string;
   /** The explanation in the answer. */
   readonly message?: string;
-  /** What has happened, more exactly than the reason says. */
+  /** The situation, more exactly than the reason says. */
   readonly situation?: Situation | undefined;
   /** The chain's time that the payment's own was compared with, unix seconds. */
   readonly chainTime?: Invalid["chainTime"];
@@ -84,7 +84,7 @@ export type ReceivedBody = {
   readonly text: string;
   /** Of the whole body, as far as it was read. */
   readonly bytes: number;
-  /** Whether the text is all of it. */
+  /** True if the text is all of it. */
   readonly isWhole: boolean;
   readonly contentType: string | undefined;
 };
@@ -122,7 +122,7 @@ export type RequestUnrouted = FromService & {
   readonly message: string;
 };
 
-/** What became of the answer that holds a success: `delivered` when it was written, `lost` when it could not be. */
+/** The outcome of the answer that holds a success: `delivered` when it was written, `lost` when it could not be. */
 export type DeliveryFate = "delivered" | "lost";
 
 /** The fate of one success on its way to the caller. */
@@ -288,7 +288,7 @@ export type Channel<Message> = {
    * make this throw.
    */
   publish(describe: () => Message): void;
-  /** Whether there are subscribers, for what would have to be collected before it is published. */
+  /** Returns true if there are subscribers, for what would have to be collected before it is published. */
   isHeard(): boolean;
   /**
    * Calls the listener with every message, inside the call that publishes it: it must be quick. What it throws becomes a

@@ -22,7 +22,7 @@ import { showValue } from "../../util/text.ts";
 import { explainPermitOffer, isOfPermit2 } from "./explain-signature.ts";
 import { isRecord } from "./read-input.ts";
 
-/** Whether `extra` of requirements names the token as it names itself: clients sign for what stands there. */
+/** Checks whether `extra` of requirements names the token as it names itself: clients sign for what stands there. */
 export function explainExtra(
   at: string,
   extra: unknown,

@@ -89,7 +89,7 @@ function quote(text: string): { got: string } {
   return { got: text.length > 60 ? `${text.slice(0, 60)}…` : text };
 }
 
-/** Whether a value of JSON is an object with members. */
+/** Returns true if a value of JSON is an object with members. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -37,7 +37,7 @@ export function createLogger(
   return pino({ level, serializers, hooks, mixin }, stream);
 }
 
-/** Whether a line of this level would be written; if not, its fields need not be computed. */
+/** Returns true if a line of this level would be written; if not, its fields need not be computed. */
 export function wouldLog(log: { level: string }, level: Level): boolean {
   return (levels.values[log.level] ?? Number.POSITIVE_INFINITY) <= (levels.values[level] ?? 0);
 }

@@ -17,7 +17,7 @@ export type LaneLoad = {
   /** Transactions in blocks that too few RPC endpoints confirm. */
   unconfirmed: number;
   unproven: number;
-  /** Whether its operator has its role, gas money, and its signer, by the last inspection. */
+  /** True if its operator has its role, gas money, and its signer, by the last inspection. */
   canSend: boolean;
   isLow: boolean;
 };

@@ -94,7 +94,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     };
   }
 
-  /** Whether a payment is worth it that its payer's own transaction is sent, and how what that lacks is given. */
+  /** Decides whether the payment justifies sending its payer's transaction, and who pays for missing gas. */
   async function checkBefore(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiveGasMoney> {
     const seen = await look(claimant, settling, call, before);
     if ("reason" in seen) return seen;

@@ -101,7 +101,7 @@ export function bindingOf(
 }
 
 /**
- * Whether this payment has its identifier already, by an earlier claim.
+ * Returns true if this payment has its identifier already, by an earlier claim.
  *
  * @throws IdentifierReusedError when another payment of the organization has.
  */
@@ -118,7 +118,7 @@ export async function isBound(
   return fingerprint !== null;
 }
 
-/** Whether a settlement has paid, so that its success may be given again to an organization that asks for that. */
+/** Returns true if a settlement has paid, so that its success may be given again to an organization that asks for that. */
 export function hasPaid({ state }: Settlement): boolean {
   return state === "settled" || state === "recovered";
 }

@@ -67,7 +67,7 @@ export type CheckContext = Accounts & {
 /** A named check of a network: its calls to a node, and its reading of the answers, in the same order. */
 export type NetworkCheck = {
   name: string;
-  /** Whether the network must not be served before this check could be made. */
+  /** True if the network must not be served before this check could be made. */
   required: boolean;
   calls(context: Omit<CheckContext, "head" | "nextTxNonce">): readonly RpcCall[];
   /** @throws UndeterminedError when an answer cannot be used. */

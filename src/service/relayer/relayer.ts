@@ -11,11 +11,11 @@ import { createSubmissionQueue, type Submission, type SubmissionOutcome } from "
 import { createWatcher } from "./watcher.ts";
 
 /**
- * Whether one operator can settle, by what its last payments came to: known at once, and before the next inspection of
+ * True if one operator can settle, by what its last payments came to: known at once, and before the next inspection of
  * the network.
  */
 export type OperatorHealth = {
-  /** Whether a payment should rather go to another operator: it cannot settle, and was tried lately. */
+  /** Returns true if a payment should rather go to another operator: it cannot settle, and was tried lately. */
   isAvoided(): boolean;
   /** It could not settle a payment. Logged once for each problem. */
   failed(error: OperatorError): void;

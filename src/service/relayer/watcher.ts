@@ -309,7 +309,7 @@ export function createOutcomeReader(options: OutcomeReaderOptions): OutcomeReade
   };
 }
 
-/** What became of a transaction that was decided before, in a block that vanished. */
+/** The outcome of a transaction that was decided before, in a block that vanished. */
 function reportReturn(
   { txNonce }: Slot,
   conclusions: readonly Conclusion[],
