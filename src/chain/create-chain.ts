@@ -167,10 +167,10 @@ function readBlockHash(result: unknown, number: bigint): Hex | null | undefined 
   return readQuantity(named) === number && isBytes32(hash) ? hash : undefined;
 }
 
-/** What a wallet answers to say yes: the selector that it was asked by (EIP-1271). */
+/** A wallet's answer that accepts a signature: the selector of the call (EIP-1271). */
 const walletYes = `${isValidSignatureSelector}${"0".repeat(56)}`;
 
-/** What the facilitator contract gives a token for a pull (PULL_GAS), and so a wallet at most for its check. */
+/** The gas that the facilitator contract gives a token for a pull (PULL_GAS), and so at most a wallet for its check. */
 const walletGas = 250_000;
 
 /** Makes the part of {@link Chain} that asks what would happen. */

@@ -75,7 +75,7 @@ export function raiseFees(old: Fees, current: Fees, cap: bigint): Fees | undefin
   return { maxFeePerGas, maxPriorityFeePerGas: smaller(tip, maxFeePerGas) };
 }
 
-/** What is paid per gas with such fees, as long as the base fee stays where it is, in wei. */
+/** The price per gas with such fees while the base fee stays the same, in wei. */
 export function pricePerGas(head: Head, { maxFeePerGas, maxPriorityFeePerGas }: Fees): bigint {
   return smaller(head.baseFeePerGas + maxPriorityFeePerGas, maxFeePerGas);
 }

@@ -256,7 +256,7 @@ export function transactionCall(hash: Hex): RpcCall {
   return { method: "eth_getTransactionByHash", params: [hash], about: hash };
 }
 
-/** What some nodes give for the hash of a block that is not there yet. */
+/** The hash that some nodes give for a block that does not exist yet. */
 const noBlockHash = /^0x0{64}$/;
 
 /**

@@ -66,7 +66,7 @@ export function domainSeparatorOf(asset: Address): ViewCall {
   return { target: asset, data: selectors.domainSeparator };
 }
 
-/** What a wallet is asked by, and what it answers to say yes (EIP-1271). */
+/** The selector of a wallet's check, which is also its answer that accepts (EIP-1271). */
 export const isValidSignatureSelector = selector("isValidSignature(bytes32,bytes)");
 
 /** `isValidSignature(digest, signature)` of a contract wallet (EIP-1271). */
@@ -164,7 +164,7 @@ function push3(value: number): string {
   return `62${value.toString(16).padStart(6, "0")}`;
 }
 
-/** What EXTCODEHASH says of an account without code: one that does not exist, and one that does (EIP-1052). */
+/** The EXTCODEHASH of accounts without code: of one that does not exist, and of one that does (EIP-1052). */
 const noCode: ReadonlySet<string> = new Set(["0".repeat(64), keccak256("0x").slice(2)]);
 
 /** Reads what {@link callViews} gave for `count` views; undefined when it is not that. */

@@ -325,7 +325,7 @@ export function readApiKey(text: string): string {
 const shortestPepper = 32;
 const fewestDistinctCharacters = 8;
 
-/** What stands in examples, tests and templates, in any casing. */
+/** Values from examples, tests and templates, in any casing. */
 const guessable = /change.?me|example|password|pepper|secret|x402|your.?key|0123456789|abcdefgh/i;
 
 /** The secret that API keys are hashed with; what could be guessed is refused. */

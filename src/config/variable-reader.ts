@@ -29,7 +29,7 @@ export type VariableReader = {
   networks: KnownNetworks;
   /** Notes a problem with a variable. */
   refuse(name: AnyVariableName, problem: string): void;
-  /** What was wrong so far, in the order of the table. */
+  /** The problems so far, in the order of the table. */
   problems(): readonly ConfigurationProblem[];
 };
 

@@ -524,7 +524,7 @@ export function describeVariable(name: AnyVariableName): Variable {
   );
 }
 
-/** What a variable is when it is not set: a value, or words. */
+/** The effect of an unset variable: a value, or a description. */
 export function describeUnset(name: VariableName): string {
   const { default: value, unset = "" } = describeVariable(name);
   return value ?? unset;

@@ -142,7 +142,7 @@ export function createIdempotency(
   };
 }
 
-/** What a key that was not free is bound to. */
+/** The binding of a key that was not free. */
 async function findEntry(
   transaction: Transaction<LedgerTables>,
   { organizationId, key, bodyHash }: Beginning,

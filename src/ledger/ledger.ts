@@ -173,7 +173,7 @@ export type Claims = {
     actor: string,
   ): Promise<boolean>;
 
-  /** What {@link acceptTxNonce} has done, oldest first. */
+  /** The changes made by {@link acceptTxNonce}, oldest first. */
   operatorChanges(chainId: number, operator: Address): Promise<readonly TxNonceChange[]>;
 };
 

@@ -49,7 +49,7 @@ export type Method = PayloadReader &
     describeWrongSignature(payment: SignedPayment, right: SignedDomain, recover: Recover): Promise<string>;
     /** `paymentPayload.payload` of a payment, as public clients write it. */
     write(payment: SignedPayment): object;
-    /** What was signed, member by member, for a person. */
+    /** The signed message, member by member, for a person. */
     describe(payment: SignedPayment): Promise<readonly SignedMember[]>;
   };
 

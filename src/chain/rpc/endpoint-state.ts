@@ -46,7 +46,7 @@ export type EndpointHealth =
   | "rate_limited"
   | "wrong_chain";
 
-/** What a request to an endpoint was for: reads, a broadcast, or to learn how the endpoint is. */
+/** The purpose of a request to an endpoint: reads, a broadcast, or a health check. */
 export type Purpose = "read" | "send" | "probe";
 
 /** A call as observers see it; `about` is that of `RpcCall`. */

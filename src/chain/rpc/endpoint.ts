@@ -18,7 +18,7 @@ import {
   writeBatch,
 } from "./rpc.ts";
 
-/** What the calls of one batch were answered with. */
+/** The answers to the calls of one batch. */
 export type Answers = ReadonlyMap<RpcCall, EndpointAnswer>;
 
 /** How soon an endpoint is asked: the lower, the sooner. */
@@ -68,7 +68,7 @@ export type HighestHead = {
   saw(number: bigint): void;
 };
 
-/** What is added to the calls of a batch, so that the answers can be checked: the newest block and the chain id. */
+/** The calls added to a batch to check its answers: the newest block and the chain id. */
 export const extraCalls = 2;
 
 const maxResponseBytes = 10_485_760;

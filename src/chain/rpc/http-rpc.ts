@@ -28,7 +28,7 @@ type Waiting = {
   reject(error: unknown): void;
 };
 
-/** What several callers ask at the same time, in as few HTTP requests as it fits in. */
+/** Combines the calls of concurrent callers into as few HTTP requests as possible. */
 function createBatching(options: BatchingOptions) {
   const { network, timeoutMs, maxBatch, maxBatchBytes, maxInFlight, read } = options;
   let waiting: Waiting[] = [];

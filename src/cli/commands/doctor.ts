@@ -45,7 +45,7 @@ export const doctor = defineCommand({
   },
 });
 
-/** What was looked at: `configuration`, `database`, and each network. JSON as it is. */
+/** The checked parts: `configuration`, `database`, and each network. Printed as JSON unchanged. */
 type Part = { name: string; checks: readonly Check[] };
 
 /** Compares the configuration with the chains and the database it names. Changes nothing. */

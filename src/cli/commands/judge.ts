@@ -79,7 +79,7 @@ function commonOptions(own: { cases: readonly { name: string }[]; ways: string; 
   } as const;
 }
 
-/** What both commands have besides their options. */
+/** The settings that both commands share besides their options. */
 const judging = {
   exitCodes: judgeExitCodesText,
   failureCodes: judgeFailureCodes,

@@ -59,11 +59,11 @@ export function lastAskedAt({ verify, settle, lastSeenAt }: PaymentSummary): num
   return asked.length === 0 ? lastSeenAt : Math.max(...asked.map(({ at }) => at ?? lastSeenAt));
 }
 
-/** What is known at a URL of a payment, and what is wrong with it there. */
+/** A payment as the service at a URL knows it, with its problems. */
 type There = {
   seen: PaymentDetail | undefined;
   explanations: readonly RefusalExplanation[];
-  /** What was found out there of its chain. */
+  /** The state of its chain, as found there. */
   known: KnownOfChain;
   /** A sentence. */
   told: string;

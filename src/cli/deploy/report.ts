@@ -83,7 +83,7 @@ export function renderInPlace(network: Network, deployment: Deployment, contract
   ].join("\n");
 }
 
-/** What a transaction takes, as rows of a plan. */
+/** The costs of a transaction, as rows of a plan. */
 export function costRows(network: Network, transaction: PricedTransaction): [string, string][] {
   const { gas, gasLimit, price, expectedCost, highestCost } = transaction;
   return [
@@ -147,7 +147,7 @@ export function formatArguments({
 /** What there was to do for a deployment, or has been done. */
 export type DeploymentOutcome = {
   state: "planned" | "deployed" | "in place";
-  /** What is or was sent. */
+  /** The transaction to send, or the one that was sent. */
   transaction?: PricedTransaction;
   hash?: Hex;
   blockNumber?: bigint;

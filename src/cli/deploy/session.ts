@@ -12,7 +12,7 @@ import { Interruption, type Terminal } from "../kit/terminal.ts";
 /** The user's choice to send: no, yes, or after a question at the terminal. */
 export type Mode = "dry run" | "send" | "ask";
 
-/** What every kind of `deploy` works with. */
+/** The context that every kind of `deploy` shares. */
 export type DeploySession = {
   network: KnownNetwork;
   environment: DeployEnvironment;

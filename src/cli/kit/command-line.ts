@@ -95,7 +95,7 @@ function readElsewhere(name: string, option: Option, env: Environment, networks:
 
 const isFlag = (option: Option) => option.placeholder === undefined;
 
-/** What the command line gives, and what on it is no option or a wrong one. */
+/** The values on the command line, and its unknown or wrong options. */
 function readArguments(
   { options, variables = [] }: Pick<Command, "options" | "variables">,
   allArgs: readonly string[],

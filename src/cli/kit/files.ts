@@ -127,7 +127,7 @@ function whyNotWritable(file: string): string | undefined {
 /** A file to write, by its path in the folder. */
 export type File = { path: string; text: string };
 
-/** What has come of a file: written, or there before, with the same text or another. */
+/** The fate of a file: written, or there before, with the same text or another. */
 export type Written = File & { is: "new" | "same" | "other" };
 
 const root = packageFile("");

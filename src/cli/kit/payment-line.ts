@@ -44,7 +44,7 @@ export type Ended = {
   at: number;
 };
 
-/** What of a payment has ended, as far as its summary says. */
+/** The finished operations of a payment, according to its summary. */
 export function endedOf(payment: PaymentSummary): readonly Ended[] {
   const { unrouted, lastSeenAt, settle, settledAt } = payment;
   const asked = (["verify", "settle"] as const).flatMap((operation): readonly Ended[] => {

@@ -198,7 +198,7 @@ function checkOpen({ open, plain, host, ...values }: GivenValues): readonly Conf
   return problems;
 }
 
-/** What is printed when ready is one thing. */
+/** Only one thing is printed when ready. */
 function checkPrinted({ env, json, ...values }: GivenValues): readonly ConfigurationProblem[] {
   if (json !== true) return [];
   const problems: ConfigurationProblem[] = [];

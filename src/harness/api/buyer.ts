@@ -94,7 +94,7 @@ async function pay(
 
 type Headers = { Authorization: string };
 
-/** What a shop of the public server packages is made with, `@x402/express`, `@x402/hono` and `@x402/next` alike. */
+/** The configuration of a shop with `@x402/express`, `@x402/hono` or `@x402/next`. */
 export type ShopConfig = {
   /** For `new HTTPFacilitatorClient(…)`: where the facilitator is, and the organization's key. */
   facilitator: {

@@ -30,9 +30,9 @@ export type HarnessNetwork<N extends NetworkName = NetworkName> = {
   readonly rpcUrl: string;
   /** A viem client with public, wallet and test actions, whose `chain` is this one. */
   readonly client: HarnessClient;
-  /** What payments name as `payTo`, unless the option `payTo` of the harness allows other addresses. */
+  /** The `payTo` of payments, unless the option `payTo` of the harness allows other addresses. */
   readonly facilitatorContract: { readonly address: Address; readonly abi: typeof x402FacilitatorAbi };
-  /** What a shop of the organization names as `payTo`: the facilitator contract, or its recipient where that is allowed. */
+  /** The `payTo` of the organization's shops: the facilitator contract, or its recipient if that is allowed. */
   readonly payTo: Address;
   /** The token: behaves as USDC, and any account may mint it. On a fork it is the real USDC, without that. */
   readonly asset: Asset & { readonly abi: typeof mockUsdcAbi };
@@ -123,7 +123,7 @@ export type HarnessSnapshot = {
 /** Local chains with a facilitator on them. Disposing of it leaves nothing behind. */
 export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposable & {
   readonly facilitator: {
-    /** What clients are configured with; ends in `/v1`. */
+    /** The URL for clients; ends in `/v1`. */
     readonly url: string;
   };
   /** Who is paid, and the API key that speaks for it. */
@@ -242,7 +242,7 @@ export type AssetOptions = { address: Address; name?: string; version?: string; 
 export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = HarnessSettings<N> &
   NamesNetworks<N>;
 
-/** What a network besides the five has to come from. */
+/** The required source of a network besides the five. */
 export type NamesNetworks<N extends NetworkName> = AddedBy<
   N,
   { networkFile: NonNullable<HarnessSettings["networkFile"]> } | { capture: string | Capture }

@@ -27,7 +27,7 @@ export type RecordForkOptions = {
   signal?: AbortSignal | undefined;
 };
 
-/** What people read of a token besides balances. */
+/** The facts about a token that people read, besides balances. */
 const tokenViews = [
   ...["name()", "symbol()", "decimals()", "version()", "currency()", "totalSupply()", "paused()"],
   ...["owner()", "pauser()", "blacklister()", "masterMinter()", "rescuer()", "DOMAIN_SEPARATOR()"],

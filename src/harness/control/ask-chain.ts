@@ -119,7 +119,7 @@ export async function askPayTo(origin: string): Promise<PayToPolicy | undefined>
   return kinds.find(({ extra }) => extra !== undefined)?.extra?.payTo;
 }
 
-/** What the local chains say of payments. */
+/** The state of payments on the local chains. */
 export function createPaymentChain(chains: ControlledHarness["chains"]): PaymentChain {
   return {
     transaction: (record) =>

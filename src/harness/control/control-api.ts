@@ -31,7 +31,7 @@ const time = z
   .string()
   .regex(/^(\d{1,15}|now([+-]\d{1,13})?)$/, 'is neither unix seconds nor as "now-60" or "now+600"');
 
-/** What `POST /harness/pay` takes, with a test payer by its name. */
+/** The body of `POST /harness/pay`, with a test payer by its name. */
 export const payRequest = strictMembers({
   network: z.string(),
   payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]),

@@ -55,7 +55,7 @@ export type ConnectionFault = {
 /** A fault that hits an HTTP request, and which of its calls by their places in the batch. */
 export type Hit = { fault: ConnectionFault; calls: ReadonlySet<number> };
 
-/** What a fault hit: the methods of the calls that it is for, and all calls of the HTTP request. */
+/** The calls that a fault hit: those it is for, and all of the HTTP request. */
 type HitReport = Pick<FaultHit, "methods" | "calls">;
 
 /** The faults of one connection, in the order in which they were set. */

@@ -8,7 +8,7 @@ import { quote } from "../../util/text.ts";
 /** What stands in the place of a network for faults between a shop and the facilitator; `method` is then the route. */
 export const facilitatorPlace = "facilitator";
 
-/** What can happen there. */
+/** The kinds of faults there. */
 const facilitatorKinds: ReadonlySet<string> = new Set<FaultSpec["kind"]>([
   "answer-lost",
   "delay",

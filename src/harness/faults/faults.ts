@@ -113,7 +113,7 @@ export type Faults<N extends NetworkName = NetworkName> = {
    * await held.remove();
    */
   chain(network: N): ChainFaultSetter;
-  /** What is set, in the order in which it was, and how often each has hit. */
+  /** The active faults, oldest first, with the number of their hits. */
   list(): Promise<readonly FaultReport[]>;
   /** Ends all faults. `harness.reset()` does so too. */
   clear(): Promise<void>;
@@ -195,7 +195,7 @@ export type FaultBoard = {
    * @throws ConfigurationError with everything that is wrong with the spec.
    */
   add(spec: unknown): Promise<FaultReport>;
-  /** What is set, in the order in which it was. */
+  /** The active faults, oldest first. */
   list(): Promise<readonly FaultReport[]>;
   /** Ends a fault; whether there was one. Requests that it has kept waiting go on. */
   remove(id: string): Promise<boolean>;

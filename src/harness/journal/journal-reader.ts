@@ -23,7 +23,7 @@ export type JournalReader = {
   otherRequests(): Promise<readonly OtherRequest[]>;
 };
 
-/** What a harness's service did for each payment since the start or the last reset. */
+/** The record of each payment since the start or the last reset. */
 export type Journal = {
   /**
    * All about one payment, as data.

@@ -88,12 +88,12 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   open?: { onClose(): void } | undefined;
 };
 
-/** What control needs of a running harness. */
+/** The parts of a running harness that control needs. */
 export type ControlledHarness = {
   readonly chains: Chains["chains"];
   /** Trouble between the service and the nodes, and on the chains. */
   readonly faults: FaultBoard;
-  /** What the service did; undefined where no journal is kept. */
+  /** The journal; undefined if none is kept. */
   readonly journal: JournalStore | undefined;
   /** The outcome of payments, and why. */
   readonly payments: PaymentReader;

@@ -19,7 +19,7 @@ export type CapturedSlice = PayerState & {
   /** The head's time, in unix seconds. */
   time: number;
   payerHasCode: boolean;
-  /** What a contract at the payer's address is to say of every signature. */
+  /** The answer of a contract at the payer's address to every signature. */
   walletAccepts: boolean;
   /** True if that contract is there although the payer is a plain account, or a test payer of another kind. */
   isStandIn: boolean;

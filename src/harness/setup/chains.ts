@@ -42,7 +42,7 @@ export type StartChainsOptions = {
    * start of the nodes they would delay it.
    */
   meanwhile?: (() => void) | undefined;
-  /** What chains go on with, by network. */
+  /** The states that chains continue from, by network. */
   saved?: Readonly<Record<string, SavedChain>> | undefined;
   /** Gives the chains a clock of their own that begins there (unix seconds); they then stand still between blocks. */
   genesisTime?: number | undefined;

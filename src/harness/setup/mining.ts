@@ -19,7 +19,7 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
 
   /** True if blocks wait for `release`. */
   let isHeld = false;
-  /** What every block costs, in wei per gas; undefined while the chain decides. */
+  /** The base fee of every block, in wei per gas; undefined while the chain decides. */
   let fixedFee: bigint | undefined;
 
   const feeCall = (wei: bigint): LocalCall => ["anvil_setNextBlockBaseFeePerGas", quantity(wei)];
@@ -76,7 +76,7 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
       isHeld = false;
       fixedFee = undefined;
     },
-    /** What a chain lets its users do. */
+    /** The operations that a chain offers its users. */
     control: {
       /** Mines blocks at once; one by default. */
       async mine(blocks = 1) {

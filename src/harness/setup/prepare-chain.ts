@@ -47,7 +47,7 @@ export type HarnessChain = Awaited<ReturnType<typeof prepareChain>>;
 
 /** A chain that has ended. */
 export type SavedChain = {
-  /** What `anvil_dumpState` gives: accounts, contracts, storage, blocks and transactions. */
+  /** The result of `anvil_dumpState`: accounts, contracts, storage, blocks and transactions. */
   state: string;
   /** How many seconds its time was ahead of this machine's. */
   ahead: number;
@@ -64,7 +64,7 @@ export type LocalChainOptions = {
   ownClock?: boolean;
   /** What a captured payment was judged by, which is put in place last. */
   slice?: CapturedSlice | undefined;
-  /** What the chain goes on with. */
+  /** The state that the chain continues from. */
   saved?: SavedChain | undefined;
 };
 
@@ -200,7 +200,7 @@ export async function prepareChain(options: LocalChainOptions) {
   };
 }
 
-/** What gives accounts tokens, and has them approve Permit2. */
+/** Gives tokens to accounts, and approves Permit2 for them. */
 function tokenActions(
   all: { asset: Asset; tokens: LocalTokens },
   { node, realToken, inTurn, mining }: TokenMeans,

@@ -5,9 +5,9 @@ import type { Scene } from "../scene/scene.ts";
 /** A misbehaving shop: a careless client pays twice, pays for nothing, or pays too much. */
 export type ClientCase = {
   name: string;
-  /** What the shop does. */
+  /** The shop's behaviour. */
   shop: string;
-  /** What a safe client does. */
+  /** The behaviour of a safe client. */
   safe: string;
   /** How many processes of the client run at once. */
   runs?: number;

@@ -195,7 +195,7 @@ export function ruleOf(
   return ofVersion(ofRow ?? ofSituation, x402Version);
 }
 
-/** What a client reads from an answer. */
+/** The parts of an answer that a client reads. */
 export function verdictOf(answer: FixtureAnswer, operation: ScenarioRow["operation"]): Verdict {
   if (answer.kind !== "json") return "unreadable";
   const verdict: unknown = Reflect.get(answer.body, operation === "verify" ? "isValid" : "success");

@@ -91,7 +91,7 @@ export async function watchMoney(rpcUrl: string, network: FixtureNetwork) {
   return {
     ask,
 
-    /** What an account holds, in the asset's smallest unit. */
+    /** The balance of an account, in the asset's smallest unit. */
     async balanceOf(account: Address) {
       const { target: to, data } = balanceOf(asset.address, account);
       return readQuantity(await expectResult("eth_call", { to, data }, "latest")) ?? 0n;
@@ -181,7 +181,7 @@ function lowerCase(hash: Hex): Hex {
 /** A payment, and what its answers say became of it. */
 type PaymentAccount = {
   payment: SignedPayment;
-  /** What settle was to take. */
+  /** The amount that settle should take. */
   amount: bigint;
   /** Of the transaction that a settle has named. */
   hash: Hex | undefined;

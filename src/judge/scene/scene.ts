@@ -23,7 +23,7 @@ import { type CasePayer, type Offer, payerOf, type ReceivedPayment, type WayName
 /** The price of a shop: a hundredth of the token, 0.01 USDC. */
 const priceOf = ({ decimals }: Asset) => 10n ** BigInt(Math.max(decimals - 2, 0));
 
-/** What every payer holds of each token, in multiples of the price: enough for the most expensive offer. */
+/** Each payer's balance in each token, in multiples of the price: enough for the most expensive offer. */
 const fundsInPrices = 10_000n;
 
 /** The native coins, in wei, that an account gets for gas. */

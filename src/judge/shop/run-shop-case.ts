@@ -16,9 +16,9 @@ import { type Answer, type Terms, wayNameOf } from "./shop-payment.ts";
 /** A misbehaving buyer or facilitator, and the good reaction of a shop. */
 export type ShopCase = {
   name: string;
-  /** What happens to the shop. */
+  /** The treatment of the shop. */
   situation: string;
-  /** What a good shop does. */
+  /** The behaviour of a good shop. */
   good: string;
   /** True if it runs after all others, alone: it depends on when the shop does something, or moves the chain's time. */
   runsAlone?: boolean;

@@ -78,7 +78,7 @@ function ofPermit2(payment: KnownPayment, facilitatorContract: Address | undefin
   };
 }
 
-/** What asks the chain. */
+/** Asks the chain. */
 type Searched = {
   rpc: Pick<Rpc, "ask">;
   reader: ChainReader;

@@ -29,9 +29,9 @@ export type PayerTransaction = Transaction & {
   refuse(has: bigint, needed: bigint): Invalid;
 };
 
-/** What a transaction of one payment takes. */
+/** The gas of a transaction with one payment. */
 export type Usage = {
-  /** What it uses. */
+  /** The gas it uses. */
   gas: bigint;
   /** The most that it may use: an operator must have that at hand to send it. */
   gasLimit: bigint;
@@ -44,7 +44,7 @@ export function usageOf(gas: bigint, { most, bytes }: { most: bigint; bytes: num
   return { gas, gasLimit: most + BigInt(bytes) * gasPerByte, bytes };
 }
 
-/** What is settled of a payment, in the asset's smallest unit. */
+/** The settled amount of a payment, in the asset's smallest unit. */
 export function amountOf({ payment, amount }: Pick<SettleCall, "payment" | "amount">): bigint {
   return amount ?? payment.limit;
 }
@@ -191,7 +191,7 @@ export type Settling = {
 export type Recovery = {
   /** The transaction that pays it out. */
   transaction(call: SettleCall, network: NetworkConfig): Transaction;
-  /** What it takes for a plain payment. */
+  /** The gas for a plain payment. */
   readonly usual: Usage;
   /** Returns true if a receipt proves that it was paid out. */
   proves(receipt: Receipt, network: NetworkConfig, call: SettleCall): boolean;

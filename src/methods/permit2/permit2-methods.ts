@@ -22,7 +22,7 @@ import {
 } from "./permit2-payload.ts";
 import { permit2Refusals, permit2StateRefusals } from "./permit2-refusals.ts";
 
-/** What the two schemes that pay by Permit2 differ in. */
+/** The differences between the two schemes that pay by Permit2. */
 type Kind = {
   name: string;
   scheme: "exact" | "upto";

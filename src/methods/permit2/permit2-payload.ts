@@ -14,7 +14,7 @@ import { keptApproval } from "./approval.ts";
 import { keptTransaction } from "./approval-transaction.ts";
 import { exactProxyAddress, type Permit, permit2Address, uptoProxyAddress } from "./permit.ts";
 
-/** What payments by Permit2 are called. */
+/** The method names of payments by Permit2. */
 export const exactPermit2 = "exact-permit2";
 export const uptoPermit2 = "upto-permit2";
 

@@ -162,7 +162,7 @@ async function readCapturedChain(
   };
 }
 
-/** What a payment is judged by, of the state of a chain at a block. */
+/** The state of a chain at a block that decides about a payment. */
 export type CapturedState = ReturnType<typeof writePayerState> &
   Pick<CapturedChain, "payerHasCode" | "walletAccepts">;
 

@@ -74,11 +74,11 @@ export type RequestResult = {
   /** The chain's time that the payment's own was compared with, unix seconds. */
   readonly chainTime?: Invalid["chainTime"];
   readonly transaction?: Hex;
-  /** What a good payment was warned of. */
+  /** The warnings about a good payment. */
   readonly warnings?: readonly Warning[];
 };
 
-/** What came as the body of a request in which no payment could be read. */
+/** The received body of a request in which no payment could be read. */
 export type ReceivedBody = {
   /** Its beginning, at most 4,096 characters, with what may be a secret masked. */
   readonly text: string;
@@ -170,7 +170,7 @@ export type TransactionStep = FromService & {
         readonly purpose: "settle" | "noop" | "forward";
         readonly operator: Address;
         readonly txNonce: number;
-        /** What it settles or pays out; empty where an earlier transaction of the txNonce said so. */
+        /** The settlements it settles or pays out; empty if an earlier transaction of the txNonce named them. */
         readonly settlementIds: readonly Hex[];
         readonly maxFeePerGas: bigint;
         readonly maxPriorityFeePerGas: bigint;
@@ -229,7 +229,7 @@ export type FaultHit = FromService & {
   readonly calls: readonly { readonly params: readonly unknown[]; readonly isHit: boolean }[];
 };
 
-/** What is published on each channel, besides its kind and its time. */
+/** The messages of each channel, besides their kind and time. */
 export type Contents = {
   request: RequestRead;
   checks: ChecksMade;

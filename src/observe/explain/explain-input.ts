@@ -48,7 +48,7 @@ import {
 import { explainPermit, explainPermitSignature, explainSignature } from "./explain-signature.ts";
 import { type Input, isRecord, readInput } from "./read-input.ts";
 
-/** What payments are compared with. */
+/** The context that payments are compared with. */
 export type ExplainContext = {
   /** The known networks; the built-in ones by default. */
   networks?: NetworkRegistry | undefined;
@@ -62,7 +62,7 @@ export type ExplainContext = {
   now: bigint | undefined;
   /** Whose time `now` is, such as `this machine's clock`, where what is said of the times is to name it. */
   clock?: string | undefined;
-  /** What the request was sent to; by default what is good for one of the two is good. Only for verify must a maximum be exact. */
+  /** The operation of the request; by default a request that is good for either is good. Only verify needs an exact maximum. */
   operation?: Operation | undefined;
   /** True if the signature was found good, maybe by the payer's wallet contract, which is not asked here. */
   signatureHeld?: boolean | undefined;
@@ -265,7 +265,7 @@ function readNetwork(
   return other;
 }
 
-/** What the seller asks for: amount, asset, payTo. */
+/** Checks the seller's terms: amount, asset, payTo. */
 function explainTerms(
   { at, value, isShort }: Side,
   network: Network | undefined,
@@ -372,7 +372,7 @@ function isOfOtherTier(value: Address, { tier }: Network, { contracts }: Explain
   return sameAddress(value, contracts[tier === "mainnet" ? "testnet" : "mainnet"]);
 }
 
-/** What was signed, whichever way it is paid. */
+/** Checks the signed message of any payment method. */
 function explainSigned(
   payload: unknown,
   asked: Side | undefined,

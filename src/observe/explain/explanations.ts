@@ -55,7 +55,7 @@ export type RefusedRequest = {
  */
 export type OwnClockSince = "started" | "moved" | undefined;
 
-/** What refusals are explained with. */
+/** The context that refusals are explained with. */
 export type RefusalContext = Pick<ExplainContext, "contracts" | "payTo" | "networks" | "tokens"> & {
   /** Since when the chains have another time than this machine. */
   ownClockSince?: (() => OwnClockSince) | undefined;

@@ -10,7 +10,7 @@ import {
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { escapeControlsInText } from "../../util/text.ts";
 
-/** What the parts of the service need of a logger. */
+/** The logger interface for the parts of the service. */
 export type ServiceLog = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
 
 /** Gives further fields of a line, by its own fields and by the id of its request. */

@@ -4,7 +4,7 @@ import type { NetworkName } from "../../protocol/networks.ts";
 import { memoizeFor } from "../../util/cache.ts";
 import { withTimeout } from "../../util/waiting.ts";
 
-/** What one operator of this process has under way on one network. */
+/** The open transactions of one operator of this process on one network. */
 export type LaneLoad = {
   network: NetworkName;
   operator: Address;
@@ -35,7 +35,7 @@ export type OperatorFunds = {
   operator: Address;
   /** In wei. */
   balance: bigint;
-  /** What one settlement may cost now, in wei. */
+  /** The present cost limit of one settlement, in wei. */
   transactionCost: bigint;
 };
 
