@@ -119,7 +119,8 @@ export function createChain(options: ChainOptions): Chain {
     async broadcast(rawTransactions, sendOptions) {
       if (rawTransactions.length === 0) return;
       const calls = rawTransactions.map((raw, index) => ({
-        ...{ method: "eth_sendRawTransaction", params: [raw] },
+        method: "eth_sendRawTransaction",
+        params: [raw],
         about: sendOptions?.hashes?.[index],
       }));
       await rpc.send(calls, sendOptions);
@@ -197,7 +198,10 @@ function createSimulations(
     const [block] = await ask([headCall]);
     const { timestamp } = expect("the newest block", block, readHead);
     const calls = [before, { ...transaction, from: operator }].map(({ from, to, data, gas }) => ({
-      ...{ from, to, data, gas: quantity(gas) },
+      from,
+      to,
+      data,
+      gas: quantity(gas),
     }));
     const blockOverrides = { time: quantity(timestamp + expiryMarginSeconds) };
     return { method: "eth_simulateV1", params: [{ blockStateCalls: [{ blockOverrides, calls }] }, "latest"] };

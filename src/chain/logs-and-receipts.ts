@@ -63,7 +63,8 @@ export function createLogReader({ rpc, reader }: { rpc: Pick<Rpc, "ask">; reader
   async function readRange(filters: readonly LogFilter[], from: bigint, to: bigint) {
     const [fromBlock, toBlock] = [quantity(from), quantity(to)];
     const calls = filters.map(({ address, topics, about }) => ({
-      ...{ method: "eth_getLogs", about },
+      method: "eth_getLogs",
+      about,
       params: [{ address, topics, fromBlock, toBlock }],
     }));
     let refusal = "";

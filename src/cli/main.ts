@@ -177,7 +177,15 @@ const groups = {
   "Look at payments": ["why", "logs", "explain", "capture", "replay"],
   "Test what pays and is paid": ["fault", "judge", "conformance", "upstream-e2e", "fork", "network"],
   "Operate with real money": [
-    ...["deploy", "doctor", "migrate", "org", "key", "settlements", "operator", "recover", "stranded"],
+    "deploy",
+    "doctor",
+    "migrate",
+    "org",
+    "key",
+    "settlements",
+    "operator",
+    "recover",
+    "stranded",
   ],
 } as const;
 

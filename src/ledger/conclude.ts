@@ -229,7 +229,9 @@ function toConcluded(row: {
   if (txNonce === null || block_number === null || blockHash === null) return [];
   return [
     {
-      ...{ txNonce, hash, blockHash },
+      txNonce,
+      hash,
+      blockHash,
       blockNumber: BigInt(block_number),
       concludedAt: concluded_at ?? 0,
       // SQLite has no booleans: it answers 0 or 1.

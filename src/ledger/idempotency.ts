@@ -102,8 +102,10 @@ export function createIdempotency(
           .columns(["organization_id", "idempotency_key"])
           .doUpdateSet({
             answer: null,
-            ...{ body_hash: bodyHash, instance_id: instanceId },
-            ...{ lease_expires_at: leaseExpiresAt, expires_at: expiresAt },
+            body_hash: bodyHash,
+            instance_id: instanceId,
+            lease_expires_at: leaseExpiresAt,
+            expires_at: expiresAt,
           })
           .where(isFree),
       )

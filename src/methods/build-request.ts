@@ -77,12 +77,10 @@ export function buildBody(parts: RequirementParts, payload: object, extensions?:
     x402Version === 1
       ? { x402Version, scheme: "exact", network: network.name, payload: { ...payload } }
       : {
-          ...{
-            x402Version,
-            resource: { url: resource },
-            accepted: { ...paymentRequirements },
-            payload: { ...payload },
-          },
+          x402Version,
+          resource: { url: resource },
+          accepted: { ...paymentRequirements },
+          payload: { ...payload },
           ...(extensions !== undefined && { extensions }),
         };
   return { x402Version, paymentPayload, paymentRequirements };

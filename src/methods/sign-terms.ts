@@ -39,7 +39,11 @@ export async function signTerms(
   }
   return permitPayment(
     await signPermit(signer, {
-      ...{ chainId, token: asset.address, to, amount: value, facilitator },
+      chainId,
+      token: asset.address,
+      to,
+      amount: value,
+      facilitator,
       ...permitTimes({ validAfter: 0n, ...terms }),
       ...(nonce !== undefined && { nonce: BigInt(nonce) }),
       ...permit,

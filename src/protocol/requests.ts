@@ -140,7 +140,8 @@ function parse(body: unknown, known: NetworkRegistry, readers: Readers): ParsedR
   }
 
   const context: Known = {
-    ...{ known, version },
+    known,
+    version,
     schemes: [...readers[version].keys()],
     other: [...readers[version === 1 ? 2 : 1].keys()],
   };
@@ -304,8 +305,12 @@ function readRequirementsV1(value: object): PaymentRequest["requirements"] | Inv
     }
     const isShortForm = maxAmountRequired === undefined || payTo === undefined;
     return {
-      ...{ amount: required, asset, payTo: payTo ?? recipient, maxTimeoutSeconds },
-      ...{ extra: propertyOf(value, "extra"), ...(isShortForm && { isShortForm: true }) },
+      amount: required,
+      asset,
+      payTo: payTo ?? recipient,
+      maxTimeoutSeconds,
+      extra: propertyOf(value, "extra"),
+      ...(isShortForm && { isShortForm: true }),
     };
   }, malformedRequirements);
 }

@@ -97,7 +97,12 @@ export function openParts(options: ServiceOptions): ServiceParts {
               at: Date.now(),
               serviceId,
               network: network.name,
-              ...{ endpoint, purpose, methods, durationMs, error, about: methodsAbout(questions) },
+              endpoint,
+              purpose,
+              methods,
+              durationMs,
+              error,
+              about: methodsAbout(questions),
             };
           });
         },
@@ -114,7 +119,9 @@ export function openParts(options: ServiceOptions): ServiceParts {
     serviceId,
     ledger: publishLedger(
       createLedger({
-        ...{ db: database, instanceId: crypto.randomUUID(), leaseMs },
+        db: database,
+        instanceId: crypto.randomUUID(),
+        leaseMs,
         onLostDelivery: (settlement) =>
           options.logger.warn(
             { settlement },

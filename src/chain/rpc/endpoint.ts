@@ -156,7 +156,8 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
       // Blocks that others show while this request is under way are not held against it.
       const floor = expected?.highest.number();
       const answers = await exchange(exchangeOnce, label, callsOf(questions), questions, {
-        ...{ purpose, timeoutMs },
+        purpose,
+        timeoutMs,
         check: (got) => check(got, floor),
       });
       if (!(answers instanceof EndpointFailure)) state.passed(sentAt);

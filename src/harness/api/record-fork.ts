@@ -29,8 +29,19 @@ export type RecordForkOptions = {
 
 /** The facts about a token that people read, besides balances. */
 const tokenViews = [
-  ...["name()", "symbol()", "decimals()", "version()", "currency()", "totalSupply()", "paused()"],
-  ...["owner()", "pauser()", "blacklister()", "masterMinter()", "rescuer()", "DOMAIN_SEPARATOR()"],
+  "name()",
+  "symbol()",
+  "decimals()",
+  "version()",
+  "currency()",
+  "totalSupply()",
+  "paused()",
+  "owner()",
+  "pauser()",
+  "blacklister()",
+  "masterMinter()",
+  "rescuer()",
+  "DOMAIN_SEPARATOR()",
 ].map(selector);
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];

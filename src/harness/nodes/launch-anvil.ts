@@ -199,8 +199,16 @@ async function describeAnvil(binary: string, options: LaunchOptions) {
 function forkFlags(fork: LaunchOptions["fork"]): readonly string[] {
   if (fork === undefined) return [];
   return [
-    ...["--fork-url", fork.url, "--fork-block-number", String(fork.blockNumber)],
-    ...["--no-storage-caching", "--no-rate-limit", "--retries", "0", "--timeout", "600000"],
+    "--fork-url",
+    fork.url,
+    "--fork-block-number",
+    String(fork.blockNumber),
+    "--no-storage-caching",
+    "--no-rate-limit",
+    "--retries",
+    "0",
+    "--timeout",
+    "600000",
   ];
 }
 

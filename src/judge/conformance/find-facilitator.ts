@@ -320,7 +320,8 @@ function describe(
     ...network,
     facilitatorContract,
     assets: [running?.asset ?? network.usdc, ...Object.values(tokens)],
-    ...{ gasSponsoring, strictness },
+    gasSponsoring,
+    strictness,
     // That of others is where payments go, whatever it is.
     ...(isKit && { payTo: policy, walletFactories: localTerms.walletFactories }),
   };

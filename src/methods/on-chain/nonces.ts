@@ -140,7 +140,9 @@ export async function findUse(
   const events = receipt === undefined ? [] : decodeEvents(receipt);
   return {
     ...nonces.describe(log, events),
-    ...{ transaction, blockNumber, timestamp },
+    transaction,
+    blockNumber,
+    timestamp,
     sender: typeof sender === "string" ? sender : null,
     to: typeof called === "string" ? called : null,
   };

@@ -149,8 +149,14 @@ export function permitPayloadFor({ scheme, asset }: { scheme?: unknown; asset?: 
   const account: Address = `0x${"01".repeat(20)}`;
   const isUpto = scheme === "upto";
   const permit: Permit = {
-    ...{ from: account, token: isAddress(asset) ? asset : account, amount: 1n, nonce: 1n, deadline: 1n },
-    ...{ spender: isUpto ? uptoProxyAddress : exactProxyAddress, to: account, validAfter: 0n },
+    from: account,
+    token: isAddress(asset) ? asset : account,
+    amount: 1n,
+    nonce: 1n,
+    deadline: 1n,
+    spender: isUpto ? uptoProxyAddress : exactProxyAddress,
+    to: account,
+    validAfter: 0n,
     ...(isUpto && { facilitator: account }),
   };
   return writePermitPayload(permit, "0x");

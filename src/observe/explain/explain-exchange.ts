@@ -126,7 +126,11 @@ export function paymentFor(offer: Record<string, unknown>, version: X402Version)
   }
   const account = `0x${"01".repeat(20)}`;
   const authorization = {
-    ...{ from: account, to: account, value: "1", validAfter: "0", validBefore: "1" },
+    from: account,
+    to: account,
+    value: "1",
+    validAfter: "0",
+    validBefore: "1",
     nonce: `0x${"01".repeat(32)}`,
   };
   const payload = { signature: "0x", authorization };

@@ -65,8 +65,11 @@ export type RefusalContext = Pick<ExplainContext, "contracts" | "payTo" | "netwo
 
 /** The reasons of refusals when signature and times were right, or do not matter any more. */
 const beyondTimes: readonly (string | undefined)[] = [
-  ...["insufficient_funds", "invalid_transaction_state"],
-  ...["permit2_insufficient_balance", "permit2_allowance_required", "permit2_simulation_failed"],
+  "insufficient_funds",
+  "invalid_transaction_state",
+  "permit2_insufficient_balance",
+  "permit2_allowance_required",
+  "permit2_simulation_failed",
 ];
 
 /** The situations in which code at the payer's address decided, so that no key's signature is to be expected. */

@@ -205,8 +205,16 @@ function defineMetrics({ Counter, Histogram }: typeof import("prom-client"), reg
     rpcBuckets,
   );
   return {
-    ...{ payments, durations, answers, deliveries, gifts, giftsWei, giftsRefused },
-    ...{ requests, errors, duration },
+    payments,
+    durations,
+    answers,
+    deliveries,
+    gifts,
+    giftsWei,
+    giftsRefused,
+    requests,
+    errors,
+    duration,
   };
 }
 

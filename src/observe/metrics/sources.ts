@@ -196,7 +196,10 @@ export function observeSources(options: {
   ): void {
     for (const [name, help, measure] of measures) {
       new client.Gauge<string>({
-        ...{ name, help, labelNames, registers: [register] },
+        name,
+        help,
+        labelNames,
+        registers: [register],
         async collect() {
           const items = (await read()) ?? [];
           this.reset();

@@ -265,8 +265,21 @@ function claimOf(
 ): Claim {
   const { method, asset, payer, nonce, nonceSpace, window, payload, limit } = signed;
   return {
-    ...{ id, organizationId: caller.organization.id, network: network.name, chainId: network.chainId },
-    ...{ method, asset, payer, payerCode, nonce, nonceSpace, window, payload, signature, recipient, amount },
+    id,
+    organizationId: caller.organization.id,
+    network: network.name,
+    chainId: network.chainId,
+    method,
+    asset,
+    payer,
+    payerCode,
+    nonce,
+    nonceSpace,
+    window,
+    payload,
+    signature,
+    recipient,
+    amount,
     digest: fingerprintOf(digest, amount, limit),
     maximum: amount === limit ? null : limit,
     payTo: goesStraight(signed, network) ? signed.payTo : null,

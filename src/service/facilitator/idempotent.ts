@@ -65,7 +65,8 @@ export async function settleIdempotently(
 
   const abandon = () => ledger.leases.abandonIdempotent(organizationId, key);
   const keep = (answer: z.input<typeof storedSuccess>) => ({
-    ...{ organizationId, key },
+    organizationId,
+    key,
     answer: JSON.stringify(answer),
   });
   try {

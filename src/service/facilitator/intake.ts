@@ -158,7 +158,9 @@ function withoutChain({ knownNetwork, payment }: PaymentRequest): NetworkConfig 
     ...knownNetwork,
     facilitatorContract: payment.payTo,
     assets: [knownNetwork.usdc],
-    ...{ rpcUrls: [""], confirmations: 1, maxFeePerGas: 0n },
+    rpcUrls: [""],
+    confirmations: 1,
+    maxFeePerGas: 0n,
   };
 }
 

@@ -194,7 +194,7 @@ function createSending({
   }
 
   function sign(to: Address, value: bigint, nonce: number, fees: Fees) {
-    return signer.signTransfer({ ...{ chainId, nonce, to, value, gas: transferGas, data: "0x" }, ...fees });
+    return signer.signTransfer({ chainId, nonce, to, value, gas: transferGas, data: "0x", ...fees });
   }
 
   /** The same gift, paying more where it has waited long for a block: the bytes that are sent are kept first. */

@@ -126,8 +126,12 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       const refused = checked("payerIsAccepted", refusedForCode(limits, signed.payer, code));
       if (refused !== undefined || funds === undefined || caller === null) return refused;
       const uncovered = await findUncovered(payment, caller, {
-        ...{ id: payment.id, limit: signed.limit, last: signed.window.last, bringsApproval },
-        ...{ available: funds.payer, now: head.timestamp },
+        id: payment.id,
+        limit: signed.limit,
+        last: signed.window.last,
+        bringsApproval,
+        available: funds.payer,
+        now: head.timestamp,
       });
       return checked("maximumIsCovered", uncovered);
     });

@@ -30,17 +30,24 @@ export type Check = {
 type CheckDetails = Partial<Pick<Check, "advice" | "account" | "fatal">>;
 
 export const ok = (name: string, detail: string, more: CheckDetails = {}): Check => ({
-  ...{ name, status: "ok", detail },
+  name,
+  status: "ok",
+  detail,
   ...more,
 });
 
 export const warning = (name: string, detail: string, advice: string, more: CheckDetails = {}): Check => ({
-  ...{ name, status: "warning", detail, advice },
+  name,
+  status: "warning",
+  detail,
+  advice,
   ...more,
 });
 
 export const failed = (name: string, detail: string, more: CheckDetails = {}): Check => ({
-  ...{ name, status: "failed", detail },
+  name,
+  status: "failed",
+  detail,
   ...more,
 });
 

@@ -98,13 +98,21 @@ export function createRelayer(options: RelayerOptions): Relayer {
   let stopped = false;
 
   const queue = createSubmissionQueue({
-    ...{ chain, ways, now, maxBatch },
+    chain,
+    ways,
+    now,
+    maxBatch,
     operator: signer.address,
     flight: () => watcher,
   });
   const store = createSettleStore(options, (moved) => dispatcher.sendAgain(moved));
   const watcher = createWatcher({
-    ...{ chain, ways, store, outcomes, now, log },
+    chain,
+    ways,
+    store,
+    outcomes,
+    now,
+    log,
     account: signer.address,
     onRoom() {
       queue.wakeIfAlone();
@@ -114,8 +122,15 @@ export function createRelayer(options: RelayerOptions): Relayer {
     fill: createFill({ chain, signer, store }),
   });
   const dispatcher = createDispatcher({
-    ...{ chain, signer, ledger, ways, now, log },
-    ...{ queue, watcher, maxInFlight },
+    chain,
+    signer,
+    ledger,
+    ways,
+    now,
+    log,
+    queue,
+    watcher,
+    maxInFlight,
   });
 
   return {

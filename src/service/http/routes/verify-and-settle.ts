@@ -117,7 +117,11 @@ export const settleRoute: FastifyPluginAsync<{
             metrics.delivery(fate);
             const { serviceId, id: requestId } = request;
             channels.delivery.publish(() => ({
-              ...{ kind: "delivery", at: Date.now(), serviceId, requestId, fate },
+              kind: "delivery",
+              at: Date.now(),
+              serviceId,
+              requestId,
+              fate,
               settlementId: payment.settlementId,
             }));
           },
