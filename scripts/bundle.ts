@@ -8,8 +8,14 @@ import packageJson from "../package.json" with { type: "json" };
  * each takes Node a third of what `up` takes to be ready, and half of what `explain` takes.
  */
 const bundled = [
-  ...["zod", "kysely", "@noble/hashes", "@noble/curves"],
-  ...["fastify", "fastify-plugin", "pino", "@viem/anvil"],
+  "zod",
+  "kysely",
+  "@noble/hashes",
+  "@noble/curves",
+  "fastify",
+  "fastify-plugin",
+  "pino",
+  "@viem/anvil",
   // Half of an installation, and of it only a little is needed: a production server is installed without it.
   "viem",
 ];
@@ -29,7 +35,7 @@ const groups = [
   { name: "base", files: /^(protocol|methods)\/(?!.*(on-chain|schema|openapi|explain))/, priority: 1 },
 ];
 
-/** Whether an import stays one of a package that is installed. */
+/** Returns true if an import stays one of a package that is installed. */
 export function isExternal(id: string): boolean {
   return external.some((name) => id === name || id.startsWith(`${name}/`));
 }

@@ -31,20 +31,37 @@ const publicHosts: readonly string[] = ["registry.npmjs.org"];
  */
 export const withoutIntegrity: Readonly<Record<string, readonly string[]>> = {
   "@biomejs/cli-*@2.6.8": [
-    ...["android-arm64", "android-x64", "darwin-arm64", "darwin-x64"],
-    ...["linux-arm64-musl", "linux-x64-musl", "win32-arm64", "win32-x64"],
+    "android-arm64",
+    "android-x64",
+    "darwin-arm64",
+    "darwin-x64",
+    "linux-arm64-musl",
+    "linux-x64-musl",
+    "win32-arm64",
+    "win32-x64",
   ],
   "@foundry-rs/anvil-*@1.7.1": ["darwin-amd64", "darwin-arm64", "linux-arm64", "win32-amd64"],
   "@foundry-rs/forge-*@1.7.1": ["darwin-amd64", "linux-arm64"],
   "@oxc-parser/binding-*@0.156.0": [
-    ...["android-arm-eabi", "android-arm64", "darwin-arm64", "darwin-x64", "freebsd-x64"],
-    ...["linux-arm-gnueabihf", "linux-arm-musleabihf", "linux-ppc64-gnu", "linux-riscv64-gnu"],
-    ...["linux-riscv64-musl", "linux-s390x-gnu", "openharmony-arm64"],
-    ...["win32-arm64-msvc", "win32-ia32-msvc", "win32-x64-msvc"],
+    "android-arm-eabi",
+    "android-arm64",
+    "darwin-arm64",
+    "darwin-x64",
+    "freebsd-x64",
+    "linux-arm-gnueabihf",
+    "linux-arm-musleabihf",
+    "linux-ppc64-gnu",
+    "linux-riscv64-gnu",
+    "linux-riscv64-musl",
+    "linux-s390x-gnu",
+    "openharmony-arm64",
+    "win32-arm64-msvc",
+    "win32-ia32-msvc",
+    "win32-x64-msvc",
   ],
 };
 
-/** What is wrong with a package-lock.json, one line each: what is not pinned by its bytes, or names a private host. */
+/** The problem with a package-lock.json, one line each: what is not pinned by its bytes, or names a private host. */
 export function findLockProblems(
   text: string,
   excused: Readonly<Record<string, readonly string[]>> = withoutIntegrity,

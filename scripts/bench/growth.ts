@@ -1,5 +1,5 @@
 /**
- * Whether costs grow with use: many settles and verifies in a row, then the ledger's work with few and with very many
+ * Measures whether costs grow with use: many settles and verifies in a row, then the ledger's work with few and with very many
  * settlements, on SQLite and on Postgres. See docs/benchmarks.md.
  *
  * node scripts/bench/growth.ts [SETTLEMENTS [SETTLES [VERIFIES]]] [--write]

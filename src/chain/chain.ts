@@ -8,7 +8,7 @@ import type { Revert } from "./revert.ts";
 import type { Head } from "./rpc/calls.ts";
 import type { ViewCall, ViewResult } from "./views.ts";
 
-/** What a transaction does, and the most gas that it may use. */
+/** The call of a transaction and its gas limit. */
 export type Transaction = { to: Address; data: Hex; gas: bigint };
 
 /** The most that a payer can pay of an asset, in its smallest unit: known already, or what a view gives. */
@@ -16,7 +16,7 @@ export type Bound = bigint | ViewCall;
 
 /** The money that a settling transaction depends on. */
 export type Funds = {
-  /** What the payer can pay of the asset, in its smallest unit: the balance, or less where something else bounds it. */
+  /** The payer's spendable amount of the asset, in its smallest unit: the balance, or less where something else bounds it. */
   payer: bigint;
   /** The operator's gas money, in wei. */
   operator: bigint;
@@ -28,7 +28,7 @@ export type Funds = {
 export type GasMoney = {
   /** In wei, in the order in which the accounts were given. */
   balances: readonly bigint[];
-  /** What settling one payment costs at the moment, in wei. */
+  /** The present cost of settling one payment, in wei. */
   settleCost: bigint;
 };
 
@@ -38,15 +38,15 @@ export type GasMoney = {
  */
 export type Effect = {
   views: readonly ViewCall[];
-  /** Whether it is there, by what came of these. */
+  /** Returns true if it is there, by what came of these. */
   isThere(results: readonly ViewResult[]): boolean;
 };
 
-/** What `settle` would do now, and when "now" is. */
+/** The simulated result of `settle`, with the block it was simulated on. */
 export type Simulation = {
   /** Its `number` is never above that of the block that the payer's balance was read at. */
   head: Head;
-  /** What is there to settle with; read only when asked for. */
+  /** The funds to settle with; read only on request. */
   funds: Funds | undefined;
   /**
    * The hash of the code at the payer's address, which the token asks about the signature; null where there is none.
@@ -85,12 +85,12 @@ export type Chain = {
       payer: Address;
       asset: Address;
       withFunds: boolean;
-      /** What bounds the payer's funds besides the balance. */
+      /** A bound on the payer's funds besides the balance. */
       bounds?: readonly Bound[] | undefined;
       withPayerCode?: boolean;
       /** Looked for instead of a revert, where there is one. */
       effect?: Effect | undefined;
-      /** What is run before it, as from another account. */
+      /** A call that runs before it, as from another account. */
       before?: (Transaction & { from: Address }) | undefined;
       /** The settlement's id, for observers. */
       id?: Hex | undefined;
@@ -131,7 +131,7 @@ export type Chain = {
     rawTransactions: readonly Hex[],
     options?: { everywhere?: boolean; hashes?: readonly Hex[] },
   ): Promise<void>;
-  /** Whether any endpoint that answers knows one of the transactions: in a block, or in its pool. */
+  /** Returns true if any endpoint that answers knows one of the transactions: in a block, or in its pool. */
   knows(hashes: readonly Hex[]): Promise<boolean>;
   /**
    * Receipts by hash, in the given order; null where there is none yet, or none that can be believed. `attempt`
@@ -148,7 +148,7 @@ export type Chain = {
   close(): void;
 };
 
-/** What can be asked of a chain, and of each of its RPC endpoints. */
+/** The questions to a chain, and to each of its RPC endpoints. */
 export type ChainQueries = Pick<
   Chain,
   | "network"
@@ -162,7 +162,7 @@ export type ChainQueries = Pick<
   | "receipts"
 >;
 
-/** What one RPC endpoint alone says of a chain. */
+/** A chain as one RPC endpoint sees it. */
 export type ChainView = ChainQueries & {
   /** Its label: its place in the configuration, counted from 1. */
   readonly endpoint: string;

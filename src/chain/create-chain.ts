@@ -119,7 +119,8 @@ export function createChain(options: ChainOptions): Chain {
     async broadcast(rawTransactions, sendOptions) {
       if (rawTransactions.length === 0) return;
       const calls = rawTransactions.map((raw, index) => ({
-        ...{ method: "eth_sendRawTransaction", params: [raw] },
+        method: "eth_sendRawTransaction",
+        params: [raw],
         about: sendOptions?.hashes?.[index],
       }));
       await rpc.send(calls, sendOptions);
@@ -133,7 +134,7 @@ export function createChain(options: ChainOptions): Chain {
   };
 }
 
-/** Whether any endpoint knows one of the transactions. */
+/** Returns true if any endpoint knows one of the transactions. */
 async function knows(rpc: Rpc, network: string, hashes: readonly Hex[]): Promise<boolean> {
   const calls = hashes.map(transactionCall);
   const { expect, undetermined } = createChainReader(rpc, network);
@@ -167,10 +168,10 @@ function readBlockHash(result: unknown, number: bigint): Hex | null | undefined 
   return readQuantity(named) === number && isBytes32(hash) ? hash : undefined;
 }
 
-/** What a wallet answers to say yes: the selector that it was asked by (EIP-1271). */
+/** A wallet's answer that accepts a signature: the selector of the call (EIP-1271). */
 const walletYes = `${isValidSignatureSelector}${"0".repeat(56)}`;
 
-/** What the facilitator contract gives a token for a pull (PULL_GAS), and so a wallet at most for its check. */
+/** The gas that the facilitator contract gives a token for a pull (PULL_GAS), and so at most a wallet for its check. */
 const walletGas = 250_000;
 
 /** Makes the part of {@link Chain} that asks what would happen. */
@@ -197,7 +198,10 @@ function createSimulations(
     const [block] = await ask([headCall]);
     const { timestamp } = expect("the newest block", block, readHead);
     const calls = [before, { ...transaction, from: operator }].map(({ from, to, data, gas }) => ({
-      ...{ from, to, data, gas: quantity(gas) },
+      from,
+      to,
+      data,
+      gas: quantity(gas),
     }));
     const blockOverrides = { time: quantity(timestamp + expiryMarginSeconds) };
     return { method: "eth_simulateV1", params: [{ blockStateCalls: [{ blockOverrides, calls }] }, "latest"] };
@@ -295,7 +299,7 @@ function createSimulations(
   };
 }
 
-/** What came of two transactions, one after the other (`eth_simulateV1`). */
+/** The result of two transactions, one after the other (`eth_simulateV1`). */
 function readSeries(answer: RpcAnswer | undefined): Pick<Simulation, "revert" | "before"> {
   const [block] = Array.isArray(answer?.result) ? answer.result : [];
   const { calls } = membersOf(block);

@@ -9,7 +9,7 @@ import { callViews, readViews, selector } from "./views.ts";
  * each time with {@link raiseFees}, up to {@link feeCap}.
  */
 
-/** What a transaction offers per gas, in wei (EIP-1559). */
+/** The fees that a transaction offers per gas, in wei (EIP-1559). */
 export type Fees = { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };
 
 /** Nodes take a replacement that pays at least a tenth more; an eighth leaves room for their rounding. */
@@ -61,7 +61,7 @@ export function feeCap({ maxFeePerGas }: NetworkConfig, kind: "settle" | "forwar
   return kind === "noop" ? maxFeePerGas : (maxFeePerGas * raise.of) / raise.by;
 }
 
-/** Whether a transaction that is not mined has waited long enough to be replaced. */
+/** Returns true if a transaction that is not mined has waited long enough to be replaced. */
 export function isReplacementDue({ blockTimeMs }: NetworkConfig, waitedMs: number): boolean {
   return waitedMs >= blockTimeMs * replaceAfterBlocks;
 }
@@ -75,12 +75,12 @@ export function raiseFees(old: Fees, current: Fees, cap: bigint): Fees | undefin
   return { maxFeePerGas, maxPriorityFeePerGas: smaller(tip, maxFeePerGas) };
 }
 
-/** What is paid per gas with such fees, as long as the base fee stays where it is, in wei. */
+/** The price per gas with such fees while the base fee stays the same, in wei. */
 export function pricePerGas(head: Head, { maxFeePerGas, maxPriorityFeePerGas }: Fees): bigint {
   return smaller(head.baseFeePerGas + maxPriorityFeePerGas, maxFeePerGas);
 }
 
-/** What so much gas costs at the moment, in wei. */
+/** The present cost of an amount of gas, in wei. */
 export function usualCost(gas: bigint, head: Head, network: NetworkConfig, tip = usualTip(network)): bigint {
   return gas * pricePerGas(head, estimateFees(head, network, tip));
 }
@@ -130,7 +130,7 @@ export const gasPerByte = 40n;
 
 const zeroDigit = "0".charCodeAt(0);
 
-/** What the calldata of a transaction costs, in gas. */
+/** The cost of a transaction's calldata, in gas. */
 export function calldataGas(data: Hex): bigint {
   let zeros = 0;
   for (let index = 2; index < data.length; index += 2) {

@@ -63,7 +63,8 @@ export function createLogReader({ rpc, reader }: { rpc: Pick<Rpc, "ask">; reader
   async function readRange(filters: readonly LogFilter[], from: bigint, to: bigint) {
     const [fromBlock, toBlock] = [quantity(from), quantity(to)];
     const calls = filters.map(({ address, topics, about }) => ({
-      ...{ method: "eth_getLogs", about },
+      method: "eth_getLogs",
+      about,
       params: [{ address, topics, fromBlock, toBlock }],
     }));
     let refusal = "";
@@ -152,7 +153,7 @@ export type Receipt = {
   blockNumber: bigint;
   blockHash: Hex;
   logs: readonly EventLog[];
-  /** What its sender has paid, in wei; undefined where the node does not say. */
+  /** The fee paid by its sender, in wei; undefined where the node does not say. */
   gasCost: bigint | undefined;
 };
 
@@ -213,7 +214,7 @@ export function createReceiptReader({ ask }: Pick<ChainReader, "ask">): ReceiptR
   };
 }
 
-/** Whether a node has the transaction of a receipt in the block of the receipt. */
+/** Returns true if a node has the transaction of a receipt in the block of the receipt. */
 function isWhereSaid(transaction: unknown, { hash, blockHash, blockNumber }: Receipt): boolean {
   const said = membersOf(transaction);
   const same = (one: unknown, other: Hex) =>
@@ -256,7 +257,7 @@ export function transactionCall(hash: Hex): RpcCall {
   return { method: "eth_getTransactionByHash", params: [hash], about: hash };
 }
 
-/** What some nodes give for the hash of a block that is not there yet. */
+/** The hash that some nodes give for a block that does not exist yet. */
 const noBlockHash = /^0x0{64}$/;
 
 /**

@@ -16,7 +16,12 @@ export function createChainPublisher(network: NetworkName, serviceId: string): (
     if (number <= newest) return;
     newest = number;
     channels.block.publish(() => ({
-      ...{ kind: "block", at: Date.now(), serviceId, network, number, timestamp },
+      kind: "block",
+      at: Date.now(),
+      serviceId,
+      network,
+      number,
+      timestamp,
     }));
   }
 
@@ -39,7 +44,12 @@ export function createChainPublisher(network: NetworkName, serviceId: string): (
       const { everywhere = false, hashes } = options;
       for (const [index, raw] of rawTransactions.entries()) {
         channels.transaction.publish(() => ({
-          ...{ kind: "transaction", at: Date.now(), serviceId, network, step: "broadcast", everywhere },
+          kind: "transaction",
+          at: Date.now(),
+          serviceId,
+          network,
+          step: "broadcast",
+          everywhere,
           transaction: hashes?.[index] ?? keccak256(raw),
         }));
       }
@@ -52,8 +62,15 @@ export function createChainPublisher(network: NetworkName, serviceId: string): (
         if (receipt === null) continue;
         const { hash: transaction, succeeded, blockNumber, blockHash } = receipt;
         channels.transaction.publish(() => ({
-          ...{ kind: "transaction", at: Date.now(), serviceId, network, step: "receipt", transaction },
-          ...{ succeeded, blockNumber, blockHash },
+          kind: "transaction",
+          at: Date.now(),
+          serviceId,
+          network,
+          step: "receipt",
+          transaction,
+          succeeded,
+          blockNumber,
+          blockHash,
         }));
       }
       return receipts;
@@ -89,7 +106,7 @@ function methodsFor(subject: Hex, question: readonly ObservedCall[]): string[] {
   return question.flatMap(({ about, method }) => (about === undefined || about === subject ? method : []));
 }
 
-/** Whether the question asks for the subject by exactly these methods. */
+/** Returns true if the question asks for the subject by exactly these methods. */
 function isAskedFor(subject: Hex, question: readonly ObservedCall[], methods: readonly string[]): boolean {
   let count = 0;
   for (const { about, method } of question) {

@@ -66,7 +66,7 @@ export function domainSeparatorOf(asset: Address): ViewCall {
   return { target: asset, data: selectors.domainSeparator };
 }
 
-/** What a wallet is asked by, and what it answers to say yes (EIP-1271). */
+/** The selector of a wallet's check, which is also its answer that accepts (EIP-1271). */
 export const isValidSignatureSelector = selector("isValidSignature(bytes32,bytes)");
 
 /** `isValidSignature(digest, signature)` of a contract wallet (EIP-1271). */
@@ -83,7 +83,7 @@ export type ViewCall = {
   changes?: boolean;
 };
 
-/** What came of one. */
+/** The result of one. */
 export type ViewResult = {
   /**
    * The hash of the code at the address; null where there is none. A delegation (EIP-7702) is code too: the 23 bytes
@@ -94,10 +94,10 @@ export type ViewResult = {
   word: Hex | undefined;
 };
 
-/** What came of all of them, and at which block. */
+/** The result of all of them, and at which block. */
 export type ViewResults = { blockNumber: bigint; results: readonly ViewResult[] };
 
-/** Whether a view gave true; false where it gave nothing, as that of a token without a blacklist. */
+/** Returns true if a view gave true; false where it gave nothing, as that of a token without a blacklist. */
 export function isTrue(word: Hex | undefined): boolean {
   return word !== undefined && BigInt(word) !== 0n;
 }
@@ -164,7 +164,7 @@ function push3(value: number): string {
   return `62${value.toString(16).padStart(6, "0")}`;
 }
 
-/** What EXTCODEHASH says of an account without code: one that does not exist, and one that does (EIP-1052). */
+/** The EXTCODEHASH of accounts without code: of one that does not exist, and of one that does (EIP-1052). */
 const noCode: ReadonlySet<string> = new Set(["0".repeat(64), keccak256("0x").slice(2)]);
 
 /** Reads what {@link callViews} gave for `count` views; undefined when it is not that. */

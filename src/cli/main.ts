@@ -170,14 +170,22 @@ export const commands: readonly CommandEntry[] = [
   }),
 ];
 
-/** What the commands are for, and their first words. */
+/** The purposes of the commands, and their first words. */
 const groups = {
   "Run a facilitator": ["up", "mock", "init", "serve"],
   "Pay on a running up": ["pay", "payers", "fund", "approve", "advance-time", "reset"],
   "Look at payments": ["why", "logs", "explain", "capture", "replay"],
   "Test what pays and is paid": ["fault", "judge", "conformance", "upstream-e2e", "fork", "network"],
   "Operate with real money": [
-    ...["deploy", "doctor", "migrate", "org", "key", "settlements", "operator", "recover", "stranded"],
+    "deploy",
+    "doctor",
+    "migrate",
+    "org",
+    "key",
+    "settlements",
+    "operator",
+    "recover",
+    "stranded",
   ],
 } as const;
 
@@ -286,7 +294,7 @@ function findMeant(tried: string, known: readonly CommandEntry[]): string | unde
   return findSlip(tried, names, mostTyposOf(tried));
 }
 
-/** Whether the second word, which could not be read as a value, is nearly that of a command: `fault lst`. */
+/** Returns true if the second word, which could not be read as a value, is nearly that of a command: `fault lst`. */
 function isMisspelt([first = "", second = ""]: readonly string[], name: string, error: unknown): boolean {
   if (first !== name || !(error instanceof ConfigurationError)) return false;
   const group = commands.filter(([other]) => other.startsWith(`${first} `));
@@ -322,7 +330,7 @@ async function describeCommands(some: readonly CommandEntry[]): Promise<string> 
   ].join("\n");
 }
 
-/** What went wrong, why, and what to do, for a person. Unforeseen errors keep their stack: they are ours to mend. */
+/** The failure, why, and what to do, for a person. Unforeseen errors keep their stack: they are ours to mend. */
 function describeFailure(name: string, error: unknown, command: Command | undefined): string {
   if (error instanceof ConfigurationError) {
     const count = error.problems.length;

@@ -213,7 +213,7 @@ function readSponsorKey(
   return key;
 }
 
-/** What is set for gifts, and has none made. */
+/** The settings for gifts, which make none. */
 function warnOfGifts(
   networks: readonly NetworkConfig[],
   sponsorKey: Hex | undefined,
@@ -238,7 +238,7 @@ function warnOfGifts(
   return warnings;
 }
 
-/** What `deploy` reads from the environment. Holds secrets: never print or log it. */
+/** The environment of `deploy`. Holds secrets: never print or log it. */
 export type DeployEnvironment = ReturnType<typeof readDeployEnvironment>;
 
 /**

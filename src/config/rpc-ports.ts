@@ -25,7 +25,7 @@ export function readFirstRpcPort(text: string): number {
   return readPort(port);
 }
 
-/** What is wrong with options that name networks, of which not all are started. */
+/** The problem with options that name networks, of which not all are started. */
 export function checkNetworksOf(
   option: string,
   values: ByNetwork<unknown> | undefined,

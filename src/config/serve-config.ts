@@ -39,9 +39,9 @@ export type ServeConfig = {
   readonly anonymousVerify: boolean;
   /** The origins of web pages that may call; none where it is undefined. */
   readonly corsOrigins: CorsOrigins | undefined;
-  /** Whether the resources that organizations were paid for are stored and shown to them. */
+  /** True if the resources that organizations were paid for are stored and shown to them. */
   readonly discovery: boolean;
-  /** Whether `/docs` shows a page about the API. */
+  /** True if `/docs` shows a page about the API. */
   readonly docs: boolean;
   readonly logLevel: LogLevel;
   /** Warnings about settings that work, but are probably not meant. */
@@ -83,7 +83,7 @@ export type NetworkConfig = Network &
  */
 export const settleWaitDefaultsMs: Readonly<Record<X402Version, number>> = { 1: 80_000, 2: 45_000 };
 
-/** What may be configured instead, for both versions, in milliseconds. */
+/** The accepted range, for both versions, in milliseconds. */
 export const settleWaitBoundsMs = { least: 100, most: 600_000 } as const;
 
 /** The most that the time of a local chain moves forward at once, in seconds: a hundred years. */

@@ -19,7 +19,7 @@ import { quote } from "../util/text.ts";
  * whichever variable it is in: keys do get pasted into the wrong line.
  */
 
-/** What is wrong with a value, without anything secret. */
+/** The problem with a value, without anything secret. */
 export class InvalidValue extends Error {
   override readonly name = "InvalidValue";
 }
@@ -85,7 +85,7 @@ export function readHost(text: string): string {
 
 const hostNamePattern = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9])?)*$/i;
 
-/** Whether a text is the name of a host, such as that of a container. */
+/** Returns true if a text is the name of a host, such as that of a container. */
 export function isHostName(text: string): boolean {
   return hostNamePattern.test(text);
 }
@@ -151,12 +151,12 @@ export function readHttpUrl(text: string): string {
   return text;
 }
 
-/** Whether what is sent to a URL stays on this machine. */
+/** Returns true if what is sent to a URL stays on this machine. */
 export function isLoopbackUrl(text: string): boolean {
   return isLoopbackHost(URL.parse(text)?.hostname.replace(/^\[|\]$/g, "") ?? "");
 }
 
-/** Whether what listens on a host can be reached from this machine alone. */
+/** Returns true if what listens on a host can be reached from this machine alone. */
 export function isLoopbackHost(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
@@ -325,7 +325,7 @@ export function readApiKey(text: string): string {
 const shortestPepper = 32;
 const fewestDistinctCharacters = 8;
 
-/** What stands in examples, tests and templates, in any casing. */
+/** Values from examples, tests and templates, in any casing. */
 const guessable = /change.?me|example|password|pepper|secret|x402|your.?key|0123456789|abcdefgh/i;
 
 /** The secret that API keys are hashed with; what could be guessed is refused. */

@@ -19,7 +19,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Reads variables one after the other, and remembers what is wrong with them instead of stopping at the first. */
 export type VariableReader = {
-  /** Whether a variable, or the file in its place, is set to anything but spaces. */
+  /** Returns true if a variable, or the file in its place, is set to anything but spaces. */
   isSet(name: AnyVariableName): boolean;
   /** The default when it is not set or cannot be read, which is then a problem; undefined where there is none. */
   read<N extends AnyVariableName>(
@@ -29,7 +29,7 @@ export type VariableReader = {
   networks: KnownNetworks;
   /** Notes a problem with a variable. */
   refuse(name: AnyVariableName, problem: string): void;
-  /** What was wrong so far, in the order of the table. */
+  /** The problems so far, in the order of the table. */
   problems(): readonly ConfigurationProblem[];
 };
 
@@ -99,7 +99,7 @@ export function readVariable<T>(
   return { problem: { name: byFile ? file : name, problem: found.problem, ...(!byFile && { example }) } };
 }
 
-/** Whether a variable, or the file in its place, is set to anything but spaces. */
+/** Returns true if a variable, or the file in its place, is set to anything but spaces. */
 export function isVariableSet(env: Environment, name: AnyVariableName): boolean {
   return isGiven(env, name) || isGiven(env, fileVariable(name));
 }

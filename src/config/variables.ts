@@ -50,12 +50,12 @@ export type VariableUser =
 
 /** A variable of the environment. Its name is its key in {@link variables}. */
 export type Variable = {
-  /** What it is, in a sentence or two. */
+  /** Its meaning, in a sentence or two. */
   summary: string;
   read: (text: string, known?: NetworkRegistry) => unknown;
   /** The value that is used when it is not set, as it would be written. */
   default?: string;
-  /** What happens when it is not set, in words, for a variable without a default. */
+  /** The effect of leaving it unset, in words, for a variable without a default. */
   unset?: string;
   example: string;
   /** It is never shown, and can be read from a file instead, whose path is in `NAME_FILE`. */
@@ -524,7 +524,7 @@ export function describeVariable(name: AnyVariableName): Variable {
   );
 }
 
-/** What a variable is when it is not set: a value, or words. */
+/** The effect of an unset variable: a value, or a description. */
 export function describeUnset(name: VariableName): string {
   const { default: value, unset = "" } = describeVariable(name);
   return value ?? unset;

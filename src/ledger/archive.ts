@@ -221,7 +221,7 @@ function isNotRecovered({ not, exists, selectFrom }: OnSettlements) {
   );
 }
 
-/** Whether a transaction's txNonce has neither a settlement nor a recovery in the ledger. */
+/** Returns true if a transaction's txNonce has neither a settlement nor a recovery in the ledger. */
 function isUnused({ not, and, exists, selectFrom }: ExpressionBuilder<LedgerTables, "attempts">) {
   return and([
     not(

@@ -211,7 +211,7 @@ export function createConcludedForwards(db: Kysely<LedgerTables>): Recoveries["c
   };
 }
 
-/** Whether the transaction that decided a settlement is one of this txNonce. */
+/** Returns true if the transaction that decided a settlement is one of this txNonce. */
 function hasTxNonce(txNonce: "settlements.tx_nonce" | "recoveries.tx_nonce") {
   return sql<unknown>`exists (select 1 from attempts
     where attempts.hash = settlements.transaction_hash and attempts.tx_nonce = ${sql.ref(txNonce)})`;
@@ -229,7 +229,9 @@ function toConcluded(row: {
   if (txNonce === null || block_number === null || blockHash === null) return [];
   return [
     {
-      ...{ txNonce, hash, blockHash },
+      txNonce,
+      hash,
+      blockHash,
       blockNumber: BigInt(block_number),
       concludedAt: concluded_at ?? 0,
       // SQLite has no booleans: it answers 0 or 1.

@@ -82,9 +82,16 @@ export function createGifts(db: Kysely<LedgerTables>, now: () => number): Gifts 
         }
         const signed = await sign(txNonce);
         const row: GiftsTable = {
-          ...{ chain_id: chainId, asset: lowerCase(asset), payer: lowerCase(payer) },
-          ...{ sponsor: lowerCase(sponsor), tx_nonce: txNonce, value: `${value}`, ...toColumns(signed) },
-          ...{ day: dayOf(givenAt), given_at: givenAt, organization_id: organizationId },
+          chain_id: chainId,
+          asset: lowerCase(asset),
+          payer: lowerCase(payer),
+          sponsor: lowerCase(sponsor),
+          tx_nonce: txNonce,
+          value: `${value}`,
+          ...toColumns(signed),
+          day: dayOf(givenAt),
+          given_at: givenAt,
+          organization_id: organizationId,
         };
         await transaction.insertInto("gifts").values(row).execute();
         await charge(transaction, charged, givenAt);
@@ -124,15 +131,23 @@ export function createGifts(db: Kysely<LedgerTables>, now: () => number): Gifts 
 
 function toColumns({ raw, hash, maxFeePerGas, maxPriorityFeePerGas }: SignedAttempt) {
   return {
-    ...{ raw, hash: lowerCase(hash), max_fee_per_gas: `${maxFeePerGas}` },
+    raw,
+    hash: lowerCase(hash),
+    max_fee_per_gas: `${maxFeePerGas}`,
     max_priority_fee_per_gas: `${maxPriorityFeePerGas}`,
   };
 }
 
 function toGift(row: GiftsTable): Gift {
   return {
-    ...{ chainId: row.chain_id, asset: row.asset, payer: row.payer, sponsor: row.sponsor },
-    ...{ txNonce: row.tx_nonce, value: BigInt(row.value), raw: row.raw, hash: row.hash },
+    chainId: row.chain_id,
+    asset: row.asset,
+    payer: row.payer,
+    sponsor: row.sponsor,
+    txNonce: row.tx_nonce,
+    value: BigInt(row.value),
+    raw: row.raw,
+    hash: row.hash,
     maxFeePerGas: BigInt(row.max_fee_per_gas),
     maxPriorityFeePerGas: BigInt(row.max_priority_fee_per_gas),
     givenAt: Number(row.given_at),

@@ -170,9 +170,16 @@ function createClaimNothing(db: Kysely<LedgerTables>, now: () => number): Claims
       const row = fromSettlement({
         ...claim,
         state: "settled",
-        ...{ operator: nobody, txNonce: -1, transactionHash: noTransaction },
-        ...{ blockNumber: null, blockHash: null, failure: null },
-        ...{ claimedBlock: checkedAt, claimedAt: time, concludedAt: time, deliveredAt: null },
+        operator: nobody,
+        txNonce: -1,
+        transactionHash: noTransaction,
+        blockNumber: null,
+        blockHash: null,
+        failure: null,
+        claimedBlock: checkedAt,
+        claimedAt: time,
+        concludedAt: time,
+        deliveredAt: null,
       });
       const written = await transaction
         .insertInto("settlements")
@@ -183,7 +190,9 @@ function createClaimNothing(db: Kysely<LedgerTables>, now: () => number): Claims
       if (written === undefined) return "taken";
       const request = { ...claim, balance: 0n, balanceBlock: checkedAt };
       const reused = await bindIdentifiers(transaction, {
-        ...{ requests: [request], outcomes: ["claimed"], time },
+        requests: [request],
+        outcomes: ["claimed"],
+        time,
       });
       if (reused.length === 0) {
         const { organization_id, network } = row;

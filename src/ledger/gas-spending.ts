@@ -66,7 +66,7 @@ type ChargedSettlement = {
   signature: Hex;
 };
 
-/** What a transaction has cost, in wei, and the settlements that it concluded. */
+/** The cost of a transaction, in wei, and the settlements that it concluded. */
 export type Charge = {
   gasCost: bigint;
   settlements: readonly ChargedSettlement[];

@@ -24,13 +24,13 @@ export type Gift = Receiver &
     organizationId: string | null;
   };
 
-/** What an organization is charged in its gas budget of the day, in wei. */
+/** The charge on an organization's gas budget of the day, in wei. */
 export type GiftCharge = { organizationId: string; network: NetworkName; cost: bigint };
 
-/** What a sponsor has given on a day, in wei: in all, and for the payments of one organization. */
+/** The gifts of a sponsor on a day, in wei: in all, and for the payments of one organization. */
 export type GivenOnDay = { total: bigint; own: bigint };
 
-/** What keeps a gift from being made: see {@link findLimit}. */
+/** The limit that prevents a gift: see {@link findLimit}. */
 export type NoGift = "given_before" | ReachedLimit;
 
 /** A day's limit that a gift would pass: that of all, or of one organization. */
@@ -50,7 +50,7 @@ export function findLimit(
 }
 
 export type Gifts = {
-  /** What was given to a payer for a token; null where nothing was. */
+  /** The gift to a payer for a token; null if there was none. */
   find(receiver: Receiver): Promise<Gift | null>;
   /** What a sponsor has given on the day (UTC) of a moment. `own` is 0 where no organization is named. */
   givenOn(

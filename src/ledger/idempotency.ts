@@ -102,8 +102,10 @@ export function createIdempotency(
           .columns(["organization_id", "idempotency_key"])
           .doUpdateSet({
             answer: null,
-            ...{ body_hash: bodyHash, instance_id: instanceId },
-            ...{ lease_expires_at: leaseExpiresAt, expires_at: expiresAt },
+            body_hash: bodyHash,
+            instance_id: instanceId,
+            lease_expires_at: leaseExpiresAt,
+            expires_at: expiresAt,
           })
           .where(isFree),
       )
@@ -142,7 +144,7 @@ export function createIdempotency(
   };
 }
 
-/** What a key that was not free is bound to. */
+/** The binding of a key that was not free. */
 async function findEntry(
   transaction: Transaction<LedgerTables>,
   { organizationId, key, bodyHash }: Beginning,

@@ -173,11 +173,11 @@ export type Claims = {
     actor: string,
   ): Promise<boolean>;
 
-  /** What {@link acceptTxNonce} has done, oldest first. */
+  /** The changes made by {@link acceptTxNonce}, oldest first. */
   operatorChanges(chainId: number, operator: Address): Promise<readonly TxNonceChange[]>;
 };
 
-/** What became of claims: which transaction decided them, in which block, and at what cost. */
+/** The outcome of claims: which transaction decided them, in which block, and at what cost. */
 export type Outcomes = {
   /**
    * Notes in which block unfinished settlements were mined that is not deep enough yet, or null when that block has

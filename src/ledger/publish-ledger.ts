@@ -134,7 +134,10 @@ function createPublishing({ serviceId, networks }: PublishedService) {
   function publishStep(ids: readonly Hex[], step: () => Step<SettlementStep, "settlementId">): void {
     for (const settlementId of ids) {
       channels.settlement.publish(() => ({
-        ...{ kind: "settlement", at: Date.now(), serviceId, settlementId },
+        kind: "settlement",
+        at: Date.now(),
+        serviceId,
+        settlementId,
         ...step(),
       }));
     }
@@ -148,7 +151,11 @@ function createPublishing({ serviceId, networks }: PublishedService) {
     const network = names.get(chainId);
     if (network === undefined) return;
     channels.transaction.publish(() => ({
-      ...{ kind: "transaction", at: Date.now(), serviceId, network, transaction },
+      kind: "transaction",
+      at: Date.now(),
+      serviceId,
+      network,
+      transaction,
       ...step(),
     }));
   }
@@ -157,7 +164,11 @@ function createPublishing({ serviceId, networks }: PublishedService) {
     const { chainId, hash, kind, operator, txNonce, maxFeePerGas, maxPriorityFeePerGas } = attempt;
     publishTransaction(chainId, hash, () => ({
       step: "signed",
-      ...{ purpose: kind, operator, txNonce, maxFeePerGas, maxPriorityFeePerGas },
+      purpose: kind,
+      operator,
+      txNonce,
+      maxFeePerGas,
+      maxPriorityFeePerGas,
       settlementIds: settlementIds(),
     }));
   }

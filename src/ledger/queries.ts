@@ -155,7 +155,7 @@ function byPlace(a: SettlementsTable, b: SettlementsTable): number {
   return b.claimed_at - a.claimed_at || (a.id < b.id ? 1 : -1);
 }
 
-/** Whether {@link withIndex} is the whole filter, times aside. */
+/** Returns true if {@link withIndex} is the whole filter, times aside. */
 function isIndexed({ organizationId, network, state, payer }: SettlementFilter): boolean {
   const others = [network, state, payer].filter((one) => one !== undefined);
   return others.length === 0 || (organizationId !== undefined && others.length === 1 && state !== "settled");

@@ -48,7 +48,7 @@ export type MinedForward = {
 };
 
 /**
- * What becomes of failed settlements. A failure is looked at again until its authorization cannot be submitted any
+ * The outcome of failed settlements. A failure is looked at again until its authorization cannot be submitted any
  * more; a direct submission queues it, a signed forward takes it out of the queue, and the chain ends it.
  */
 export type Recoveries = {

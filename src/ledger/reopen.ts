@@ -105,7 +105,7 @@ export function createFillTxNonce(db: Kysely<LedgerTables>, now: () => number): 
 }
 
 /**
- * Whether a payment was decided by a transaction with this txNonce, as the ledger has it by now. Another instance may have
+ * Returns true if a payment was decided by a transaction with this txNonce, as the ledger has it by now. Another instance may have
  * recorded that in a newer block since the chain was asked: a no-op there would take the payment's place when that block
  * vanishes as well.
  */

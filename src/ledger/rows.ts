@@ -84,7 +84,7 @@ type OperatorNoncesTable = {
   next_tx_nonce: number;
 };
 
-/** What an organization's settlements on a network have cost on one day (UTC, counted from 1970). */
+/** The cost of an organization's settlements on a network on one day (UTC, counted from 1970). */
 export type GasSpendingTable = {
   organization_id: string;
   network: NetworkName;

@@ -17,7 +17,7 @@ export type SettlementState = (typeof settlementStates)[number];
 /** The hash of no transaction: of a settlement of which nothing was taken. */
 export const noTransaction: Hex = "0x";
 
-/** What is written of a payment when it is claimed for an organization. Times of the payer in unix seconds. */
+/** The stored members of a payment when it is claimed for an organization. Times of the payer in unix seconds. */
 export type Claim = {
   /** keccak256 of (chainId, nonce space, payer, nonce): see `settlementId`. */
   id: Hex;
@@ -34,7 +34,7 @@ export type Claim = {
   nonceSpace: Address;
   /** Two requests are the same payment when these are: see `fingerprintOf`. */
   digest: Hex;
-  /** What is settled, in the asset's smallest unit. */
+  /** The settled amount, in the asset's smallest unit. */
   amount: bigint;
   /** The most that the signature allows; null where that is what is settled. */
   maximum: bigint | null;
@@ -49,7 +49,7 @@ export type Claim = {
   contract: Address | null;
   signature: Hex;
   recipient: Address;
-  /** What the payer's client calls it; bound to it for 24 h when it is claimed. */
+  /** The payer's `payment-identifier`; bound to it for 24 h when it is claimed. */
   identifier?: BoundIdentifier;
 };
 

@@ -2,7 +2,7 @@ import type { Address } from "../protocol/hex.ts";
 import { type Asset, formatNetwork, type Network } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 
-/** What a seller asks for; `amount` in the asset's smallest unit. */
+/** The requirements of a seller; `amount` in the asset's smallest unit. */
 export type RequirementParts = {
   x402Version: X402Version;
   network: Pick<Network, "name" | "caip2">;
@@ -16,7 +16,7 @@ export type RequirementParts = {
   maxTimeoutSeconds?: number;
   /** “exact” by default. */
   scheme?: "exact" | "upto";
-  /** What the way to pay has in `extra`, beside the token's name and version. */
+  /** The members of `extra` for the payment method, beside the token's name and version. */
   extra?: Readonly<Record<string, string>>;
 };
 
@@ -41,7 +41,7 @@ export type WrittenRequest = {
   x402Version: X402Version;
   paymentPayload: {
     x402Version: X402Version;
-    /** What the payer has signed, and the signature. */
+    /** The signed message and its signature. */
     payload: Readonly<Record<string, unknown>>;
     /** Of version 1. */
     scheme?: "exact";
@@ -77,12 +77,10 @@ export function buildBody(parts: RequirementParts, payload: object, extensions?:
     x402Version === 1
       ? { x402Version, scheme: "exact", network: network.name, payload: { ...payload } }
       : {
-          ...{
-            x402Version,
-            resource: { url: resource },
-            accepted: { ...paymentRequirements },
-            payload: { ...payload },
-          },
+          x402Version,
+          resource: { url: resource },
+          accepted: { ...paymentRequirements },
+          payload: { ...payload },
           ...(extensions !== undefined && { extensions }),
         };
   return { x402Version, paymentPayload, paymentRequirements };

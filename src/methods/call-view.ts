@@ -11,7 +11,10 @@ export const callViewSchema = z.object({
   asset: z.string(),
   payments: z.array(
     z.object({
-      ...{ payer: z.string(), recipient: z.string(), value: z.string(), [nonceMember]: z.string() },
+      payer: z.string(),
+      recipient: z.string(),
+      value: z.string(),
+      [nonceMember]: z.string(),
       ...forTimes(() => z.string()),
     }),
   ),

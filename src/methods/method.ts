@@ -32,7 +32,7 @@ export type Method = PayloadReader &
     readonly nonceSpace?: Address;
     /** What the chain's state can have against its payments, in the order in which it is said. */
     readonly stateRefusals: StateRefusals;
-    /** Whether wallets that are not deployed yet can pay so: their signature has the form of ERC-6492 then. */
+    /** True if wallets that are not deployed yet can pay so: their signature has the form of ERC-6492 then. */
     readonly deploysWallets?: boolean;
     /**
      * What `GET /supported` says of it besides the scheme, in `extra`, and what sellers put into that of their requirements; undefined where
@@ -49,7 +49,7 @@ export type Method = PayloadReader &
     describeWrongSignature(payment: SignedPayment, right: SignedDomain, recover: Recover): Promise<string>;
     /** `paymentPayload.payload` of a payment, as public clients write it. */
     write(payment: SignedPayment): object;
-    /** What was signed, member by member, for a person. */
+    /** The signed message, member by member, for a person. */
     describe(payment: SignedPayment): Promise<readonly SignedMember[]>;
   };
 
@@ -98,7 +98,7 @@ export function digestUnder(separator: Hex, messageHash: Hex): Hex {
 export const nonceMember = "authorizationNonce";
 
 /**
- * What is wrong with a signature that no account without code can have made, as the beginning of a sentence, which is empty
+ * The problem with a signature that no account without code can have made, as the beginning of a sentence, which is empty
  * where its length is right; undefined of one that may be.
  */
 export function describeMalformed(signature: Hex): string | undefined {

@@ -22,7 +22,7 @@ export type PayerState = {
   payerAllowance?: bigint | undefined;
 };
 
-/** What can keep a correctly signed payment from settling. */
+/** The states that keep a correctly signed payment from settling. */
 export type StateFacts = Partial<PayerState> & {
   recipientBlacklisted?: boolean;
   contractBlacklisted?: boolean;
@@ -39,9 +39,9 @@ export type StateFacts = Partial<PayerState> & {
 /** A payment as its refusals name it. */
 export type JudgedPayment = {
   payment: Pick<SignedPayment, "asset" | "payer"> & Partial<Pick<SignedPayment, "payload">>;
-  /** What is to be settled. */
+  /** The payment to settle. */
   needed: bigint;
-  /** What is known of its asset, by which amounts are shown. */
+  /** The known facts about its asset, by which amounts are shown. */
   token: Asset | undefined;
   network: string;
   recipient?: Address | undefined;

@@ -4,7 +4,7 @@ import { boundsOf, type PaymentWords, type SignedPayment } from "../protocol/sig
 import type { Authorization } from "./exact-eip3009/authorization.ts";
 import { eip3009Words } from "./exact-eip3009/eip3009-method.ts";
 
-/** What says when a payment is valid: unix seconds, both of them exclusive. */
+/** The validity of a payment: unix seconds, both bounds exclusive. */
 export type PaymentTimes<Time = Authorization["validAfter"]> = Record<"validAfter" | "validBefore", Time>;
 
 /** A time of a payment as people give it, in forms and in what they write. */
@@ -73,7 +73,7 @@ export const earlyCases = {
   },
 } as const;
 
-/** What a client should do about them. */
+/** The advice to clients about them. */
 export const earlyAdvice =
   "Wait, or sign with an earlier `validAfter`; the chain's time may lag behind the clock.";
 

@@ -6,7 +6,7 @@ import { refusals } from "../protocol/refusals.ts";
 import { isErc6492, type SignedPayment, unwrapErc6492 } from "../protocol/signed-payment.ts";
 import type { Method, Recover } from "./method.ts";
 
-/** What the code at a payer's address, if any, says of a signature (EIP-1271). */
+/** The verdict of the code at a payer's address, if any, on a signature (EIP-1271). */
 export type WalletProof = "no_code" | "accepted" | "refused";
 
 /** Where a payment is made. */

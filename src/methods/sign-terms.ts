@@ -13,7 +13,7 @@ import type { Permit } from "./permit2/permit.ts";
 import { permitPayment, permitTimes } from "./permit2/permit2-payload.ts";
 import { type PayerSigner, type PermitSigner, signPermit } from "./permit2/sign-permit.ts";
 
-/** What a payer agrees to, and the way to pay. */
+/** The signed terms, and the payment method. */
 export type PayerTerms = AuthorizationTerms & {
   method: TransferMethod;
   /** Of scheme “upto”: who alone may submit it. */
@@ -39,7 +39,11 @@ export async function signTerms(
   }
   return permitPayment(
     await signPermit(signer, {
-      ...{ chainId, token: asset.address, to, amount: value, facilitator },
+      chainId,
+      token: asset.address,
+      to,
+      amount: value,
+      facilitator,
       ...permitTimes({ validAfter: 0n, ...terms }),
       ...(nonce !== undefined && { nonce: BigInt(nonce) }),
       ...permit,

@@ -560,7 +560,7 @@ export function adviceOnAnswer(
   return { fact, why: own.why ?? "", fix: withLocal(own.fix ?? advice ?? fix, locally) };
 }
 
-/** What is said of a reason, and of its situation alone. */
+/** The texts about a reason and about its situation. */
 function textsOf(
   reason: string,
   situation: unknown,

@@ -34,7 +34,7 @@ export const nextActions = {
     "Ask those who run the facilitator. Do not sign again until they have said what became of the payment.",
 } as const;
 
-/** What is known of the payer's money. */
+/** The known facts about the payer's money. */
 export const paymentStates = {
   not_taken: "Nothing was taken by this request.",
   in_flight: "A transaction is on its way, or is about to be.",
@@ -48,7 +48,7 @@ export type Step = {
   paymentState: keyof typeof paymentStates;
   /** Where nothing more exact is known. */
   retryAfterSeconds?: number;
-  /** Whether the settlement can be asked for. */
+  /** True if the settlement can be asked for. */
   poll?: true;
   /** The code of a v1 settle, where it is not that of the reason. */
   settleV1?: SettleErrorReasonV1;

@@ -20,7 +20,7 @@ export type ServedNetwork = {
   assets: readonly Asset[];
   /** How far ahead of the chain's time a payment may be valid, in seconds; {@link usualMaxValiditySeconds} by default. */
   maxValiditySeconds?: bigint;
-  /** Whether payments of 0 are settled; they are refused by default. */
+  /** True if payments of 0 are settled; they are refused by default. */
   allowZeroValue?: boolean;
   /** The factories whose wallets are deployed with their first payment (ERC-6492); none by default. */
   walletFactories?: readonly Address[] | undefined;
@@ -42,11 +42,11 @@ export type GasSponsoring = (typeof gasSponsorings)[number];
 export type MethodTerms = {
   /** What an asset must have to be paid so. */
   readonly transfer: string;
-  /** Whether what is signed is a maximum, of which settle may take less. */
+  /** True if what is signed is a maximum, of which settle may take less. */
   readonly takesLess: boolean;
   /** The contract that alone may submit a payment, if the payer named one. */
   submitter?(payment: SignedPayment): Address | undefined;
-  /** What is wrong with what was signed, so that it cannot be settled here; undefined where nothing is. */
+  /** The problem with what was signed, so that it cannot be settled here; undefined where nothing is. */
   check?(request: PaymentRequest, network: ServedNetwork): Invalid | undefined;
 };
 
@@ -219,7 +219,7 @@ type WindowRequest = Pick<PaymentRequest, "words"> & {
 };
 
 /**
- * Whether the chain's clock is inside the payer's window. The end that was signed must be at least {@link expiryMarginSeconds}
+ * Checks whether the chain's clock is inside the payer's window. The end that was signed must be at least {@link expiryMarginSeconds}
  * away, and not further than the network allows: until then the settlement is watched, and its value reserved.
  *
  * @param chainTime in unix seconds

@@ -14,17 +14,17 @@ export const hexForms = {
   quantity: /^0x[0-9a-fA-F]{1,64}$/,
 } as const;
 
-/** Whether a value is an address, in any casing. */
+/** Returns true if a value is an address, in any casing. */
 export function isAddress(value: unknown): value is Address {
   return typeof value === "string" && hexForms.address.test(value);
 }
 
-/** Whether a value is 32 bytes. */
+/** Returns true if a value is 32 bytes. */
 export function isBytes32(value: unknown): value is Hex {
   return typeof value === "string" && hexForms.bytes32.test(value);
 }
 
-/** Whether a value is whole bytes, any number of them. */
+/** Returns true if a value is whole bytes, any number of them. */
 export function isBytes(value: unknown): value is Hex {
   return typeof value === "string" && hexForms.bytes.test(value);
 }
@@ -65,7 +65,7 @@ export function keccak256Text(text: string): Hex {
   return toHex(hash(new TextEncoder().encode(text)));
 }
 
-/** Whether two addresses are the same twenty bytes, whatever their casing. */
+/** Returns true if two addresses are the same twenty bytes, whatever their casing. */
 export function sameAddress(a: string, b: string): boolean {
   return a.length === b.length && a.toLowerCase() === b.toLowerCase();
 }

@@ -344,7 +344,7 @@ export function sortByRank<T extends { mistake: string }>(found: readonly T[]): 
   return found.toSorted((a, b) => rankOf(a) - rankOf(b));
 }
 
-/** Whether a finding is why a payment is refused, and not only worth a look. */
+/** Returns true if a finding is why a payment is refused, and not only worth a look. */
 export function isCause(found: { mistake: string }): boolean {
   return rankOf(found) < 5;
 }

@@ -45,7 +45,7 @@ export type Asset = {
   transfers?: readonly string[] | undefined;
 };
 
-/** Whether a token may be paid with in this way. */
+/** Returns true if a token may be paid with in this way. */
 export function isPaidBy({ version, transfers }: Asset, method: string): boolean {
   return (transfers?.includes(method) ?? true) && (method !== "eip3009" || version !== "");
 }

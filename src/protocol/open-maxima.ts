@@ -15,7 +15,7 @@ export type Maximum = {
   available: bigint;
   now: bigint;
   /**
-   * Whether the payment brings an approval that is needed. It is not counted then: it takes nothing of what others may take, and of
+   * True if the payment brings an approval that is needed. It is not counted then: it takes nothing of what others may take, and of
    * several with one approval one can be settled.
    */
   bringsApproval: boolean;

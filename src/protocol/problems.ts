@@ -104,7 +104,7 @@ export const problemTexts: Readonly<Record<ProblemName, ProblemText>> = {
   },
 };
 
-/** Whether it is the name of a problem: of an answer without a verdict. */
+/** Returns true if it is the name of a problem: of an answer without a verdict. */
 export function isProblem(reason: string): reason is ProblemName {
   return Object.hasOwn(problemTexts, reason);
 }
@@ -113,7 +113,7 @@ export function isProblem(reason: string): reason is ProblemName {
 const unsetKeys = ["undefined", "null", "[object Object]", ""];
 
 /**
- * What is wrong with the header Authorization, as far as its sender may know. Of a key that is not accepted it is not told
+ * The problem with the header Authorization, as far as its sender may know. Of a key that is not accepted it is not told
  * whether there was ever one like it.
  */
 export function unauthorizedDetail(header: string | undefined): string {
@@ -169,7 +169,7 @@ export const bodyLimit = 32 * 1024;
  */
 export const idempotencyKeyFormat = /^(?!payment-identifier;)[\x21-\x7e]{1,255}$/;
 
-/** What is wrong with an `Idempotency-Key` that is neither a key nor names what a shop sells, going by which of the two it begins like. */
+/** The problem with an `Idempotency-Key` that is neither a key nor names what a shop sells, going by which of the two it begins like. */
 export function idempotencyKeyDetail(key: unknown): string {
   const text = typeof key === "string" ? key : "";
   if (text.startsWith(`${paymentIdentifierExtension};`)) return problemDetails.shopsResource;

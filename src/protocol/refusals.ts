@@ -61,7 +61,7 @@ export const expiryMarginSeconds = 6n;
 /** How far ahead of the chain's time that end may be, in seconds, unless configured otherwise: a day. */
 export const usualMaxValiditySeconds = 86_400n;
 
-/** Whether a time is in milliseconds: too large for seconds, and a plausible date in milliseconds. */
+/** Returns true if a time is in milliseconds: too large for seconds, and a plausible date in milliseconds. */
 const isInMilliseconds = (time: bigint) => time > 100_000_000_000n && time < 100_000_000_000_000n;
 
 /** Names the network of a USDC that belongs to another network. */
@@ -111,7 +111,7 @@ type Window = SignedPayment["window"];
 /** A validity window, as messages say it. */
 type Validity = { window: Window; words: PaymentWords; maxTimeoutSeconds?: number | undefined };
 
-/** What is wrong with the time that a shop offers, by which its buyers sign. */
+/** The problem with the time that a shop offers, by which its buyers sign. */
 function timeoutOffered(seconds: number, most: bigint): string {
   return `paymentRequirements.maxTimeoutSeconds is ${seconds}, and clients sign until then: offer more than ${expiryMarginSeconds} and at most ${most}; 60 is usual`;
 }
@@ -392,7 +392,7 @@ export const refusals = {
 } as const satisfies Record<string, (...facts: never[]) => Invalid>;
 
 /**
- * Whether a payer who follows a refusal signs a new authorization, and so may pay a second time: unless it says that the earlier
+ * Returns true if a payer who follows a refusal signs a new authorization, and so may pay a second time: unless it says that the earlier
  * request has failed for good.
  */
 export function isSignedAgain({ situation }: Invalid): boolean {

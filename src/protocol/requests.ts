@@ -56,7 +56,7 @@ export type PaymentRequest = Envelope & {
   identifier?: PaymentIdentifier;
   /** Until when the approval that came with it (EIP-2612) can be used, in unix seconds. */
   approvalDeadline?: bigint;
-  /** What is wrong with its identifier, which is ignored where the strictness is `reference` and the shop requires none. */
+  /** The problem with its identifier, which is ignored where the strictness is `reference` and the shop requires none. */
   identifierProblem?: string;
 };
 
@@ -71,7 +71,7 @@ export type PayloadReader = {
   readonly scheme: "exact" | "upto";
   readonly versions: readonly X402Version[];
   readonly words: PaymentWords;
-  /** Whether a payload is of this way to pay, well formed or not. */
+  /** Returns true if a payload is of this way to pay, well formed or not. */
   owns(payload: unknown): boolean;
   /** Its payer, whatever the rest of it is like; not checked. */
   payerOf(payload: unknown): unknown;
@@ -140,7 +140,8 @@ function parse(body: unknown, known: NetworkRegistry, readers: Readers): ParsedR
   }
 
   const context: Known = {
-    ...{ known, version },
+    known,
+    version,
     schemes: [...readers[version].keys()],
     other: [...readers[version === 1 ? 2 : 1].keys()],
   };
@@ -304,8 +305,12 @@ function readRequirementsV1(value: object): PaymentRequest["requirements"] | Inv
     }
     const isShortForm = maxAmountRequired === undefined || payTo === undefined;
     return {
-      ...{ amount: required, asset, payTo: payTo ?? recipient, maxTimeoutSeconds },
-      ...{ extra: propertyOf(value, "extra"), ...(isShortForm && { isShortForm: true }) },
+      amount: required,
+      asset,
+      payTo: payTo ?? recipient,
+      maxTimeoutSeconds,
+      extra: propertyOf(value, "extra"),
+      ...(isShortForm && { isShortForm: true }),
     };
   }, malformedRequirements);
 }

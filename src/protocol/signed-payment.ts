@@ -74,7 +74,7 @@ export type PayToPolicy = (typeof payToPolicies)[number];
  */
 export const payToPolicies = ["contract", "recipients", "any"] as const;
 
-/** Whether the money goes straight to where it was signed to, and not through the facilitator contract. */
+/** Returns true if the money goes straight to where it was signed to, and not through the facilitator contract. */
 export function goesStraight(
   { payTo }: Pick<SignedPayment, "payTo">,
   { facilitatorContract }: { facilitatorContract: Address },
@@ -142,7 +142,7 @@ export function readEcdsaSignature(signature: Hex): EcdsaSignature | undefined {
 /** The 32 bytes that end the signature of a wallet that is not deployed yet (ERC-6492). */
 const erc6492Suffix = "6492".repeat(16);
 
-/** Whether a signature says that it is of a wallet that is not deployed yet (ERC-6492). */
+/** Returns true if a signature says that it is of a wallet that is not deployed yet (ERC-6492). */
 export function isErc6492(signature: Hex): boolean {
   return signature.toLowerCase().endsWith(erc6492Suffix);
 }

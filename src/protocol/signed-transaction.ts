@@ -75,8 +75,14 @@ export function readSignedTransaction(raw: unknown): ForeignTransaction | undefi
   const forChain = isLegacy ? `${encodeNumber(chainId)}8080` : "";
   const word = (number: bigint | undefined) => (number ?? 0n).toString(16).padStart(64, "0");
   return {
-    ...{ chainId: Number(chainId), nonce: Number(count), maxPriorityFeePerGas, maxFeePerGas },
-    ...{ gas: gas ?? 0n, to: `0x${to}`, value: value ?? 0n, data: `0x${data ?? ""}` },
+    chainId: Number(chainId),
+    nonce: Number(count),
+    maxPriorityFeePerGas,
+    maxFeePerGas,
+    gas: gas ?? 0n,
+    to: `0x${to}`,
+    value: value ?? 0n,
+    data: `0x${data ?? ""}`,
     raw: text,
     hash: keccak256(text),
     digest: keccak256(`0x${type}${encodeList(unsigned + forChain)}`),

@@ -83,7 +83,7 @@ export function readUint256(place: Place): bigint {
   throw new MalformedError(place.path, forms.decimal.test(text) ? faults.tooLarge : faults.decimal);
 }
 
-/** What is wrong with what is to be an address: how long it is, where it is one otherwise. */
+/** The problem with what is to be an address: how long it is, where it is one otherwise. */
 export function addressFault(text: string): string {
   const digits = /^0x([0-9a-f]*)$/i.exec(text)?.[1]?.length;
   return digits === undefined ? faults.address : `${faults.address}, and has ${digits}`;

@@ -82,7 +82,7 @@ export const publishedKeys: readonly Hex[] = [
   ...developmentKeys,
 ];
 
-/** Whether a private key, in any casing and with or without 0x, is a published one. */
+/** Returns true if a private key, in any casing and with or without 0x, is a published one. */
 export function isPublishedKey(privateKey: string): boolean {
   const digits = privateKey.trim().replace(/^0x/i, "").toLowerCase().padStart(64, "0");
   return publishedKeys.some((known) => known === `0x${digits}`);

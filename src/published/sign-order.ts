@@ -21,7 +21,7 @@ export type OrderNetwork = Pick<Network, "name" | "caip2" | "chainId"> & {
   /** Where payments go by default. */
   payTo: Address;
   asset: Asset;
-  /** What may be paid with besides. */
+  /** The accepted assets besides. */
   tokens?: Readonly<Record<string, Asset>> | undefined;
 };
 

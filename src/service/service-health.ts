@@ -155,10 +155,10 @@ export function createSupervision(options: {
     /** What of the payments that are configured cannot be taken on a network, by the last inspection; the others can. */
     limits: (network: NetworkName): readonly string[] =>
       (found.get(network) ?? []).flatMap(({ name, detail }) => (limiting.has(name) ? [detail] : [])),
-    /** Whether an operator can send on a network, by the last inspection: it has its role, gas money, and its signer. */
+    /** Returns true if an operator can send on a network, by the last inspection: it has its role, gas money, and its signer. */
     canSend: (network: NetworkName, operator: Address) =>
       !checksOf(network, operator).some(({ status }) => status === "failed"),
-    /** Whether its gas money is running low, by the last inspection. */
+    /** Returns true if its gas money is running low, by the last inspection. */
     isLow: (network: NetworkName, operator: Address) => checksOf(network, operator).some(warnsOfGasMoney),
   };
 }

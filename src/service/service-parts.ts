@@ -38,7 +38,7 @@ export type ServiceOptions = {
   /** How long a settle waits for its outcome, in both versions; `settleWaitDefaultsMs` by default. */
   settleWaitMs?: number | undefined;
   anonymousVerify?: boolean;
-  /** Whether it is kept, and shown, what organizations were paid for; not by default. */
+  /** True if it is kept, and shown, what organizations were paid for; not by default. */
   discovery?: boolean | undefined;
   /** Protections of the HTTP side, and its metrics; see `AppOptions`. */
   http?: Pick<
@@ -53,7 +53,7 @@ export type ServiceOptions = {
   ways?: WaysToPay | undefined;
   /** How often the networks are inspected again while they are served, in milliseconds; never by default. */
   inspectEveryMs?: number;
-  /** Whether an inspection has the signers sign, which are somewhere else. */
+  /** True if an inspection has the signers sign, which are somewhere else. */
   inspectSigners?: boolean;
   /** Names the service on the channels (`src/observe/channels`), since a process may run several. A random one by default. */
   serviceId?: string;
@@ -97,7 +97,12 @@ export function openParts(options: ServiceOptions): ServiceParts {
               at: Date.now(),
               serviceId,
               network: network.name,
-              ...{ endpoint, purpose, methods, durationMs, error, about: methodsAbout(questions) },
+              endpoint,
+              purpose,
+              methods,
+              durationMs,
+              error,
+              about: methodsAbout(questions),
             };
           });
         },
@@ -114,7 +119,9 @@ export function openParts(options: ServiceOptions): ServiceParts {
     serviceId,
     ledger: publishLedger(
       createLedger({
-        ...{ db: database, instanceId: crypto.randomUUID(), leaseMs },
+        db: database,
+        instanceId: crypto.randomUUID(),
+        leaseMs,
         onLostDelivery: (settlement) =>
           options.logger.warn(
             { settlement },

@@ -167,13 +167,16 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
   const { networks, recoveries, supervision } = createNetworks(options, parts, outcomes);
   const lanes = [...networks.values()].flat();
   const starts = createNetworkStarts({
-    ...{ networks, recoveries, supervision, log: logger },
+    networks,
+    recoveries,
+    supervision,
+    log: logger,
     recoverer: options.recoverer?.address,
     closing: closing.signal,
   });
   let draining = false;
 
-  /** What becomes of answers is recorded after them: the database must be there until it is. */
+  /** The outcome of answers is recorded after them: the database must be there until it is. */
   const recordings = createPending();
   const facilitator = createFacilitator({
     networks,
@@ -195,7 +198,13 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
     closing: closing.signal,
   });
   const checkHealth = createHealthCheck({
-    ...{ networks, database: db, organizations, clock, now: () => Date.now(), log: logger, supervision },
+    networks,
+    database: db,
+    organizations,
+    clock,
+    now: () => Date.now(),
+    log: logger,
+    supervision,
     whyNotServed: (name) => (draining ? "shutting down" : starts.whyNotServed(name)),
   });
   metrics.observe(createMetricSources({ networks, ledger, health: checkHealth, ways }));

@@ -22,11 +22,11 @@ export class KitError extends Error {
 export type ConfigurationProblem = {
   /** The variable or option, as the user spells it: `BASE_RPC_URL`, `--port`. */
   name: string;
-  /** What is wrong with it. */
+  /** The problem with it. */
   problem: string;
   /** A value that would work. */
   example?: string;
-  /** Whether nothing is given at all, and not something wrong. */
+  /** True if nothing is given at all, and not something wrong. */
   isMissing?: boolean;
 };
 
@@ -72,7 +72,7 @@ export class UndeterminedError extends KitError {
  */
 export class OperatorError extends UndeterminedError {
   override readonly name = "OperatorError";
-  /** What is wrong with the operator, in a few words. */
+  /** The problem with the operator, in a few words. */
   readonly problem: string;
 
   constructor(problem: string, options: { hints: readonly string[] }) {

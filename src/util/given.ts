@@ -12,7 +12,7 @@ export type Wanted = {
   readonly what: string;
   fits(value: unknown): boolean;
   readonly example?: string;
-  /** Whether it may not be left out. */
+  /** True if it may not be left out. */
   readonly isNeeded?: boolean;
 };
 

@@ -23,9 +23,9 @@ export type RelayOptions = {
   reads?: (request: Buffer) => boolean;
   /** Answers a request that is read, by {@link HttpRelay.forward} or by itself. */
   answer: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
-  /** Whether a request that asks for another protocol, such as WebSocket, may have it. Without it all are answered. */
+  /** Returns true if a request that asks for another protocol, such as WebSocket, may have it. Without it all are answered. */
   mayUpgrade?: (incoming: IncomingMessage) => boolean;
-  /** Whether each request that is sent on has a connection of its own, which may be broken with it. */
+  /** True if each request that is sent on has a connection of its own, which may be broken with it. */
   ownConnections?: boolean;
 };
 

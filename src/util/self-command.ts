@@ -12,11 +12,11 @@ const {
   INIT_CWD: callersFolder,
 } = process.env;
 
-/** Whether npm runs this command as a script of the checkout: `npm start`, or `npm run x402-kit`. */
+/** True if npm runs this command as a script of the checkout: `npm start`, or `npm run x402-kit`. */
 const isScriptOfCheckout = ["start", "x402-kit"].includes(npmEvent) && npmPackage === "x402-facilitator-kit";
 
 /**
- * Whether npm runs this command and nothing else: by `npx`, by a script of the checkout, or by one of the user's own,
+ * True if npm runs this command and nothing else: by `npx`, by a script of the checkout, or by one of the user's own,
  * `"serve": "x402-kit serve"`. Not by a script that leaves it running in the background.
  */
 export const isRunByNpm =
@@ -57,7 +57,7 @@ export function enterCallersFolder(): void {
     process.chdir(callersFolder);
 }
 
-/** Whether it is the folder of this package. */
+/** Returns true if it is the folder of this package. */
 export function isPackageFolder(folder: string): boolean {
   const found = statSync(folder, { bigint: true, throwIfNoEntry: false });
   const own = statSync(rootFolder(), { bigint: true });

@@ -169,7 +169,7 @@ export function maskSecrets(text: string, { isCut = false } = {}): string {
   );
 }
 
-/** Whether something of a text was masked. */
+/** Returns true if something of a text was masked. */
 export function isMasked(text: string): boolean {
   return text.includes(mask);
 }

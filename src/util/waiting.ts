@@ -125,7 +125,7 @@ function cpuTimeMs(): number {
 export type PollOptions = {
   /** Milliseconds between two looks. */
   every: number | (() => number);
-  /** Whether the time is over; asked after each look that found nothing. Without it there is no limit. */
+  /** Returns true if the time is over; asked after each look that found nothing. Without it there is no limit. */
   until?: () => boolean;
   signal?: AbortSignal;
 };

@@ -64,7 +64,7 @@ export type ContractState = {
   /** Seconds before a transfer of the admin role can be accepted. */
   adminDelay: number | undefined;
   paused: boolean | undefined;
-  /** Whether each of the memberships that were asked about holds, in their order. */
+  /** True if each of the memberships that were asked about holds, in their order. */
   memberships: readonly (Membership & { holds: boolean | undefined })[];
 };
 
@@ -162,7 +162,7 @@ export async function planOperatorChanges(
   };
 }
 
-/** Whether an account may make the changes of a plan. */
+/** Returns true if an account may make the changes of a plan. */
 export function isAdmin({ admin }: OperatorPlan, account: Address | undefined): boolean {
   return account !== undefined && sameAddress(admin, account);
 }

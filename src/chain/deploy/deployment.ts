@@ -14,7 +14,7 @@ import { type ContractState, membershipsOf, readContract } from "./contract-stat
 import { type OnChain, requireCreate2Deployer } from "./endpoints.ts";
 import { type PricedTransaction, priceTransaction, sendTransaction } from "./priced-transaction.ts";
 
-/** What the contract's constructor is given, and so what its address depends on. */
+/** The constructor's arguments, on which the contract's address depends. */
 export type DeploymentArguments = {
   /** Grants and revokes roles, and announces rescues. */
   admin: Address;
@@ -93,7 +93,7 @@ export function siblingsOf(
   return known.all.filter((other) => other.name !== name && other.tier === tier).map((other) => other.name);
 }
 
-/** What a deployment would come to on one chain: nothing, because it is there, or one transaction. */
+/** The plan of a deployment on one chain: nothing, because it exists, or one transaction. */
 export type DeploymentPlan =
   | { state: "in place"; contract: ContractState }
   | { state: "missing"; transaction: PricedTransaction };

@@ -13,9 +13,9 @@ export type ContractCall = { to: Address; data: Hex };
 
 /** A transaction with what it will cost, in wei, by the price of gas now: with the tip that the node suggests. */
 export type PricedTransaction = ContractCall & {
-  /** What the node says it will use. */
+  /** The gas that the node estimates. */
   gas: bigint;
-  /** What it may use. */
+  /** The gas limit. */
   gasLimit: bigint;
   /** `fees` is what it offers; `perGas`, what it pays as long as the base fee stays where it is. */
   price: { fees: Fees; perGas: bigint };

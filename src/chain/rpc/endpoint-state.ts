@@ -46,7 +46,7 @@ export type EndpointHealth =
   | "rate_limited"
   | "wrong_chain";
 
-/** What a request to an endpoint was for: reads, a broadcast, or to learn how the endpoint is. */
+/** The purpose of a request to an endpoint: reads, a broadcast, or a health check. */
 export type Purpose = "read" | "send" | "probe";
 
 /** A call as observers see it; `about` is that of `RpcCall`. */
@@ -83,10 +83,10 @@ export class EndpointFailure {
   }
 }
 
-/** What is remembered of an endpoint, to decide when it is asked. Times are milliseconds of one clock. */
+/** The remembered facts about an endpoint, to decide when it is asked. Times are milliseconds of one clock. */
 export type EndpointState = {
   readonly health: EndpointHealth;
-  /** What is wrong, in a few words without secrets; undefined while nothing worse is than that it is slow. */
+  /** The problem, in a few words without secrets; undefined while nothing worse is than that it is slow. */
   readonly detail: string | undefined;
   /** When it is worth asking again whether it has recovered. */
   readonly pausedUntil: number;

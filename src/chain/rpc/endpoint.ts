@@ -18,7 +18,7 @@ import {
   writeBatch,
 } from "./rpc.ts";
 
-/** What the calls of one batch were answered with. */
+/** The answers to the calls of one batch. */
 export type Answers = ReadonlyMap<RpcCall, EndpointAnswer>;
 
 /** How soon an endpoint is asked: the lower, the sooner. */
@@ -54,7 +54,7 @@ export type EndpointOptions = {
   now: () => number;
   /** Removes what must not be shown from a provider's words. */
   redact: (text: string) => string;
-  /** What its answers are checked against; undefined for a network's only endpoint. */
+  /** The expectations for its answers; undefined for a network's only endpoint. */
   expected: { chainId: number; maxLagBlocks: bigint; highest: HighestHead } | undefined;
   observer: RpcObserver;
   /** Called after every failure. */
@@ -68,7 +68,7 @@ export type HighestHead = {
   saw(number: bigint): void;
 };
 
-/** What is added to the calls of a batch, so that the answers can be checked: the newest block and the chain id. */
+/** The calls added to a batch to check its answers: the newest block and the chain id. */
 export const extraCalls = 2;
 
 const maxResponseBytes = 10_485_760;
@@ -82,7 +82,7 @@ const rateLimitCodes: ReadonlySet<number | undefined> = new Set([-32005, 429, -3
 /** The code of the error that answers a call which is too large by itself: that of HTTP. No node uses it. */
 const tooLargeCode = 413;
 
-/** Whether nothing worse is wrong with an endpoint than that it is slow. */
+/** Returns true if nothing worse is wrong with an endpoint than that it is slow. */
 export function isUsable({ rank }: Endpoint): boolean {
   return rank !== undefined && rank <= ranks.slow;
 }
@@ -129,7 +129,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     return [...new Set([...(expected === undefined ? [] : checks), ...questions.flat()])];
   }
 
-  /** What is wrong with answers to a request that went out when the highest block known was `floor`. */
+  /** The problem with answers to a request that went out when the highest block known was `floor`. */
   function check(answers: Answers, floor: bigint | undefined): EndpointFailure | undefined {
     chainId = readSafeInteger(answers.get(chainIdCall)?.result) ?? chainId;
     const newest = readHead(answers.get(headCall)?.result);
@@ -156,7 +156,8 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
       // Blocks that others show while this request is under way are not held against it.
       const floor = expected?.highest.number();
       const answers = await exchange(exchangeOnce, label, callsOf(questions), questions, {
-        ...{ purpose, timeoutMs },
+        purpose,
+        timeoutMs,
         check: (got) => check(got, floor),
       });
       if (!(answers instanceof EndpointFailure)) state.passed(sentAt);
@@ -187,7 +188,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
 type ExchangeOptions = {
   purpose: Purpose;
   timeoutMs: number | undefined;
-  /** What is wrong with answers to everything that was asked. */
+  /** The problem with answers to everything that was asked. */
   check?: (answers: Answers) => EndpointFailure | undefined;
 };
 
@@ -250,7 +251,7 @@ async function request(
   }
 }
 
-/** What is wrong with the chain that answers show. */
+/** The problem with the chain that answers show. */
 function judge(
   answers: Answers,
   about: {

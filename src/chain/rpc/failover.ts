@@ -252,7 +252,7 @@ function createHighestHead(now: () => number, rememberMs: number): HighestHead {
   };
 }
 
-/** What shows how an endpoint is. */
+/** A sign of an endpoint's health. */
 const probeCalls: readonly RpcCall[] = [chainIdCall, headCall];
 
 /** How many times as long as another's the answers of a slow endpoint take. */

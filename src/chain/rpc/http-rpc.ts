@@ -28,7 +28,7 @@ type Waiting = {
   reject(error: unknown): void;
 };
 
-/** What several callers ask at the same time, in as few HTTP requests as it fits in. */
+/** Combines the calls of concurrent callers into as few HTTP requests as possible. */
 function createBatching(options: BatchingOptions) {
   const { network, timeoutMs, maxBatch, maxBatchBytes, maxInFlight, read } = options;
   let waiting: Waiting[] = [];
@@ -55,7 +55,7 @@ function createBatching(options: BatchingOptions) {
     });
   }
 
-  /** Whether what is waiting leaves now; where only its time has not come yet, it does later. */
+  /** Returns true if what is waiting leaves now; where only its time has not come yet, it does later. */
   function mayLeave(): boolean {
     const [oldest] = waiting;
     if (oldest === undefined || inFlight >= maxInFlight) return false;
@@ -170,7 +170,7 @@ function notSent(network: string, why: string): UndeterminedError {
 export type HttpRpcOptions = {
   /** Names the chain in errors; the URLs never appear there. */
   network: string;
-  /** What `eth_chainId` must say; checked where there are several URLs. */
+  /** The expected `eth_chainId`; checked where there are several URLs. */
   chainId: number;
   /** In order of preference. */
   urls: readonly [string, ...string[]];

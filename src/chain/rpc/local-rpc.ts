@@ -45,7 +45,9 @@ function connect(url: string): Post {
   const known = connections.get(url);
   if (known !== undefined) return known;
   const post = createKeepAlivePost(new URL(url), {
-    ...{ timeoutMs: usualTimeoutMs, maxResponseBytes: 64 * 1024 * 1024, idleMs: 5_000 },
+    timeoutMs: usualTimeoutMs,
+    maxResponseBytes: 64 * 1024 * 1024,
+    idleMs: 5_000,
     // A node resets some of the connections when thousands are opened at once.
     maxConnections: 256,
   });

@@ -15,10 +15,10 @@ export type RpcCall = {
 /** The calls of one `ask` or `send`: what several callers ask at the same time shares an HTTP request. */
 export type Question = readonly RpcCall[];
 
-/** What a node says instead of a result. `message` is for people; nothing is decided by it. */
+/** The error a node returns instead of a result. `message` is for people; no code reads it. */
 export type RpcError = { code: number | undefined; message: string; data: unknown };
 
-/** What a node answered to one call. */
+/** A node's answer to one call. */
 export type RpcAnswer =
   | { readonly result: unknown; readonly error?: undefined }
   | { readonly result?: undefined; readonly error: RpcError };

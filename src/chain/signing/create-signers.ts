@@ -110,7 +110,7 @@ export function askRemoteSigner({ url, timeoutMs }: { url: string; timeoutMs: nu
   };
 }
 
-/** What went wrong, as the rest of a sentence about the signer. */
+/** The failure, as the rest of a sentence about the signer. */
 function explain(error: unknown): unknown {
   if (!(error instanceof HttpFailure)) return error;
   switch (error.kind) {

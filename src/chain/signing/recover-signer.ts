@@ -21,7 +21,7 @@ export type RecoverPublicKey = (rs: Uint8Array, recoveryId: 0 | 1, digest: Uint8
 
 /** How public keys are recovered in this process. */
 export type Recovery = {
-  /** Whether by libsecp256k1, which takes 0.07 ms, or in JavaScript, which takes some 3 ms. */
+  /** True if by libsecp256k1, which takes 0.07 ms, or in JavaScript, which takes some 3 ms. */
   isNative: boolean;
   recoverPublicKey: RecoverPublicKey;
 };
@@ -64,7 +64,7 @@ function loadedRecovery(): Recovery {
 }
 
 /**
- * Whether signatures are recovered by libsecp256k1. Where it is missing, each verify takes some 3 ms of CPU instead of
+ * Returns true if signatures are recovered by libsecp256k1. Where it is missing, each verify takes some 3 ms of CPU instead of
  * 0.1: `serve` and `doctor` say so.
  */
 export function isRecoveryNative(): boolean {

@@ -45,7 +45,7 @@ export const doctor = defineCommand({
   },
 });
 
-/** What was looked at: `configuration`, `database`, and each network. JSON as it is. */
+/** The checked parts: `configuration`, `database`, and each network. Printed as JSON unchanged. */
 type Part = { name: string; checks: readonly Check[] };
 
 /** Compares the configuration with the chains and the database it names. Changes nothing. */
@@ -109,7 +109,7 @@ async function examine(
   }
 }
 
-/** Whether the API keys were made with the pepper. */
+/** Checks whether the API keys were made with the pepper. */
 async function checkPepper(db: Database | undefined, pepper: string): Promise<readonly Check[]> {
   const state = db && (await createOrganizations({ db, pepper, now: Date.now }).checkPepper());
   if (state !== "wrong") return [];

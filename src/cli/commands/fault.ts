@@ -126,7 +126,9 @@ export const faultList = defineCommand({
     const faults = await createControlClient(url).faults.list();
     const columns = [{ right: "id" }, "network", "fault", { right: "hits" }];
     const rows = faults.map((each) => [
-      ...[each.id, each.network, describeFault(each)],
+      each.id,
+      each.network,
+      describeFault(each),
       `${each.fired}${each.usedUp ? " (used up)" : ""}`,
     ]);
     return { json: faults, text: rows.length === 0 ? "No fault is set." : renderTable(columns, rows) };

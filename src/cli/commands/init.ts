@@ -102,7 +102,7 @@ function whatToAdd({ path, text }: Written, framework: Framework): readonly stri
   ];
 }
 
-/** What to run now: with a package.json of its own by the scripts that it has. */
+/** The commands to run next: with a package.json of its own by the scripts that it has. */
 function nextCommands(folder: string, left: readonly Written[]): readonly string[] {
   const isOwn = left.every(({ path }) => path !== "package.json");
   const enter = entering(folder);

@@ -79,7 +79,7 @@ function commonOptions(own: { cases: readonly { name: string }[]; ways: string; 
   } as const;
 }
 
-/** What both commands have besides their options. */
+/** The settings that both commands share besides their options. */
 const judging = {
   exitCodes: judgeExitCodesText,
   failureCodes: judgeFailureCodes,
@@ -265,7 +265,7 @@ type ReportValues = {
   junit: string | undefined;
 };
 
-/** What is judged, where, by which run, and what is found in its results. */
+/** The subject of a judgment, the place, the run, and what is found in its results. */
 type JudgeRun<Result> = {
   subject: string;
   where: string;

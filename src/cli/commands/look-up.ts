@@ -59,11 +59,11 @@ export function lastAskedAt({ verify, settle, lastSeenAt }: PaymentSummary): num
   return asked.length === 0 ? lastSeenAt : Math.max(...asked.map(({ at }) => at ?? lastSeenAt));
 }
 
-/** What is known at a URL of a payment, and what is wrong with it there. */
+/** A payment as the service at a URL knows it, with its problems. */
 type There = {
   seen: PaymentDetail | undefined;
   explanations: readonly RefusalExplanation[];
-  /** What was found out there of its chain. */
+  /** The state of its chain, as found there. */
   known: KnownOfChain;
   /** A sentence. */
   told: string;
@@ -129,7 +129,7 @@ export async function askThere({
   };
 }
 
-/** Whether the facilitator contract used the authorization: by its ledger, or by the transaction. */
+/** Returns true if the facilitator contract used the authorization: by its ledger, or by the transaction. */
 function isThrough(contract: string, use: SettledHere | PaymentUse): boolean {
   return "settledAt" in use || (use.to !== null && sameAddress(use.to, contract));
 }
@@ -144,7 +144,7 @@ function whatWasSeen(seen: PaymentDetail): string {
   return `${ends.join(", ")}${seen.transaction === null ? "" : `, transaction ${seen.transaction}`}`;
 }
 
-/** What stands in the way of a payment by the state of its chain, in the words of the refusals that it would lead to. */
+/** The obstacles to a payment by the state of its chain, in the words of the refusals that it would lead to. */
 export function explainState(
   state: PayerState,
   { network, payer, value = 0n, nonceSpace }: NamedPayment,

@@ -106,7 +106,7 @@ const suggested: readonly ScenarioName[] = [
   "verify.slow.late_verify",
 ];
 
-/** What a person reads when `mock` is ready. */
+/** The text printed when `mock` is ready. */
 async function describeRunningMock(server: MockServer, usual: readonly ScenarioName[]): Promise<string> {
   const { environment } = server;
   const { facilitator, organization, payers, control } = server.description;

@@ -188,7 +188,7 @@ function describe(payment: PaymentDetail, url: string): string {
     .join("\n");
 }
 
-/** What a payment is of: where the payer has signed for a maximum, what is taken of it too. */
+/** The amount of a payment, and for a signed maximum the part that is taken. */
 function formatCharge(amount: string, { charge, token }: Pick<PaymentSummary, "charge" | "token">): string {
   const signed = formatAmount(amount, token);
   return charge === null ? signed : `${formatAmount(charge, token)} of at most ${signed}`;
@@ -202,7 +202,7 @@ function ageOf(at: number): string {
   return `${day}${date.toTimeString().slice(0, 8)} (${formatSpan(ago)} ago)`;
 }
 
-/** What came where no payment could be read: the line that is wrong, or all of it. */
+/** The received body if no payment could be read: the wrong line, or all of it. */
 function describeReceived({ received }: PaymentDetail): readonly string[] {
   if (received === null) return [];
   const { text, bytes, isWhole, contentType, problem } = received;

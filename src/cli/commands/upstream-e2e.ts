@@ -84,7 +84,7 @@ function describeCommit(found: string | undefined): string {
   return `Warning: they were tried with commit ${tried.commit} of ${tried.repository}; ${here}. The suite may expect something else of a facilitator by now.`;
 }
 
-/** What to run now. Files that were left as they are may do something else. */
+/** The commands to run next. Files that were left as they are may do something else. */
 function nextCommands(folder: string, files: readonly Written[]): readonly string[] {
   const [first, ...others] = steps;
   const left = files.filter(({ is }) => is === "other").map(({ path }) => path);

@@ -72,7 +72,7 @@ export const deployCommand = defineCommand({
 
 type DeployValues = Values<typeof deployOptions>;
 
-/** What can only be checked of several options together. */
+/** Checks that need several options at once. */
 function checkDeployOptions(values: Partial<DeployValues>): readonly ConfigurationProblem[] {
   const { json, yes, "dry-run": dryRun, "grant-operator": grants, "revoke-operator": revocations } = values;
   const problems: ConfigurationProblem[] = [];

@@ -7,7 +7,7 @@ import type { Network } from "../../protocol/networks.ts";
 import { formatCoins, formatCount, formatGwei, formatSeconds } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 
-/** What is sent, by whom, and what it costs. */
+/** The transaction to send, by whom, and what it costs. */
 export type Sending = {
   transaction: PricedTransaction;
   sender: Address;
@@ -16,7 +16,7 @@ export type Sending = {
   published: readonly Address[];
 };
 
-/** What a person reads before anything is sent. */
+/** The text shown before anything is sent. */
 export function renderPlan(network: Network, deployment: Deployment, sending: Sending): string {
   const { admin, operators } = deployment.arguments;
   const adminSettles = operators.some((operator) => sameAddress(operator, admin));
@@ -83,7 +83,7 @@ export function renderInPlace(network: Network, deployment: Deployment, contract
   ].join("\n");
 }
 
-/** What a transaction takes, as rows of a plan. */
+/** The costs of a transaction, as rows of a plan. */
 export function costRows(network: Network, transaction: PricedTransaction): [string, string][] {
   const { gas, gasLimit, price, expectedCost, highestCost } = transaction;
   return [
@@ -147,7 +147,7 @@ export function formatArguments({
 /** What there was to do for a deployment, or has been done. */
 export type DeploymentOutcome = {
   state: "planned" | "deployed" | "in place";
-  /** What is or was sent. */
+  /** The transaction to send, or the one that was sent. */
   transaction?: PricedTransaction;
   hash?: Hex;
   blockNumber?: bigint;

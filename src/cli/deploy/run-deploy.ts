@@ -225,7 +225,7 @@ function configuredContract({ network, environment }: DeploySession): Address {
   ]);
 }
 
-/** What a person reads before anything is sent; without the admin's key, the calls that the admin has to send. */
+/** The text shown before anything is sent; without the admin's key, the calls that the admin has to send. */
 async function renderChanges(
   network: Network,
   onChain: OnChain,

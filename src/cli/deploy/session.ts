@@ -9,10 +9,10 @@ import { isPublishedAddress } from "../../service/health/check-configuration.ts"
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { Interruption, type Terminal } from "../kit/terminal.ts";
 
-/** Whether to send: no, yes, or after a question at the terminal. */
+/** The user's choice to send: no, yes, or after a question at the terminal. */
 export type Mode = "dry run" | "send" | "ask";
 
-/** What every kind of `deploy` works with. */
+/** The context that every kind of `deploy` shares. */
 export type DeploySession = {
   network: KnownNetwork;
   environment: DeployEnvironment;
@@ -86,7 +86,7 @@ export function findPublishedAccounts(
 }
 
 /**
- * Whether to send what was printed; asks at the terminal where it has to.
+ * Decides whether to send what was printed; asks at the terminal if it has to.
  *
  * @param before what has to be done before it can be sent
  * @throws KitError when there is no terminal to ask at

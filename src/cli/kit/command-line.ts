@@ -66,7 +66,7 @@ export function readCommandLine<O extends Options, E>(
   return { values: values as Values<O>, environment: environment as E, networks, env };
 }
 
-/** Whether what is wrong is that a network is not among those known. */
+/** Returns true if what is wrong is that a network is not among those known. */
 function isAboutUnknown(problem: string, { names }: KnownNetworks): boolean {
   return problem.includes(` is not one of ${names.join(", ")}`);
 }
@@ -95,7 +95,7 @@ function readElsewhere(name: string, option: Option, env: Environment, networks:
 
 const isFlag = (option: Option) => option.placeholder === undefined;
 
-/** What the command line gives, and what on it is no option or a wrong one. */
+/** The values on the command line, and its unknown or wrong options. */
 function readArguments(
   { options, variables = [] }: Pick<Command, "options" | "variables">,
   allArgs: readonly string[],
@@ -178,7 +178,7 @@ function suggest(name: string, options: Options): string {
     : `; did you mean --${nearest.known}?`;
 }
 
-/** Whether a name is that of a variable, or its first or last words: `--database` of DATABASE_URL. */
+/** Returns true if a name is that of a variable, or its first or last words: `--database` of DATABASE_URL. */
 function isNameOf(name: string, variable: string): boolean {
   return name === variable || variable.startsWith(`${name}-`) || variable.endsWith(`-${name}`);
 }
@@ -187,7 +187,7 @@ function isBeginning(name: string, known: string): boolean {
   return (name.length > 2 && known.startsWith(name)) || name.startsWith(known);
 }
 
-/** What `--help` prints of a command. */
+/** The help text of a command. */
 export function describeCommand(
   name: string,
   summary: string,

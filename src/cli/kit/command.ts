@@ -18,7 +18,7 @@ import type { ConfigurationProblem } from "../../util/errors.ts";
 import { nearest } from "../../util/text.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** What a command runs in. */
+/** The environment of a command. */
 export type CommandTerminal = Terminal & {
   /** The networks that there are: the built-in ones, and those of NETWORKS_FILE. */
   networks: KnownNetworks;
@@ -28,13 +28,13 @@ export type CommandTerminal = Terminal & {
 
 /** One option of a command: a flag, or a value. What is not given is false, or the default, or undefined. */
 export type Option<T = unknown> = {
-  /** What it is, for `--help`; the default and what else is below are added there. */
+  /** Its description for `--help`, where the default and the members below are added. */
   describe: string;
   /** How a value is shown in the help: `--port PORT`. Undefined for a flag. */
   placeholder?: string;
-  /** Whether the value is given without the option's name, in the order of such options: `fault base reset`. */
+  /** True if the value is given without the option's name, in the order of such options: `fault base reset`. */
   positional?: boolean;
-  /** Whether it is everything after `--`, a command line. The text holds its words, separated by NUL. */
+  /** True if it is everything after `--`, a command line. The text holds its words, separated by NUL. */
   isRest?: boolean;
   /** The variable that gives the value when the command line does not. */
   variable?: VariableName;
@@ -42,18 +42,18 @@ export type Option<T = unknown> = {
   example?: string;
   /** Throws InvalidValue with what is wrong. `known` are the networks that there are. */
   read: (text: string, known?: KnownNetworks) => T;
-  /** Whether it may be given without a value; the text is then empty. */
+  /** True if it may be given without a value; the text is then empty. */
   mayBeBare?: boolean;
-  /** Whether it must be given. */
+  /** True if it must be given. */
   required?: boolean;
-  /** What it is when it is not given, written as it would be given. */
+  /** The default, written as on a command line. */
   default?: string;
 };
 
 /** The options of a command, by their long names without dashes. */
 export type Options = Readonly<Record<string, Option>>;
 
-/** What the command line and the environment give for the options. */
+/** The values of the options, from the command line and the environment. */
 export type Values<O extends Options> = { [K in keyof O]: ValueOf<O[K]> };
 
 type ValueOf<O extends Option> = O extends { placeholder: string }
@@ -65,25 +65,25 @@ export type Command<O extends Options = Options, E = unknown> = {
   options: O;
   /** The variables that it reads besides those of its options, since every user of the machine can see command lines. */
   variables?: readonly VariableName[];
-  /** What its exit codes say, for `--help`, where they say more than whether it failed. */
+  /** The meaning of its exit codes, for `--help`, if they say more than success or failure. */
   exitCodes?: string;
-  /** What it exits with where the command line is wrong, and where it fails otherwise; 1 by default. */
+  /** The exit codes for a wrong command line and for other failures; 1 by default. */
   failureCodes?: { readonly usage: number; readonly failed: number };
-  /** What to read or do where its configuration lacks something, in a line. */
+  /** The advice if its configuration lacks something, in a line. */
   adviseOnConfiguration?: () => string;
-  /** Whether the file `.env` of the working directory counts as environment. */
+  /** True if the file `.env` of the working directory counts as environment. */
   usesEnvFile?: boolean;
   /** It shows the warnings of its {@link CommandTerminal} itself; otherwise they are printed on stderr. */
   showsWarnings?: boolean;
   /** Reads the environment; throws ConfigurationError with everything that is wrong. */
   environment?: (env: Environment, values: Partial<Values<O>>) => E;
-  /** What can only be judged of several values together. A problem may be named after an option's variable. */
+  /** Checks that need several values at once. A problem may be named after an option's variable. */
   check?: (values: Partial<Values<O>>) => readonly ConfigurationProblem[];
   /** Gives the exit code, or what is to be printed. May throw the {@link Interruption} that cut it short. */
   run(values: Values<O>, terminal: CommandTerminal, environment: E): Promise<number | Outcome>;
 };
 
-/** What a command found: printed as text for people or, with `--json`, as one line of JSON. */
+/** The result of a command: printed as text for people or, with `--json`, as one line of JSON. */
 export type Outcome = {
   text: string;
   json: unknown;
@@ -104,7 +104,7 @@ export function flag(describe: string) {
 /** `--json` of commands that give an {@link Outcome}. */
 export const jsonFlag = flag("print JSON");
 
-/** What an option with a value has besides its name and its value's. */
+/** The members of an option with a value besides its name and placeholder. */
 type OptionDetails = Omit<Partial<Option>, "placeholder" | "describe">;
 
 /** An option with a value, such as `--port PORT`. */
@@ -241,7 +241,7 @@ export const payToOption = {
   ),
 };
 
-/** What a facilitator for tests serves, with chains or without, and where it listens. */
+/** The served networks and the address of a test facilitator, with chains or without. */
 export const localOptions = {
   networks: option("NAMES", "these networks, separated by commas", {
     read: readNetworks,

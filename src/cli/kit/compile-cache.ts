@@ -78,7 +78,7 @@ export function openPrivateCacheFolder(env: NodeJS.ProcessEnv = process.env): st
 }
 
 /**
- * Whether no other user but root can put anything in a folder, or another in its place. On Windows always, since
+ * Returns true if no other user but root can put anything in a folder, or another in its place. On Windows always, since
  * the folders of a user are not accessible to others there.
  *
  * @throws Error when there is no such folder

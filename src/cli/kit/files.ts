@@ -127,7 +127,7 @@ function whyNotWritable(file: string): string | undefined {
 /** A file to write, by its path in the folder. */
 export type File = { path: string; text: string };
 
-/** What has come of a file: written, or there before, with the same text or another. */
+/** The fate of a file: written, or there before, with the same text or another. */
 export type Written = File & { is: "new" | "same" | "other" };
 
 const root = packageFile("");
@@ -222,7 +222,7 @@ export function describeFiles(files: readonly Written[], isDry: boolean): string
   return renderRows(files.map(({ path, is }) => [path, told[is]]));
 }
 
-/** What to read and do where the configuration of `serve` lacks something. */
+/** The advice if the configuration of `serve` lacks something. */
 export function adviseOnSetUp(): string {
   const guide = "docs/guides/operators.md";
   return `How it is set up, step by step: ${shownPackageFile(guide) ?? guide}; the contract is deployed by ${self} deploy`;

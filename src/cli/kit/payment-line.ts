@@ -27,7 +27,7 @@ export type PaymentLine = {
   status: number | null;
   reason: string | null;
   message: string | null;
-  /** What to change; null where nothing is wrong. */
+  /** The advice; null where nothing is wrong. */
   fix: string | null;
   /** Where to read on; null where nothing is wrong. */
   more: string | null;
@@ -44,7 +44,7 @@ export type Ended = {
   at: number;
 };
 
-/** What of a payment has ended, as far as its summary says. */
+/** The finished operations of a payment, according to its summary. */
 export function endedOf(payment: PaymentSummary): readonly Ended[] {
   const { unrouted, lastSeenAt, settle, settledAt } = payment;
   const asked = (["verify", "settle"] as const).flatMap((operation): readonly Ended[] => {
@@ -67,7 +67,7 @@ export function endedOf(payment: PaymentSummary): readonly Ended[] {
   return [{ payment, operation: null, view, at: lastSeenAt }, ...asked];
 }
 
-/** Whether there is nothing to explain. */
+/** Returns true if there is nothing to explain. */
 export function isGood({ view }: Ended): boolean {
   return view.outcome === "valid" || view.outcome === "settled";
 }
@@ -144,7 +144,7 @@ function headOf(line: PaymentLine): string {
   return escapeControls(words.join(" "));
 }
 
-/** What is wrong, what to do, and where to read on. */
+/** The problem, what to do, and where to read on. */
 function belowLine({ message, fix, more }: PaymentLine): readonly string[] {
   return [
     ...(message === null ? [] : [`         ${paint.soft("why:")} ${withoutAdvice(message, fix ?? "")}`]),

@@ -8,7 +8,7 @@ export type Terminal = {
   print(text: string): void;
   /** A line on stderr. */
   printError(text: string): void;
-  /** Whether what is printed may have colours; not by default. */
+  /** True if what is printed may have colours; not by default. */
   hasColours?: boolean;
   /** The variables; a file `.env` adds to them. */
   env: Record<string, string | undefined>;

@@ -119,7 +119,7 @@ export const upOptions = {
   json: flag("print one line of JSON when ready, and nothing else"),
 } as const satisfies Options;
 
-/** What is wrong with values that are right one by one. */
+/** The problem with values that are right one by one. */
 export function checkUp(values: GivenValues): readonly ConfigurationProblem[] {
   return [
     ...checkContracts(values),
@@ -198,7 +198,7 @@ function checkOpen({ open, plain, host, ...values }: GivenValues): readonly Conf
   return problems;
 }
 
-/** What is printed when ready is one thing. */
+/** Only one thing is printed when ready. */
 function checkPrinted({ env, json, ...values }: GivenValues): readonly ConfigurationProblem[] {
   if (json !== true) return [];
   const problems: ConfigurationProblem[] = [];

@@ -11,7 +11,7 @@ import { atUrl } from "../kit/command.ts";
 import { shortenHex } from "../kit/payment-line.ts";
 import { paint } from "../kit/terminal.ts";
 
-/** What a person reads when `up` is ready: at most 30 lines, the keys of payers not among them. */
+/** The text printed when `up` is ready: at most 30 lines, the keys of payers not among them. */
 export function describeUp(
   harness: HarnessDescription,
   payments: readonly SamplePayment[] | undefined,
@@ -57,7 +57,7 @@ function atAddress(origin: string): string {
   ].join("");
 }
 
-/** What shops name as payTo, each with the networks where it is right. */
+/** The addresses that shops name as payTo, each with its networks. */
 function payToRows({ networks }: HarnessDescription): [payTo: string, names: string][] {
   const byAddress = Map.groupBy(Object.entries(networks), ([, network]) => network?.payTo);
   return [...byAddress].flatMap(([payTo, all]) =>
@@ -99,7 +99,7 @@ function describeForks(harness: HarnessDescription): readonly string[] {
   return lines.length === 0 ? [] : [...lines, ""];
 }
 
-/** What a shop and its tests need of a running `up`, as lines of a `.env`. The first network is where is paid. */
+/** The settings of a running `up` for a shop and its tests, as lines of a `.env`. Payments are made on the first network. */
 export function describeAsEnv(harness: HarnessDescription): string {
   const { facilitator, organization, payers } = harness;
   const running = networksOf(harness).flatMap((name) => {

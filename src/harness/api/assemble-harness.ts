@@ -154,7 +154,7 @@ export function assembleHarness<N extends NetworkName>(
   return { ...harness, close, [Symbol.asyncDispose]: close };
 }
 
-/** What the parts of an assembled harness have in common. */
+/** The context that the parts of a harness share. */
 type Assembly<N extends NetworkName> = Omit<AssembleOptions, "close"> & {
   /** @throws {KitError} after `close` */
   requireOpen(): void;

@@ -94,14 +94,14 @@ async function pay(
 
 type Headers = { Authorization: string };
 
-/** What a shop of the public server packages is made with, `@x402/express`, `@x402/hono` and `@x402/next` alike. */
+/** The configuration of a shop with `@x402/express`, `@x402/hono` or `@x402/next`. */
 export type ShopConfig = {
   /** For `new HTTPFacilitatorClient(…)`: where the facilitator is, and the organization's key. */
   facilitator: {
     url: string;
     createAuthHeaders(): Promise<{ verify: Headers; settle: Headers; supported: Headers }>;
   };
-  /** What a route costs: `paymentMiddleware({ "GET /report": { accepts } }, server)`. */
+  /** The price of a route: `paymentMiddleware({ "GET /report": { accepts } }, server)`. */
   accepts: {
     scheme: "exact" | "upto";
     network: `eip155:${number}`;

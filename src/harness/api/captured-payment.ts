@@ -13,7 +13,7 @@ import type { Harness, PaymentRequestBody, ServiceAnswer } from "./harness-api.t
 
 /** The payment that a harness was made of, by the option `capture`. */
 export type CapturedPayment = {
-  /** What it was asked for. */
+  /** The request. */
   readonly operation: "verify" | "settle";
   /** The body of the request. */
   readonly request: PaymentRequestBody;
@@ -23,7 +23,7 @@ export type CapturedPayment = {
   replay(): Promise<CapturedReplay>;
 };
 
-/** What became of a captured payment that was sent again. */
+/** The outcome of a captured payment that was sent again. */
 export type CapturedReplay = {
   /** As in {@link CapturedPayment.verdict}: the reason itself, of which an answer to a v1 settle names only the kind. */
   readonly verdict: string | undefined;
@@ -33,7 +33,7 @@ export type CapturedReplay = {
 /** An answer is in the journal a moment after it was written. */
 const journalWait = { timeoutMs: 5_000, pollMs: 5 };
 
-/** What a harness that was made of a capture says of it. */
+/** The judgment of a capture by the harness made from it. */
 export function describeCaptured(
   { capture, settlementId }: CaptureSource,
   harness: Pick<Harness, "verify" | "settle" | "journal">,

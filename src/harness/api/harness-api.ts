@@ -30,9 +30,9 @@ export type HarnessNetwork<N extends NetworkName = NetworkName> = {
   readonly rpcUrl: string;
   /** A viem client with public, wallet and test actions, whose `chain` is this one. */
   readonly client: HarnessClient;
-  /** What payments name as `payTo`, unless the option `payTo` of the harness allows other addresses. */
+  /** The `payTo` of payments, unless the option `payTo` of the harness allows other addresses. */
   readonly facilitatorContract: { readonly address: Address; readonly abi: typeof x402FacilitatorAbi };
-  /** What a shop of the organization names as `payTo`: the facilitator contract, or its recipient where that is allowed. */
+  /** The `payTo` of the organization's shops: the facilitator contract, or its recipient if that is allowed. */
   readonly payTo: Address;
   /** The token: behaves as USDC, and any account may mint it. On a fork it is the real USDC, without that. */
   readonly asset: Asset & { readonly abi: typeof mockUsdcAbi };
@@ -43,7 +43,7 @@ export type HarnessNetwork<N extends NetworkName = NetworkName> = {
     readonly hasBlacklist: boolean;
   };
   /**
-   * What may be paid with besides, by Permit2: an ERC-20 without permits, one with (EIP-2612), one as USDT, one that keeps a fee of
+   * The accepted assets besides, by Permit2: an ERC-20 without permits, one with (EIP-2612), one as USDT, one that keeps a fee of
    * each transfer. The test payers have some. None on a fork.
    */
   readonly tokens: LocalTokens;
@@ -89,7 +89,7 @@ export type PaymentRequestBody = Record<string, unknown>;
 /** The body of a verify or settle call that the harness has signed. */
 export type SignedRequest = WrittenRequest;
 
-/** What became of a payment. */
+/** The outcome of a payment. */
 export type Payment = {
   /** The body that was posted to verify and to settle. */
   readonly request: SignedRequest;
@@ -123,7 +123,7 @@ export type HarnessSnapshot = {
 /** Local chains with a facilitator on them. Disposing of it leaves nothing behind. */
 export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposable & {
   readonly facilitator: {
-    /** What clients are configured with; ends in `/v1`. */
+    /** The URL for clients; ends in `/v1`. */
     readonly url: string;
   };
   /** Who is paid, and the API key that speaks for it. */
@@ -176,7 +176,7 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    */
   readonly journal: Journal;
   /**
-   * What became of each payment, and of every other request, newest first: the list of the studio, and of
+   * The outcome of each payment, and of every other request, newest first: the list of the studio, and of
    * `GET /payments`, which docs/guides/payments.md describes.
    *
    * @throws {KitError} when no journal is kept
@@ -242,7 +242,7 @@ export type AssetOptions = { address: Address; name?: string; version?: string; 
 export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = HarnessSettings<N> &
   NamesNetworks<N>;
 
-/** What a network besides the five has to come from. */
+/** The required source of a network besides the five. */
 export type NamesNetworks<N extends NetworkName> = AddedBy<
   N,
   { networkFile: NonNullable<HarnessSettings["networkFile"]> } | { capture: string | Capture }
@@ -306,13 +306,13 @@ export type HarnessSettings<N extends NetworkName = NetworkName> = {
   /** How long a settle waits for its outcome, in milliseconds; as `serve` does by default. */
   settleWaitMs?: number;
   /**
-   * Whether the service recovers payments whose authorization was submitted straight to the token, as in
+   * True if the service recovers payments whose authorization was submitted straight to the token, as in
    * production with `RECOVERER_PRIVATE_KEY`; it does by default.
    */
   recovery?: boolean;
-  /** Whether {@link Harness.journal} is kept; it is by default. Without it the service is a little quicker. */
+  /** True if {@link Harness.journal} is kept; it is by default. Without it the service is a little quicker. */
   journal?: boolean;
-  /** Whether the facilitator serves the studio too, at `/studio`; it does not by default. */
+  /** True if the facilitator serves the studio too, at `/studio`; it does not by default. */
   studio?: boolean;
   /** "fatal" by default: tests provoke failures, and those are no news. */
   logLevel?: LogLevel;

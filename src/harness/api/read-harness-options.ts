@@ -206,7 +206,7 @@ function checkShape(options: HarnessSettings<NetworkName>): ConfigurationProblem
 
 const isSimple = ({ name }: ConfigurationProblem) => Object.hasOwn(simpleOptions, name);
 
-/** What a captured payment brings along, and cannot be had otherwise. */
+/** The parts of a captured payment that cannot be had otherwise. */
 const broughtByCapture = ["contracts", "assets", "fork", "seed"] as const;
 
 function checkBesideCapture(

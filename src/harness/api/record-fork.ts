@@ -14,7 +14,7 @@ import type { HarnessChain } from "../setup/prepare-chain.ts";
 
 export type RecordForkOptions = {
   network: NetworkName;
-  /** What its name means; the built-in networks by default. */
+  /** The network of that name; the built-in networks by default. */
   knownNetworks?: NetworkRegistry | undefined;
   /** A JSON-RPC URL of the network. */
   url: string;
@@ -27,10 +27,21 @@ export type RecordForkOptions = {
   signal?: AbortSignal | undefined;
 };
 
-/** What people read of a token besides balances. */
+/** The facts about a token that people read, besides balances. */
 const tokenViews = [
-  ...["name()", "symbol()", "decimals()", "version()", "currency()", "totalSupply()", "paused()"],
-  ...["owner()", "pauser()", "blacklister()", "masterMinter()", "rescuer()", "DOMAIN_SEPARATOR()"],
+  "name()",
+  "symbol()",
+  "decimals()",
+  "version()",
+  "currency()",
+  "totalSupply()",
+  "paused()",
+  "owner()",
+  "pauser()",
+  "blacklister()",
+  "masterMinter()",
+  "rescuer()",
+  "DOMAIN_SEPARATOR()",
 ].map(selector);
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];

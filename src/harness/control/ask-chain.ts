@@ -72,7 +72,7 @@ export const askUse = (origin: string, { network, payment, settlementId }: Usabl
     return (await findPaymentUse(readable, { payment, settlementId })) ?? null;
   });
 
-/** What stands in the way of a payment by the newest block of the chain of an `up`. */
+/** The obstacles to a payment by the newest block of the chain of an `up`. */
 export const askState = (origin: string, { network, payment }: Omit<UsableAuthorization, "settlementId">) =>
   askChain(origin, network, ({ rpcUrl }) => askPayerState(askNode(rpcUrl), payment, "latest"));
 
@@ -119,7 +119,7 @@ export async function askPayTo(origin: string): Promise<PayToPolicy | undefined>
   return kinds.find(({ extra }) => extra !== undefined)?.extra?.payTo;
 }
 
-/** What the local chains say of payments. */
+/** The state of payments on the local chains. */
 export function createPaymentChain(chains: ControlledHarness["chains"]): PaymentChain {
   return {
     transaction: (record) =>
@@ -142,7 +142,7 @@ export async function captureOf(
   }: {
     contracts: FacilitatorContracts;
     payTo: PayToPolicy | undefined;
-    /** Whether the signature is kept whoever the payer is. */
+    /** True if the signature is kept whoever the payer is. */
     keepSignature: boolean;
   },
 ): Promise<Capture> {

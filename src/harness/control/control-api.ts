@@ -7,7 +7,7 @@ import { orderRoute } from "../../published/payment-order.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { describeRoutes, type LocalRoute } from "../../service/http/local-server.ts";
 
-/** What the routes take. Amounts are in the asset's smallest unit. */
+/** The bodies of the routes. Amounts are in the asset's smallest unit. */
 const asset = z.enum(localTokenNames).optional().describe("The token; USDC by default");
 export const fundRequest = strictMembers({
   network: z.string(),
@@ -31,7 +31,7 @@ const time = z
   .string()
   .regex(/^(\d{1,15}|now([+-]\d{1,13})?)$/, 'is neither unix seconds nor as "now-60" or "now+600"');
 
-/** What `POST /harness/pay` takes, with a test payer by its name. */
+/** The body of `POST /harness/pay`, with a test payer by its name. */
 export const payRequest = strictMembers({
   network: z.string(),
   payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]),

@@ -13,7 +13,7 @@ import type { ControlledHarness } from "../run/running-harness.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 import { notRunning } from "./description.ts";
 
-/** What can be done to a running harness, from its own process or from another. */
+/** The actions on a running harness, from its own process or from another. */
 export type HarnessControl = {
   /** Gives an account some of the network's asset, or of another token. */
   fund(network: NetworkName, to: Address, amount: bigint, asset?: LocalTokenName): Promise<void>;
@@ -26,7 +26,7 @@ export type HarnessControl = {
   nextAuthorizationNonce(): Promise<Hex | undefined>;
   readonly faults: FaultBoard;
   readonly journal: JournalReader;
-  /** What became of each payment, newest first. */
+  /** The outcome of each payment, newest first. */
   payments(): Promise<readonly PaymentSummary[]>;
   /** How often each forked chain could not ask its network, and why it last could not. */
   forkFailures(): Promise<readonly { count: number; latest?: ForkFailure | undefined }[]>;
@@ -36,7 +36,7 @@ export type HarnessControl = {
   reset(): Promise<void>;
 };
 
-/** What went wrong, and what to do. */
+/** The failure, and what to do. */
 export type ForkFailure = { message: string; hints: readonly string[] };
 
 /** @throws ConfigurationError when the harness runs without the network */

@@ -17,7 +17,7 @@ const assetSchema = z.object({
   transfers: z.array(z.string()).readonly().optional(),
 });
 
-/** What a running harness is made of: printed by `up --json`, and served at `GET /harness`. */
+/** The description of a running harness: printed by `up --json`, and served at `GET /harness`. */
 export const harnessDescriptionSchema = z.object({
   facilitator: z.object({ url: z.string() }),
   organization: z.object({ id: z.string(), apiKey: z.string(), recipient: address }),
@@ -47,7 +47,7 @@ export const harnessDescriptionSchema = z.object({
       /** `payTo` of payments to the organization: the facilitator contract, or its recipient where that is allowed. */
       payTo: address,
       asset: assetSchema,
-      /** What may be paid with besides, by Permit2; none on a fork. */
+      /** The accepted assets besides, by Permit2; none on a fork. */
       tokens: z.record(z.string(), assetSchema).optional(),
       /** Only of a network that is not built in: whose contract address it has, and what gas is paid in. */
       tier: z.enum(["mainnet", "testnet"]).optional(),
@@ -74,7 +74,7 @@ export function networksOf({ networks }: HarnessDescription): readonly NetworkNa
   ];
 }
 
-/** What is said of a network that a harness runs without. */
+/** The text about a network that a harness runs without. */
 export function notRunning(network: NetworkName, running: object): string {
   return `${network} is not running; running: ${Object.keys(running).join(", ")}`;
 }

@@ -52,7 +52,7 @@ import { type HarnessDescription, networksOf, type RunningNetwork, requireRunnin
 /** Who pays: a test payer by its name, a private key, or whatever signs typed data, such as a viem account. */
 export type Payer = TestPayerName | Hex | PayerSigner;
 
-/** What to pay, and who pays. */
+/** The payment to make, and its payer. */
 export type PaymentSpec<N extends NetworkName = NetworkName> = {
   network: N;
   /** The test payer `funded` by default. */
@@ -123,7 +123,7 @@ const signedMembers: Readonly<Record<keyof Omit<Authorization, "from">, Wanted>>
 
 export type SignedBodies = PaymentBodies & { payment: SignedPayment };
 
-/** What the service answered to one payment, and how long both answers took together. */
+/** The service's answers to one payment, and their time together. */
 export type PaymentReport = { verify: JsonResponse; settle: JsonResponse; tookMs: number };
 
 /**

@@ -72,7 +72,7 @@ async function waitUnlessRemoved(ms: number, removed: AbortSignal): Promise<void
   await sleep(ms, undefined, { signal: removed, ref: false }).catch(() => {});
 }
 
-/** What faults of the facilitator call its routes; everything else it serves has none. */
+/** The names of the facilitator's routes in faults; other paths have none. */
 const operation = /^(?:\/v1)?\/(verify|settle|supported)(?:\?|$)/;
 
 /**
@@ -171,7 +171,7 @@ async function intercept(
   return { call, answer: (given) => given };
 }
 
-/** What a fault makes of one call. */
+/** The effect of a fault on one call. */
 type Interception = {
   /** The call as the node is to get it; nothing where it is answered without the node. */
   call?: Call;

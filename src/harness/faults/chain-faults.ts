@@ -13,7 +13,7 @@ const mostTries = 5;
 
 type Undo = () => Promise<void>;
 
-/** What a fault of a chain did. */
+/** The effect of a fault of a chain. */
 export type ChainFault = {
   /** How to end it: undefined for what has happened and is over. */
   undo: Undo | undefined;

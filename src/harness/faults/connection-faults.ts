@@ -46,7 +46,7 @@ export type ConnectionFault = {
   readonly spec: ConnectionFaultSpec;
   /** How often it has hit: calls for faults of single calls, HTTP requests for the others. */
   readonly fired: number;
-  /** Whether it can hit no more, since it was for so many calls or requests. */
+  /** True if it can hit no more, since it was for so many calls or requests. */
   readonly usedUp: boolean;
   /** Aborts when the fault is removed: what it holds back goes on. */
   readonly removed: AbortSignal;
@@ -55,7 +55,7 @@ export type ConnectionFault = {
 /** A fault that hits an HTTP request, and which of its calls by their places in the batch. */
 export type Hit = { fault: ConnectionFault; calls: ReadonlySet<number> };
 
-/** What a fault hit: the methods of the calls that it is for, and all calls of the HTTP request. */
+/** The calls that a fault hit: those it is for, and all of the HTTP request. */
 type HitReport = Pick<FaultHit, "methods" | "calls">;
 
 /** The faults of one connection, in the order in which they were set. */
@@ -74,7 +74,7 @@ export function createConnectionFaults() {
   const watchers = new Set<(calls: readonly Call[]) => void>();
 
   return {
-    /** Whether any of them may still hit. */
+    /** True if any of them may still hit. */
     get armed() {
       return [...active.keys()].some(({ usedUp }) => !usedUp) || watchers.size > 0;
     },

@@ -8,7 +8,7 @@ import { quote } from "../../util/text.ts";
 /** What stands in the place of a network for faults between a shop and the facilitator; `method` is then the route. */
 export const facilitatorPlace = "facilitator";
 
-/** What can happen there. */
+/** The kinds of faults there. */
 const facilitatorKinds: ReadonlySet<string> = new Set<FaultSpec["kind"]>([
   "answer-lost",
   "delay",
@@ -106,7 +106,7 @@ const chainSpecs = [
 /** Faults that happen once and are over then: there is nothing to list, or to end. */
 const momentary: ReadonlySet<FaultKind> = new Set<FaultKind>(["drop", "reorg"]);
 
-/** Whether a fault of this kind lasts until it is removed. */
+/** Returns true if a fault of this kind lasts until it is removed. */
 export function lasts(kind: FaultKind): boolean {
   return !momentary.has(kind);
 }
@@ -149,7 +149,7 @@ export const faultTable = specs.map((schema) => {
 /** Every kind of fault, as data names it. */
 export const faultKinds: readonly FaultKind[] = specs.map(({ shape }) => shape.kind.value);
 
-/** What each field may be. */
+/** The accepted values of each field. */
 export const examples: Readonly<Record<string, string>> = {
   network: "base",
   kind: "answer-lost",
@@ -219,7 +219,7 @@ function shown(value: unknown): string {
   return typeof value === "string" ? `${quote(value)} ` : typeof value === "number" ? `${value} ` : "";
 }
 
-/** What else is wrong with a fault of an unknown kind. */
+/** Further problems of a fault of an unknown kind. */
 const unknownKind = z.looseObject(
   { network, kind: z.never(`is not one of ${faultKinds.join(", ")}`), ...matchFields },
   "is not an object",
@@ -246,7 +246,7 @@ function onChain<const K extends string, Shape extends z.core.$ZodLooseShape = o
   return z.strictObject({ network, kind: z.literal(kind), ...shape }).describe(means);
 }
 
-/** Whether a method is meant by a pattern, in which `*` stands for any letters. */
+/** Returns true if a method is meant by a pattern, in which `*` stands for any letters. */
 export function matcherOf(pattern = "*"): (method: string) => boolean {
   // Several in a row mean no more than one, and would take for ever to rule out.
   const whole = new RegExp(`^${pattern.replaceAll(/\*+/g, ".*")}$`);

@@ -24,7 +24,7 @@ export type Fault = AsyncDisposable & {
   remove(): Promise<void>;
 };
 
-/** What can be done to the JSON-RPC between the service and a node. */
+/** The actions on the JSON-RPC between the service and a node. */
 export type ConnectionFaultSetter = {
   /** The node gets the request, and the connection is reset in the place of its answer. */
   answerLost(): Promise<Fault>;
@@ -59,13 +59,13 @@ export type FacilitatorMatch = Pick<CallMatch, "nth" | "times"> & {
   operation?: "verify" | "settle" | "supported";
 };
 
-/** What can be done to the HTTP between a shop and the facilitator. With `answerLost` and `delay` the facilitator does its work. */
+/** The actions on the HTTP between a shop and the facilitator. With `answerLost` and `delay` the facilitator does its work. */
 export type FacilitatorFaultSetter = Pick<
   ConnectionFaultSetter,
   "answerLost" | "delay" | "rateLimited" | "reset" | "status" | "hang"
 >;
 
-/** What can be done to a chain. */
+/** The actions on a chain. */
 export type ChainFaultSetter = {
   /** Nothing is mined until the fault is removed. */
   holdBlocks(): Promise<Fault>;
@@ -113,7 +113,7 @@ export type Faults<N extends NetworkName = NetworkName> = {
    * await held.remove();
    */
   chain(network: N): ChainFaultSetter;
-  /** What is set, in the order in which it was, and how often each has hit. */
+  /** The active faults, oldest first, with the number of their hits. */
   list(): Promise<readonly FaultReport[]>;
   /** Ends all faults. `harness.reset()` does so too. */
   clear(): Promise<void>;
@@ -195,7 +195,7 @@ export type FaultBoard = {
    * @throws ConfigurationError with everything that is wrong with the spec.
    */
   add(spec: unknown): Promise<FaultReport>;
-  /** What is set, in the order in which it was. */
+  /** The active faults, oldest first. */
   list(): Promise<readonly FaultReport[]>;
   /** Ends a fault; whether there was one. Requests that it has kept waiting go on. */
   remove(id: string): Promise<boolean>;
@@ -213,7 +213,7 @@ export function readFaultReport(raw: unknown): FaultReport {
   return { ...readFaultSpec(spec, names), id, fired, ...(usedUp && { usedUp }) };
 }
 
-/** What JSON Schema says of a field. */
+/** The JSON Schema of a field. */
 const property = z.object({
   type: z.enum(["integer", "string", "boolean"]),
   description: z.string(),
@@ -253,7 +253,7 @@ export function describeFaults(): FaultForm {
   return { kinds, facilitatorRoutes };
 }
 
-/** What a field means, after the kinds that have it: of all that can be matched, after none. */
+/** The meaning of a field, after the kinds that have it: of all that can be matched, after none. */
 export function describeField(name: string): string {
   const { kinds } = describeFaults();
   const having = kinds.flatMap(({ kind, fields }) =>

@@ -4,7 +4,7 @@ import { builtInNetworks, type Network, type NetworkName } from "../../protocol/
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
 import type { NodeFork } from "../nodes/nodes.ts";
 
-/** What a local chain is forked from. */
+/** The source of a fork. */
 export type ForkOption =
   /** A JSON-RPC URL of the network; its newest block. */
   | string
@@ -19,7 +19,7 @@ export type ForkOption =
   /** A file that `x402-kit fork record`, or `recordTo`, has written. Needs no network. */
   | { recording: string };
 
-/** What the networks are forked from, each network at most once. */
+/** The sources of forks, each network at most once. */
 export type ForkOptions = Readonly<Partial<Record<NetworkName, ForkOption>>>;
 
 /** A fork as it was asked for, checked. */

@@ -202,7 +202,7 @@ async function calldataIn(body: string): Promise<readonly Hex[]> {
   return (await Promise.all(calls.map(calldataOf))).flat();
 }
 
-/** What a call gives to contracts: in the fields of a transaction, of any method that takes one, or in raw bytes. */
+/** The calldata of a call: in the fields of a transaction, of any method that takes one, or in raw bytes. */
 async function calldataOf(call: unknown): Promise<readonly Hex[]> {
   const { method, params } = membersOf(call);
   if (!Array.isArray(params)) return [];

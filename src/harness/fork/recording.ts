@@ -33,7 +33,7 @@ const schema = z.strictObject({
   answers: z.array(z.strictObject({ method: z.string(), params: z.array(z.unknown()), result: z.unknown() })),
 });
 
-/** What a fork has asked of a network, and what it was answered. */
+/** The requests of a fork to a network, and their answers. */
 export type Recording = Omit<z.infer<typeof schema>, "format" | "version" | "kit">;
 
 /** A recording that lacks what a start needs, most often because another release has written it. */

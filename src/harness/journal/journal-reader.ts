@@ -23,7 +23,7 @@ export type JournalReader = {
   otherRequests(): Promise<readonly OtherRequest[]>;
 };
 
-/** What a harness's service did for each payment since the start or the last reset. */
+/** The record of each payment since the start or the last reset. */
 export type Journal = {
   /**
    * All about one payment, as data.
@@ -44,7 +44,7 @@ export type Journal = {
 export type PaymentReader = {
   /** Why a payment was refused, by its id or the hash of its transaction. */
   explain(id: Hex): Promise<PaymentJournal["explanations"]>;
-  /** What became of each payment, newest first. */
+  /** The outcome of each payment, newest first. */
   list(): Promise<readonly PaymentSummary[]>;
 };
 

@@ -80,7 +80,7 @@ export const paymentJournalSchema = z.object({
   payer: z.string(),
   asset: z.string(),
   value: z.string(),
-  /** What amounts are counted in; null where the token is not known. */
+  /** The unit of amounts; null if the token is unknown. */
   token: tokenSchema.nullable().default(null),
   [nonceMember]: z.string(),
   requests: z.array(journalRequest),
@@ -97,7 +97,7 @@ export type OpenRequest = PaymentJournal["open"][number];
 export type JournalRpcCall = PaymentJournal["rpcCalls"][number];
 export type JournalTransaction = PaymentJournal["transactions"][number];
 
-/** What a service did: the timeline, with the answers of the nodes. */
+/** The record of a service: the timeline, with the answers of the nodes. */
 export type JournalStore = ReturnType<typeof createJournalStore>;
 
 /** How many JSON-RPC calls are kept, so that a harness that runs for days does not fill the memory. */

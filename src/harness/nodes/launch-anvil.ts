@@ -9,7 +9,7 @@ import type { Watchdog } from "../../util/watchdog.ts";
 import { nodeName } from "./orphans.ts";
 
 export type LaunchOptions = {
-  /** What messages call the node: `base`. */
+  /** The name of the node in messages: `base`. */
   name: string;
   chainId: number;
   /** Ends the node together with this process. */
@@ -199,8 +199,16 @@ async function describeAnvil(binary: string, options: LaunchOptions) {
 function forkFlags(fork: LaunchOptions["fork"]): readonly string[] {
   if (fork === undefined) return [];
   return [
-    ...["--fork-url", fork.url, "--fork-block-number", String(fork.blockNumber)],
-    ...["--no-storage-caching", "--no-rate-limit", "--retries", "0", "--timeout", "600000"],
+    "--fork-url",
+    fork.url,
+    "--fork-block-number",
+    String(fork.blockNumber),
+    "--no-storage-caching",
+    "--no-rate-limit",
+    "--retries",
+    "0",
+    "--timeout",
+    "600000",
   ];
 }
 

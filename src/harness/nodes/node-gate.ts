@@ -11,7 +11,7 @@ export type GateHost = "127.0.0.1" | "0.0.0.0" | "::";
 export type NodeGate = Awaited<ReturnType<typeof startNodeGate>>;
 
 export type NodeGateOptions = {
-  /** What messages call the node: `base`. */
+  /** The name of the node in messages: `base`. */
   name: string;
   host: GateHost;
   /** Names besides `localhost` that callers may use for it. */
@@ -83,7 +83,7 @@ export async function startNodeGate({ name, host, allowHosts, port = 0 }: NodeGa
 }
 
 /**
- * Whether a request is certainly no page's, so that its connection needs to be read no further: browsers write the `Origin`
+ * Returns true if a request is certainly no page's, so that its connection needs to be read no further: browsers write the `Origin`
  * of every POST, so none of their connections begins like this. Reading all of it would double what a call takes.
  */
 function isOfProgram(request: Buffer, listening: Listening): boolean {

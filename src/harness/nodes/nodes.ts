@@ -19,15 +19,15 @@ export type LocalNode = LocalRpc & {
   readonly fork?: NodeFork;
 };
 
-/** What a node says of the fork that it was started from. */
+/** The fork that a node was started from, as it reports it. */
 export type NodeFork = {
   readonly kind: "remote" | "recording";
   readonly blockNumber: bigint;
-  /** What could not be answered so far: calls without an answer in the recording, or a network that went away. */
+  /** The unanswered calls so far: those missing from the recording, or to a network that went away. */
   failures(): ForkFailures;
   /** Calls the listener at each failure, once for the same call. */
   onFailure(listener: (error: KitError) => void): void;
-  /** Whether closing writes the recording that was asked for. Not at first: a failure must not replace a good one. */
+  /** Sets whether closing writes the requested recording. Not at first: a failure must not replace a good one. */
   keepRecording(keep: boolean): void;
   /** Why a chain could not be put in place on the fork: what could not be asked comes before what came of that. */
   explainStart(error: unknown): unknown;
@@ -71,7 +71,7 @@ export async function startNode(options: LaunchOptions): Promise<LocalNode> {
     return stopping;
   };
 
-  /** What a failed request really means when the process is gone or going. */
+  /** The real cause of a failed request when the process is gone or going. */
   const explain = async (error: unknown): Promise<unknown> => {
     if (!(error instanceof RpcUnreachable)) return error;
     // The connection breaks a moment before the exit of the process is known.

@@ -14,7 +14,7 @@ const namePattern = /^anvil-of-x402-kit-([1-9]\d*)$/;
 /** Between SIGTERM and SIGKILL. */
 const endGraceMs = 500;
 
-/** What a node of this process is called in the process table. */
+/** The name of a node of this process in the process table. */
 export const nodeName = `anvil-of-x402-kit-${process.pid}`;
 
 /** A process, by the first word of its command line. */
@@ -96,7 +96,7 @@ function exists(pid: number): boolean {
   }
 }
 
-/** Whether it could be signalled: it may have ended, or be another user's. */
+/** Returns true if it could be signalled: it may have ended, or be another user's. */
 function signal({ pid }: NamedProcess, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name);

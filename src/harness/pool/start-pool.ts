@@ -121,7 +121,7 @@ function grant(response: ServerResponse, answer: LeaseGrant): void {
   response.write(`${JSON.stringify(answer)}\n`);
 }
 
-/** What a pool does with its harnesses. */
+/** The work of a pool on its harnesses. */
 export type Poolable = Pick<RunningHarness, "reset" | "close" | "onFailure">;
 
 /** A harness for one test alone, reset since the last one. */

@@ -60,7 +60,7 @@ export function prepareDatabases(options: StartOptions): () => Promise<Database>
   };
 }
 
-/** Whether the chains' time is not this machine's. */
+/** Returns true if the chains' time is not this machine's. */
 export function hasOwnClock({ seed, slice }: StartOptions): boolean {
   return seed !== undefined || slice !== undefined;
 }

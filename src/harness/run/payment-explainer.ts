@@ -8,9 +8,9 @@ import type { KnownTokens } from "../../protocol/token-units.ts";
 import { noJournal, type PaymentReader } from "../journal/journal-reader.ts";
 import type { Chains } from "../setup/chains.ts";
 
-/** What explains payments of a harness. */
+/** Explains payments of a harness. */
 export type PaymentExplainer = PaymentReader & {
-  /** What the local chains say of payments. */
+  /** The state of payments on the local chains. */
   chain: PaymentChain;
   /** Forgets what the chains said, which have begun anew. */
   forget(): void;

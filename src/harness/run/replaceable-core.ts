@@ -32,7 +32,7 @@ export type ReplaceableCore = Omit<ServiceCore, "start" | "drain"> & {
    * @param rows what the new one goes on with, instead of what it begins with by itself
    */
   replace(meanwhile: () => Promise<Mined>, rows?: Rows): Promise<void>;
-  /** What is in the core's database. */
+  /** The content of the core's database. */
   readRows(): Promise<Rows>;
 };
 

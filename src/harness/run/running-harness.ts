@@ -29,7 +29,7 @@ export type RunningHarness = AsyncDisposable &
     readonly description: HarnessDescription;
     readonly app: FastifyInstance;
     readonly organizations: Organizations;
-    /** What became of payments; undefined without journal and studio. */
+    /** The outcome of payments; undefined without journal and studio. */
     readonly timeline: Timeline | undefined;
     /** Since when the chains have another time than this machine. */
     ownClockSince(): OwnClockSince;
@@ -65,17 +65,17 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   /** What chains and ledger go on with, and what is done with theirs when this ends as it was asked to. */
   state?: { saved: SavedHarness | undefined; save(state: SavedHarness): void | Promise<void> } | undefined;
   logger: Logger;
-  /** Whether direct submissions are paid out, as in production with a recoverer's key; they are by default. */
+  /** True if direct submissions are paid out, as in production with a recoverer's key; they are by default. */
   recovery?: boolean;
-  /** Whether a journal is kept of what the service does, which costs it some time; not by default. */
+  /** True if a journal is kept of what the service does, which costs it some time; not by default. */
   journal?: boolean;
   /** Is told of each control request that was done: see `control.ts`. */
   onAction?: ((action: ControlAction) => void) | undefined;
-  /** Whether the studio is served: `/studio`, `/payments` and `/events`; not by default. */
+  /** True if the studio is served: `/studio`, `/payments` and `/events`; not by default. */
   studio?: boolean;
   /** The origins of web pages that may call the facilitator; none by default. */
   corsOrigins?: CorsOrigins | undefined;
-  /** Whether it is kept, and shown, what organizations were paid for; not by default. */
+  /** True if it is kept, and shown, what organizations were paid for; not by default. */
   discovery?: boolean | undefined;
   /** Kinds that `/supported` lists although payments of them are refused; none by default. */
   claims?: readonly ClaimedKind[] | undefined;
@@ -88,14 +88,14 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   open?: { onClose(): void } | undefined;
 };
 
-/** What control needs of a running harness. */
+/** The parts of a running harness that control needs. */
 export type ControlledHarness = {
   readonly chains: Chains["chains"];
   /** Trouble between the service and the nodes, and on the chains. */
   readonly faults: FaultBoard;
-  /** What the service did; undefined where no journal is kept. */
+  /** The journal; undefined if none is kept. */
   readonly journal: JournalStore | undefined;
-  /** What became of payments, and why. */
+  /** The outcome of payments, and why. */
   readonly payments: PaymentReader;
   /** The next authorization nonce that follows from the seed; undefined without a seed, when any will do. */
   nextAuthorizationNonce(): Hex | undefined;

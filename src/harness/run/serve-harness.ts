@@ -234,7 +234,7 @@ function createHarnessApp(
   });
 }
 
-/** What only this machine may ask: the control of the harness, and the studio. */
+/** The routes for this machine alone: the control of the harness, and the studio. */
 async function serveLocalRoutes(
   local: FastifyInstance,
   about: {
@@ -295,7 +295,7 @@ async function traceService(timeline: () => Timeline): Promise<readonly HarnessP
   ];
 }
 
-/** What a harness that listens at `origin` is made of. */
+/** The description of a harness that listens at `origin`. */
 export function describeHarness(
   origin: string,
   chains: readonly HarnessChain[],

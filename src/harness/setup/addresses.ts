@@ -77,7 +77,7 @@ export function resolveFacilitatorContracts(
   return resolved;
 }
 
-/** What already stands at an address, so that nothing else can. */
+/** The contract that already occupies an address. */
 export function collision(value: Address, assets: readonly Asset[]): string | undefined {
   const number = BigInt(value);
   // Ethereum's precompiles are below 0x20, those of layer 2 (RIP-7212) from 0x100.

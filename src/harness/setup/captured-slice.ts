@@ -19,9 +19,9 @@ export type CapturedSlice = PayerState & {
   /** The head's time, in unix seconds. */
   time: number;
   payerHasCode: boolean;
-  /** What a contract at the payer's address is to say of every signature. */
+  /** The answer of a contract at the payer's address to every signature. */
   walletAccepts: boolean;
-  /** Whether that contract is there although the payer is a plain account, or a test payer of another kind. */
+  /** True if that contract is there although the payer is a plain account, or a test payer of another kind. */
   isStandIn: boolean;
 };
 
@@ -42,10 +42,10 @@ const slots = { paused: 1n, balances: 9n, authorizations: 16n, allowances: 10n }
 /** Where Permit2 keeps the nonces, as its stand-in does. */
 const permit2Bitmaps = 0n;
 
-/** Whether an account is blacklisted, in the same word as its balance. */
+/** True if an account is blacklisted, in the same word as its balance. */
 const blacklistedBit = 1n << 255n;
 
-/** Whether the token is paused, in the same word as the address of the pauser. */
+/** True if the token is paused, in the same word as the address of the pauser. */
 const pausedBit = 1n << 160n;
 
 /** Code that answers every call: with the word that EIP-1271 wants, or with zeros. */
@@ -90,7 +90,7 @@ function storageWrite(address: Address, slot: Hex, value: bigint): LocalCall {
   return ["anvil_setStorageAt", address, slot, `0x${uintWord(value)}`];
 }
 
-/** Whether the nonce was used; of a payment by Permit2 also what that may take. */
+/** The calls that read the nonce, and for Permit2 the allowance. */
 function nonceOf(
   { payer, nonce, payerAllowance, authorizationUsed: isUsed }: CapturedSlice,
   { address }: Pick<Asset, "address">,

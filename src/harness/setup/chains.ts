@@ -42,7 +42,7 @@ export type StartChainsOptions = {
    * start of the nodes they would delay it.
    */
   meanwhile?: (() => void) | undefined;
-  /** What chains go on with, by network. */
+  /** The states that chains continue from, by network. */
   saved?: Readonly<Record<string, SavedChain>> | undefined;
   /** Gives the chains a clock of their own that begins there (unix seconds); they then stand still between blocks. */
   genesisTime?: number | undefined;
@@ -169,7 +169,7 @@ function oneError(failures: readonly unknown[], asked: number): unknown {
   });
 }
 
-/** What is wrong with the networks that are asked for, and with the ports of their nodes. */
+/** The problem with the networks that are asked for, and with the ports of their nodes. */
 export function findChainProblems(
   options: Pick<StartChainsOptions, "networks" | "rpcPorts" | "knownNetworks">,
 ): readonly ConfigurationProblem[] {

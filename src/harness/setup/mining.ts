@@ -17,9 +17,9 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
   // A chain with a clock of its own stands still between transactions.
   const heartbeat = ownClock ? undefined : startHeartbeat(node, beat);
 
-  /** Whether blocks wait for `release`. */
+  /** True if blocks wait for `release`. */
   let isHeld = false;
-  /** What every block costs, in wei per gas; undefined while the chain decides. */
+  /** The base fee of every block, in wei per gas; undefined while the chain decides. */
   let fixedFee: bigint | undefined;
 
   const feeCall = (wei: bigint): LocalCall => ["anvil_setNextBlockBaseFeePerGas", quantity(wei)];
@@ -76,7 +76,7 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
       isHeld = false;
       fixedFee = undefined;
     },
-    /** What a chain lets its users do. */
+    /** The operations that a chain offers its users. */
     control: {
       /** Mines blocks at once; one by default. */
       async mine(blocks = 1) {
@@ -85,7 +85,7 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
         }
         await mineBlocks(blocks);
       },
-      /** Whether transactions that wait are mined. */
+      /** True if transactions that wait are mined. */
       isMining: async () =>
         !isHeld && (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true),
       /** Mines nothing more by itself, until {@link release}: transactions wait in the pool. */

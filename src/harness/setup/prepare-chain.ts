@@ -47,7 +47,7 @@ export type HarnessChain = Awaited<ReturnType<typeof prepareChain>>;
 
 /** A chain that has ended. */
 export type SavedChain = {
-  /** What `anvil_dumpState` gives: accounts, contracts, storage, blocks and transactions. */
+  /** The result of `anvil_dumpState`: accounts, contracts, storage, blocks and transactions. */
   state: string;
   /** How many seconds its time was ahead of this machine's. */
   ahead: number;
@@ -60,11 +60,11 @@ export type LocalChainOptions = {
   node: LocalNode;
   /** Where users reach the node. */
   publicRpcUrl: string;
-  /** Whether the chain's time is its own, and not this machine's. */
+  /** True if the chain's time is its own, and not this machine's. */
   ownClock?: boolean;
   /** What a captured payment was judged by, which is put in place last. */
   slice?: CapturedSlice | undefined;
-  /** What the chain goes on with. */
+  /** The state that the chain continues from. */
   saved?: SavedChain | undefined;
 };
 
@@ -124,9 +124,9 @@ export async function prepareChain(options: LocalChainOptions) {
     publicRpcUrl,
     facilitatorContract,
     asset,
-    /** What may be paid with besides; nothing on a fork. */
+    /** The accepted assets besides; nothing on a fork. */
     tokens,
-    /** Whether the token knows a blacklist. On a fork it may not: then the payer `blacklisted` pays as others do. */
+    /** True if the token knows a blacklist. On a fork it may not: then the payer `blacklisted` pays as others do. */
     hasBlacklist,
     node,
     /** As it began. */
@@ -200,7 +200,7 @@ export async function prepareChain(options: LocalChainOptions) {
   };
 }
 
-/** What gives accounts tokens, and has them approve Permit2. */
+/** Gives tokens to accounts, and approves Permit2 for them. */
 function tokenActions(
   all: { asset: Asset; tokens: LocalTokens },
   { node, realToken, inTurn, mining }: TokenMeans,
@@ -240,7 +240,7 @@ function tokenActions(
 
 type TokenMeans = {
   node: LocalNode;
-  /** Whether the asset is the network's own, which nobody can mint. */
+  /** True if the asset is the network's own, which nobody can mint. */
   realToken: boolean;
   inTurn: InTurn;
   mining: ReturnType<typeof createMining>;

@@ -153,7 +153,7 @@ async function read(rpc: LocalRpc, to: Address, data: Hex): Promise<Hex | undefi
   return word === undefined ? undefined : `0x${word}`;
 }
 
-/** What a call gives; undefined when it reverts. */
+/** The result of a call; undefined if it reverts. */
 async function callOrRevert(rpc: LocalRpc, call: object): Promise<Hex | undefined> {
   try {
     const answer = await rpc.request("eth_call", call, "latest");

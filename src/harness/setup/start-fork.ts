@@ -58,7 +58,7 @@ export async function startFork(options: StartForkOptions): Promise<LocalNode> {
   }
 }
 
-/** Whether a token is on a fork already, and is not to be replaced. */
+/** Returns true if a token is on a fork already, and is not to be replaced. */
 export function isRealToken(network: Network, asset: Asset): boolean {
   return sameAddress(asset.address, network.usdc.address);
 }

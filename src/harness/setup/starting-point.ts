@@ -26,7 +26,7 @@ export type ChainMark = {
 /** How many transactions of the accounts of the service the chain has mined. */
 export type MinedCounts = ReadonlyMap<Address, number>;
 
-/** What a snapshot of the node leaves out. */
+/** The state that a snapshot of the node leaves out. */
 type Beside = {
   /** Wei per gas of the next block. */
   baseFee: bigint;

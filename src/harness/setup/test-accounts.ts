@@ -58,7 +58,7 @@ export function walletCode(): readonly LocalCall[] {
   ];
 }
 
-/** What each payer has of the token, in its smallest unit. */
+/** The token balance of each payer, in the smallest unit. */
 export function payerBalances({ decimals }: Asset): readonly (readonly [payer: Address, amount: bigint])[] {
   const full = wholeTokens * 10n ** BigInt(decimals);
   return Object.values(testPayers).map(({ address, outcome }) => [

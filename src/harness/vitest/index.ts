@@ -4,7 +4,7 @@ import { KitError } from "../../util/errors.ts";
 import type { Harness } from "../api/harness-api.ts";
 import { leaseFrom, providedKey } from "../pool/lease.ts";
 
-/** What a test gets that asks for it: a harness of its own, as new. */
+/** The fixture of a test: a fresh harness of its own. */
 export type HarnessFixtures<N extends NetworkName = BuiltInNetworkName> = { harness: Harness<N> };
 
 /**

@@ -75,7 +75,7 @@ export function createCaseShop(options: CaseShopOptions) {
   let leaks = 0;
 
   return {
-    /** What the client sent, in order. */
+    /** The client's requests, in order. */
     exchanges,
     /** How many payments came to the other origin. */
     get leaks() {
@@ -194,7 +194,7 @@ function describeSent({ signed, network, offer }: ReceivedPayment, nonces: reado
 type VisitOptions = {
   path: string;
   exchange: Exchange;
-  /** What was asked for so far. */
+  /** The requests so far. */
   offersMade: Offer[];
   options: CaseShopOptions;
   track(work: Promise<unknown>): void;

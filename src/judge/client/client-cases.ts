@@ -5,19 +5,19 @@ import type { Scene } from "../scene/scene.ts";
 /** A misbehaving shop: a careless client pays twice, pays for nothing, or pays too much. */
 export type ClientCase = {
   name: string;
-  /** What the shop does. */
+  /** The shop's behaviour. */
   shop: string;
-  /** What a safe client does. */
+  /** The behaviour of a safe client. */
   safe: string;
   /** How many processes of the client run at once. */
   runs?: number;
-  /** Whether the shop answers slowly; such a case is started early. */
+  /** True if the shop answers slowly; such a case is started early. */
   isSlow?: boolean;
   /** A facilitator and a chain for this case only, where it would disturb the others. */
   own?: { settleWaitMs?: number; aheadSeconds?: number };
-  /** Whether another network or token is offered, so that the client has money there. */
+  /** True if another network or token is offered, so that the client has money there. */
   offersOthers?: boolean;
-  /** Whether the shop settles, once the client has ended, what is valid for longer than was asked. */
+  /** True if the shop settles, once the client has ended, what is valid for longer than was asked. */
   settlesLate?: boolean;
   /** The goods of the first payment are lost for good: a client that has paid once and stops is right. */
   keepsGoods?: boolean;

@@ -51,7 +51,7 @@ export type ClientResult = {
 export type ClientRun = {
   /** Undefined when it was killed. */
   end: CommandEnd | undefined;
-  /** Whether it printed or saved the goods. */
+  /** True if it printed or saved the goods. */
   served: boolean;
   stdout: string;
   stderr: string;
@@ -312,7 +312,7 @@ export type ClientFacts = {
   runs: number;
   /** How many of them printed or saved the goods. */
   served: number;
-  /** Whether one was killed because it took too long. */
+  /** True if one was killed because it took too long. */
   outlivedItsTime: boolean;
 };
 

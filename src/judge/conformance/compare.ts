@@ -119,7 +119,7 @@ export type Level = "wrong" | "differs" | "kit";
 /** The level, and the sentence of the specification that it is based on. */
 export type Classified = { level: Level; rule?: Rule };
 
-/** Whether two spellings name one network: `base` and `eip155:8453`. */
+/** True if two spellings name one network: `base` and `eip155:8453`. */
 export type SameNetwork = (one: string, other: string) => boolean;
 
 /** The verdict that a client reads from an answer. */
@@ -195,7 +195,7 @@ export function ruleOf(
   return ofVersion(ofRow ?? ofSituation, x402Version);
 }
 
-/** What a client reads from an answer. */
+/** The parts of an answer that a client reads. */
 export function verdictOf(answer: FixtureAnswer, operation: ScenarioRow["operation"]): Verdict {
   if (answer.kind !== "json") return "unreadable";
   const verdict: unknown = Reflect.get(answer.body, operation === "verify" ? "isValid" : "success");
@@ -203,7 +203,7 @@ export function verdictOf(answer: FixtureAnswer, operation: ScenarioRow["operati
   return verdict ? "yes" : "no";
 }
 
-/** Whether a success is of another payer, or on another network. */
+/** Returns true if a success is of another payer, or on another network. */
 function namesAnother(expected: FixtureAnswer, actual: FixtureAnswer, isSameNetwork: SameNetwork): boolean {
   if (expected.kind !== "json" || actual.kind !== "json") return false;
   const differs = (member: string, isSame: SameNetwork) => {
@@ -216,7 +216,7 @@ function namesAnother(expected: FixtureAnswer, actual: FixtureAnswer, isSameNetw
   );
 }
 
-/** Whether members are missing that strict public clients require (specification, 5.3.2 and 5.4.2). */
+/** Returns true if members are missing that strict public clients require (specification, 5.3.2 and 5.4.2). */
 function lacksMembers(answer: FixtureAnswer, operation: ScenarioRow["operation"]): boolean {
   if (answer.kind !== "json") return true;
   const read = (member: string): unknown => Reflect.get(answer.body, member);

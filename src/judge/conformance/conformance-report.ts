@@ -145,7 +145,8 @@ export function exitCodeOf({ results, problem }: ConformanceRun): number {
 function renderWrong(heading: string, failures: readonly Failure[]): string[] {
   if (failures.length === 0) return [];
   return [
-    ...["", heading],
+    "",
+    heading,
     ...failures.slice(0, mostFailures).flatMap(renderFailure),
     ...failures.slice(mostFailures).map(({ scenario }) => `  ${scenario.name}`),
   ];
@@ -158,7 +159,8 @@ function renderKinds(heading: string, failures: readonly Failure[]): string[] {
     differences.slice(0, mostDifferences).flatMap(renderDifference).join("\n"),
   );
   return [
-    ...["", heading],
+    "",
+    heading,
     ...[...kinds]
       .sort(([, one], [, other]) => other.length - one.length)
       .flatMap(([kind, of]) => [

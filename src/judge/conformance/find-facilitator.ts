@@ -66,7 +66,7 @@ export type FoundFacilitator = {
   baseUrl: string;
   access: Access;
   environment: ScenarioEnvironment;
-  /** Whether it is one of this kit, with the published keys and the test payers. */
+  /** True if it is one of this kit, with the published keys and the test payers. */
   isKit: boolean;
   /** Why there is no account that can pay; undefined where there is one. */
   lacksFunds: string | undefined;
@@ -74,7 +74,7 @@ export type FoundFacilitator = {
   testPayers: ReadonlySet<TestPayerName>;
   /** What the chain says of transfers, where it can be asked. */
   money: MovedMoney | undefined;
-  /** Whether the token knows a blacklist: on a fork it may not. */
+  /** True if the token knows a blacklist: on a fork it may not. */
   hasBlacklist: boolean;
   /** The test payers of a local chain that have an unexpected balance, with that balance. */
   unfitPayers: UnfitPayers;
@@ -228,7 +228,7 @@ type SupportedAnswer = {
   /** Those with scheme “upto” that name who submits them. */
   uptos: { network: string; submitter: Address }[];
   prefix: Access["prefix"];
-  /** Whether it uses the published operator, as `up` and `mock` do. */
+  /** True if it uses the published operator, as `up` and `mock` do. */
   isPublished: boolean;
   /** Where it lets payments go, if it is of this kit. */
   policy: PayToPolicy;
@@ -320,7 +320,8 @@ function describe(
     ...network,
     facilitatorContract,
     assets: [running?.asset ?? network.usdc, ...Object.values(tokens)],
-    ...{ gasSponsoring, strictness },
+    gasSponsoring,
+    strictness,
     // That of others is where payments go, whatever it is.
     ...(isKit && { payTo: policy, walletFactories: localTerms.walletFactories }),
   };

@@ -91,7 +91,7 @@ export async function watchMoney(rpcUrl: string, network: FixtureNetwork) {
   return {
     ask,
 
-    /** What an account holds, in the asset's smallest unit. */
+    /** The balance of an account, in the asset's smallest unit. */
     async balanceOf(account: Address) {
       const { target: to, data } = balanceOf(asset.address, account);
       return readQuantity(await expectResult("eth_call", { to, data }, "latest")) ?? 0n;
@@ -181,11 +181,11 @@ function lowerCase(hash: Hex): Hex {
 /** A payment, and what its answers say became of it. */
 type PaymentAccount = {
   payment: SignedPayment;
-  /** What settle was to take. */
+  /** The amount that settle should take. */
   amount: bigint;
   /** Of the transaction that a settle has named. */
   hash: Hex | undefined;
-  /** Whether a settle has given no verdict: either may be true then. */
+  /** True if a settle has given no verdict: either may be true then. */
   isOpen: boolean;
   operation: Operation;
 };
@@ -214,7 +214,7 @@ function readPayments(exchanges: readonly Exchange[], network: FixtureNetwork): 
   return [...read.values()];
 }
 
-/** Whether an answer of “no” says that the payment will not settle, either. */
+/** Returns true if an answer of “no” says that the payment will not settle, either. */
 function isFinal(answer: FixtureAnswer): boolean {
   if (answer.kind !== "json" || answer.status !== 200) return false;
   return !/pending/i.test(String(membersOf(answer.body).errorReason ?? ""));

@@ -10,7 +10,7 @@ export type Auth = (typeof authKinds)[number];
 
 /** How a facilitator is spoken to. */
 export type Access = {
-  /** What its paths begin with. */
+  /** The prefix of its paths. */
   prefix: "/v1" | "";
   auth: Auth;
   /** The header that the API key is sent in, in lower case. */

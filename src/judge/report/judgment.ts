@@ -22,9 +22,9 @@ export type Finding = {
   verdict: string;
   verdictText: string;
   level: Level;
-  /** What happened to the judged program. */
+  /** The fate of the judged program. */
   situation: string;
-  /** What a good program does in this situation. */
+  /** The behaviour of a good program in this situation. */
   safe: string;
   /** Transfers from the payer on chain; amounts in the token's smallest unit. */
   transfers: readonly { network: string; token: string; to: string; amount: string; transaction: string }[];
@@ -38,7 +38,7 @@ export type Finding = {
   tookMs: number;
 };
 
-/** What was found out about a program. */
+/** The findings about a program. */
 export type Judgment = {
   /** Its command line, or its URL. */
   subject: string;
@@ -195,7 +195,7 @@ function hasRun({ level }: Finding): boolean {
   return level !== "not_run" && level !== "not_judged";
 }
 
-/** Whether there is something to say of a case that ran. */
+/** Returns true if there is something to say of a case that ran. */
 export function isBad({ level }: Finding): boolean {
   return level === "wrong" || level === "differs";
 }

@@ -27,10 +27,10 @@ function junitCaseOf(finding: Finding): JunitCase {
   };
 }
 
-/** What became of one case, for JUnit XML. */
+/** The outcome of one case, for JUnit XML. */
 export type JunitCase = {
   name: string;
-  /** What groups it in reports. */
+  /** Its group in reports. */
   className: string;
   /** Zero where it was not run. */
   tookMs: number;
@@ -40,7 +40,7 @@ export type JunitCase = {
   skipped?: string | undefined;
   /** Why it could not be told what becomes of it. */
   error?: string | undefined;
-  /** What is worth knowing of one that passed. */
+  /** Remarks on one that passed. */
   notes?: readonly string[] | undefined;
 };
 

@@ -30,7 +30,7 @@ export function goodsOf(seed: number, name: string): string {
   return `x402-goods-${keccak256Text(`x402-kit judge ${seed}: goods of ${name}`).slice(2, 26)}`;
 }
 
-/** What ways to pay are called in options and reports; all but the last are of scheme “exact”. */
+/** The names of payment methods in options and reports; all but the last are for scheme “exact”. */
 export const wayNames = ["eip3009", "permit2", "upto"] as const;
 export type WayName = (typeof wayNames)[number];
 

@@ -123,7 +123,7 @@ function groupRuns({ pid, exitCode, signalCode }: ChildProcess): boolean {
   return tryKill(-pid, 0);
 }
 
-/** Whether there was anything to signal. */
+/** Returns true if there was anything to signal. */
 function tryKill(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, signal);

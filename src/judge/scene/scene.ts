@@ -23,7 +23,7 @@ import { type CasePayer, type Offer, payerOf, type ReceivedPayment, type WayName
 /** The price of a shop: a hundredth of the token, 0.01 USDC. */
 const priceOf = ({ decimals }: Asset) => 10n ** BigInt(Math.max(decimals - 2, 0));
 
-/** What every payer holds of each token, in multiples of the price: enough for the most expensive offer. */
+/** Each payer's balance in each token, in multiples of the price: enough for the most expensive offer. */
 const fundsInPrices = 10_000n;
 
 /** The native coins, in wei, that an account gets for gas. */
@@ -44,13 +44,13 @@ export type SceneOptions = {
   networkFile?: string | undefined;
   /** How all offers of the scene are paid; by EIP-3009 by default. */
   way?: WayName;
-  /** Whether a second network runs. */
+  /** True if a second network runs. */
   hasOtherNetwork?: boolean;
   /** How long the facilitator waits for an outcome. */
   settleWaitMs?: number | undefined;
   /** Seconds that the chain is ahead of the machine's clock; negative if behind. */
   aheadSeconds?: number | undefined;
-  /** Whether the facilitator serves the studio, and reports link to it. */
+  /** True if the facilitator serves the studio, and reports link to it. */
   studio?: boolean | undefined;
   signal?: AbortSignal | undefined;
 };

@@ -8,7 +8,7 @@ export const servesOnce = "Serves once for what it has been paid once.";
 /** Longer than a shop needs until it asks its facilitator to settle. */
 const longestWaitMs = 5_000;
 
-/** What becomes of a shop whose facilitator fails, and of the payments that it had just settled. */
+/** The outcome of a shop whose facilitator fails, and of the payments that it had just settled. */
 export const facilitatorCases: readonly ShopCase[] = [
   {
     name: "facilitator-down",

@@ -258,7 +258,7 @@ function requireWay(name: WayName, offers: readonly Terms[]): Terms {
   });
 }
 
-/** Whether an answer asks for the same terms, so that a payment fits both resources. */
+/** Returns true if an answer asks for the same terms, so that a payment fits both resources. */
 function sells(answer: Answer, { network, payTo, amount, asset }: Terms, known: NetworkRegistry): boolean {
   return readTerms(answer, known).some(
     (other) =>

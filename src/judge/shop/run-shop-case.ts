@@ -16,11 +16,11 @@ import { type Answer, type Terms, wayNameOf } from "./shop-payment.ts";
 /** A misbehaving buyer or facilitator, and the good reaction of a shop. */
 export type ShopCase = {
   name: string;
-  /** What happens to the shop. */
+  /** The treatment of the shop. */
   situation: string;
-  /** What a good shop does. */
+  /** The behaviour of a good shop. */
   good: string;
-  /** Whether it runs after all others, alone: it depends on when the shop does something, or moves the chain's time. */
+  /** True if it runs after all others, alone: it depends on when the shop does something, or moves the chain's time. */
   runsAlone?: boolean;
   run(buyer: ShopBuyer): Promise<void>;
 };
@@ -46,7 +46,7 @@ export type ShopResult = {
 export type ShopCaseOptions = Omit<BuyerOptions, "payer" | "line"> & {
   line: FacilitatorLine;
   seed: number;
-  /** Whether the shop may deliver the same thing for the same payment again. */
+  /** True if the shop may deliver the same thing for the same payment again. */
   redelivers: boolean;
   /** How long a transfer may come after the goods. */
   lateMs: number;
@@ -148,7 +148,7 @@ export type ShopFacts = {
   transfers: readonly TokenTransfer[];
   /** The price in the shop's 402; of scheme “upto” the maximum. */
   price: bigint;
-  /** Whether the shop may charge less (scheme “upto”). */
+  /** True if the shop may charge less (scheme “upto”). */
   takesLess: boolean;
   /** Of each delivery that the buyer got, what its receipt says that was charged; undefined where it does not say it. */
   charges: readonly (bigint | undefined)[];

@@ -16,7 +16,7 @@ export type ShopBuyer = {
   readonly url: string;
   /** The URL of a second resource of the shop; undefined when none is known. */
   readonly otherUrl: string | undefined;
-  /** Whether that one is sold for the same terms. */
+  /** True if that one is sold for the same terms. */
   readonly sellsOther: boolean;
   /** The goods of the plain case, as they were answered; undefined when there were none. */
   readonly goods: Answer | undefined;
@@ -48,16 +48,16 @@ export type BuyerRequest = Pick<SendOptions, "method" | "target" | "breakOff"> &
 /** The case cannot be run with this shop. */
 export class Skipped extends Error {}
 
-/** What the shop has delivered. */
+/** The shop's deliveries. */
 export type Service = {
-  /** What the receipt says that was charged; undefined where it does not say it. */
+  /** The charged amount according to the receipt; undefined if it names none. */
   charge: bigint | undefined;
   /** The payment and the request that it was delivered for: a redelivery has both in common. */
   request: string;
   answer: Answer;
 };
 
-/** What a buyer remembers of its case. */
+/** The buyer's memory of its case. */
 export type BuyerRecord = {
   readonly services: readonly Service[];
   /** Requests and answers, in order. */
@@ -90,7 +90,7 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
   const wrong: string[] = [];
   const sent: string[] = [];
   const paid = new Set<SignedPayment>();
-  /** What was signed, by its signature. */
+  /** Signed payments, by their signatures. */
   const signed = new Map<unknown, SignedPayment>();
   const complain = (problem: string) => void (wrong.includes(problem) || wrong.push(problem));
 
@@ -175,7 +175,7 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
   };
 }
 
-/** Whether an answer has a status of success. */
+/** Returns true if an answer has a status of success. */
 export function isGood({ status }: Answer): boolean {
   return status >= 200 && status < 300;
 }
@@ -218,7 +218,7 @@ function paymentIn(
   return signed.get(membersOf(membersOf(decodeHeader(value)).payload).signature);
 }
 
-/** What the receipt of an answer says that was charged; undefined where it does not say it. */
+/** The charged amount according to the receipt of an answer; undefined if it names none. */
 function chargeOf({ headers }: Answer): bigint | undefined {
   const { amount } = membersOf(decodeHeader(headers.get("payment-response") ?? ""));
   return typeof amount === "string" ? (parseUint256(amount) ?? undefined) : undefined;

@@ -31,7 +31,7 @@ export type Terms = {
   resource: unknown;
 };
 
-/** What a way to pay is called. */
+/** The name of a payment method. */
 export function wayNameOf(way: Terms["way"]): WayName {
   return way.scheme === "upto" ? "upto" : way.method;
 }
@@ -115,7 +115,7 @@ export type Deviation = {
   accepted?: Record<string, unknown>;
   signature?: Hex;
   resource?: unknown;
-  /** What the buyer's client calls the payment (`payment-identifier`), in version 2. */
+  /** The buyer's `payment-identifier`, in version 2. */
   identifier?: string;
 };
 

@@ -90,7 +90,7 @@ export function createDigestSigner(address: Address, sign: (digest: Hex) => Hex)
   };
 }
 
-/** What a payer agrees to; times are unix seconds, `value` is in the asset's smallest unit. */
+/** The message a payer signs; times are unix seconds, `value` is in the asset's smallest unit. */
 export type AuthorizationTerms = {
   asset: Pick<Asset, "name" | "version" | "address">;
   chainId: number;

@@ -17,7 +17,7 @@ import { domainSeparator } from "../method.ts";
 import { type StateRefusals, usualStateRefusals } from "../payment-state.ts";
 import { type Authorization, authorizationDigest, authorizationJson } from "./authorization.ts";
 
-/** What payments by EIP-3009 are called. */
+/** The method name of payments by EIP-3009. */
 export const exactEip3009 = "exact-eip3009";
 
 /** Reads `paymentPayload.payload` of scheme "exact" on EVM networks, the same in both versions. */

@@ -4,7 +4,7 @@ import type { NetworkConfig } from "../../config/serve-config.ts";
 import { type Address, type Hex, uintWord } from "../../protocol/hex.ts";
 import type { BatchLimits, SettleCall } from "./settling.ts";
 
-/** What is to be known of a network. */
+/** The facts about a network. */
 export type Contract = Pick<NetworkConfig, "facilitatorContract">;
 
 /** How payments are settled that may share a transaction. Gas is without that of calldata. */

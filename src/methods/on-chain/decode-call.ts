@@ -65,8 +65,12 @@ function decode(data: Hex) {
 function viewOf(authorization: Authorization, recipient: Hex): CallView["payments"][number] {
   const { from, value, validAfter, validBefore, nonce } = authorization;
   return {
-    ...{ payer: from, recipient, value: `${value}`, [nonceMember]: nonce },
-    ...{ validAfter: `${validAfter}`, validBefore: `${validBefore}` },
+    payer: from,
+    recipient,
+    value: `${value}`,
+    [nonceMember]: nonce,
+    validAfter: `${validAfter}`,
+    validBefore: `${validBefore}`,
   };
 }
 

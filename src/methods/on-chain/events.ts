@@ -9,7 +9,7 @@ import { type Address, addressWord, type Hex, keccak256Text, wordAt } from "../.
  * decoding against the generated ABIs.
  */
 
-/** What the first topic of each is. */
+/** The first topic of each. */
 export const settledTopic = keccak256Text("Settled(address,address,bytes32,address,uint256)");
 const settlementFailedTopic = keccak256Text("SettlementFailed(address,address,bytes32,bytes)");
 export const forwardedTopic = keccak256Text("Forwarded(address,address,bytes32,address,uint256)");
@@ -29,7 +29,7 @@ export type AuthorizationRef = { token: Address; payer: Address; authorizationNo
 type PayoutName = "Settled" | "Forwarded" | "Permit2Settled" | "Permit2Forwarded";
 type FailureName = "SettlementFailed" | "Permit2SettlementFailed";
 
-/** What an event says. */
+/** The content of an event. */
 type EventFields =
   | (AuthorizationRef & { name: PayoutName; recipient: Address; value: bigint })
   /** `reason` is the revert data, cut short by the contract; `0x` when it cannot be read. */
@@ -78,7 +78,7 @@ export function authorizationKey({ token, payer, authorizationNonce }: Authoriza
   return `${token} ${payer} ${authorizationNonce}`.toLowerCase();
 }
 
-/** What stands before an address in a word. */
+/** The padding before an address in a word. */
 const addressPadding = `0x${"0".repeat(24)}`;
 
 /** Reads the indexed fields (topics) and the data of an event, both in lower case. */

@@ -32,7 +32,7 @@ type Nonces = {
   describe(log: EventLog, events: readonly PaymentEvent[]): Pick<PaymentUse, "kind" | "moved">;
 };
 
-/** Whether Permit2 keeps the nonce of a payment, and not its token. */
+/** Returns true if Permit2 keeps the nonce of a payment, and not its token. */
 export function isOfPermit2({ nonceSpace }: Pick<KnownPayment, "nonceSpace">): boolean {
   return sameAddress(nonceSpace, permit2Address);
 }
@@ -78,7 +78,7 @@ function ofPermit2(payment: KnownPayment, facilitatorContract: Address | undefin
   };
 }
 
-/** What asks the chain. */
+/** Asks the chain. */
 type Searched = {
   rpc: Pick<Rpc, "ask">;
   reader: ChainReader;
@@ -140,7 +140,9 @@ export async function findUse(
   const events = receipt === undefined ? [] : decodeEvents(receipt);
   return {
     ...nonces.describe(log, events),
-    ...{ transaction, blockNumber, timestamp },
+    transaction,
+    blockNumber,
+    timestamp,
     sender: typeof sender === "string" ? sender : null,
     to: typeof called === "string" ? called : null,
   };

@@ -53,7 +53,7 @@ const topicsOf = {
 type Forwarding = keyof typeof topicsOf;
 
 /**
- * Whether a receipt proves that stranded value of this payment was paid out: the event of the facilitator contract
+ * Returns true if a receipt proves that stranded value of this payment was paid out: the event of the facilitator contract
  * and, of the token itself, a `Transfer` of the value from the contract to the recipient.
  */
 export function provesForwarding(
@@ -141,7 +141,7 @@ export type ReceivedTransfer = {
   value: bigint;
   /** Of the authorization of EIP-3009 that brought it; undefined when none did. In lower case. */
   authorizationNonce: Hex | undefined;
-  /** Whether it was part of a settlement, which sent the value on. */
+  /** True if it was part of a settlement, which sent the value on. */
   settled: boolean;
 };
 
@@ -190,7 +190,7 @@ export function readReceivedTransfers(
   });
 }
 
-/** Whether an event is a transfer of the asset to the facilitator contract. */
+/** Returns true if an event is a transfer of the asset to the facilitator contract. */
 export function isTransferTo(
   event: PaymentEvent,
   asset: Address,

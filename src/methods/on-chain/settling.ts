@@ -29,9 +29,9 @@ export type PayerTransaction = Transaction & {
   refuse(has: bigint, needed: bigint): Invalid;
 };
 
-/** What a transaction of one payment takes. */
+/** The gas of a transaction with one payment. */
 export type Usage = {
-  /** What it uses. */
+  /** The gas it uses. */
   gas: bigint;
   /** The most that it may use: an operator must have that at hand to send it. */
   gasLimit: bigint;
@@ -44,7 +44,7 @@ export function usageOf(gas: bigint, { most, bytes }: { most: bigint; bytes: num
   return { gas, gasLimit: most + BigInt(bytes) * gasPerByte, bytes };
 }
 
-/** What is settled of a payment, in the asset's smallest unit. */
+/** The settled amount of a payment, in the asset's smallest unit. */
 export function amountOf({ payment, amount }: Pick<SettleCall, "payment" | "amount">): bigint {
   return amount ?? payment.limit;
 }
@@ -139,7 +139,7 @@ export type Settling = {
   effect?(call: SettleCall, network: NetworkConfig): Effect | undefined;
   /** What bounds how much a payer can pay, besides the balance: see {@link Bound}. */
   bounds?(payment: SignedPayment): readonly Bound[];
-  /** Whether a prepared payment brings an approval, in the place of the one that was there before. */
+  /** Returns true if a prepared payment brings an approval, in the place of the one that was there before. */
   bringsApproval?(payment: SignedPayment): boolean;
   /** Payments with the same key may share a transaction. */
   batchKey(call: SettleCall, network: Pick<NetworkConfig, "facilitatorContract">): string;
@@ -148,7 +148,7 @@ export type Settling = {
    * alone costs too much.
    */
   count(calls: readonly SettleCall[], network: NetworkConfig, limits: BatchLimits): number;
-  /** Whether such a transaction settles several payments, so that a revert says nothing about one of them. */
+  /** Returns true if such a transaction settles several payments, so that a revert says nothing about one of them. */
   settlesSeveral(data: Hex): boolean;
   /** What a plain payment takes that is settled alone, for a recipient that has nothing yet. */
   readonly usual: Usage;
@@ -174,7 +174,7 @@ export type Settling = {
    */
   explain(chain: Chain, call: SettleCall, revert: Revert): Promise<Invalid>;
   /**
-   * Whether a payment was used or cancelled. Many that are asked about at a time share a request, since refusals ask it,
+   * Returns true if a payment was used or cancelled. Many that are asked about at a time share a request, since refusals ask it,
    * which cost their senders nothing.
    */
   isUsed(
@@ -191,9 +191,9 @@ export type Settling = {
 export type Recovery = {
   /** The transaction that pays it out. */
   transaction(call: SettleCall, network: NetworkConfig): Transaction;
-  /** What it takes for a plain payment. */
+  /** The gas for a plain payment. */
   readonly usual: Usage;
-  /** Whether a receipt proves that it was paid out. */
+  /** Returns true if a receipt proves that it was paid out. */
   proves(receipt: Receipt, network: NetworkConfig, call: SettleCall): boolean;
   /** How much of an asset may be paid out. */
   limit(chain: Chain, asset: Address): Promise<ForwardLimit>;

@@ -51,7 +51,7 @@ export type RewoundSource<Value = boolean | bigint> = WordSource<Value> & {
   before(now: Value, logged: readonly (readonly unknown[])[]): Value | undefined;
 };
 
-/** Whether something is so; it is not where the contract has no such function, as a token without a blacklist. */
+/** Returns true if something is so; it is not where the contract has no such function, as a token without a blacklist. */
 export function flag(view: ViewCall): WordSource<boolean> {
   return { view, read: ({ word }) => isTrue(word) };
 }
@@ -65,7 +65,7 @@ export function amount(view: ViewCall): WordSource<bigint> {
   return { view, read: ({ word }) => (word === undefined ? undefined : BigInt(word)) };
 }
 
-/** Whether there is no code at an address. */
+/** Returns true if there is no code at an address. */
 export function withoutCode(account: Address): FactSource<boolean> {
   return { view: codeOf(account), read: ({ codeHash }) => codeHash === null };
 }
@@ -176,7 +176,7 @@ type Diagnosed = {
   stateRefusals: StateRefusals;
   /** What is read of the payer, and of what the way to pay needs. */
   sourcesOf(payment: SignedPayment): DiagnosisSources;
-  /** Whether the facilitator contract has a part in settling it. */
+  /** Returns true if the facilitator contract has a part in settling it. */
   needsContract(payment: SignedPayment, network: ChainQueries["network"]): boolean;
   /** The facts that the revert itself says. */
   factsOf(revert: Revert, payment: SignedPayment): StateFacts;

@@ -14,7 +14,7 @@ type Asked = Pick<SignedPayment, "asset" | "payer" | "nonce"> & { id?: Hex | und
 /** What says whether a payment was used: the contract that keeps nonces. */
 type UseOf = (asked: Asked) => WordSource<boolean>;
 
-/** Whether a payment was used or cancelled by a block; undefined when the node does not know that. */
+/** Returns true if a payment was used or cancelled by a block; undefined when the node does not know that. */
 export async function wasUsedBy(
   reader: ChainReader,
   useOf: UseOf,

@@ -11,7 +11,7 @@ export type WaysToPay = {
   readonly methods: readonly Method[];
   /** Reads requests that are paid in any of these ways. */
   readonly parse: RequestParser;
-  /** Whether payments of that name are known; the ledger may hold some of a later version of the service. */
+  /** Returns true if payments of that name are known; the ledger may hold some of a later version of the service. */
   knows(name: string): boolean;
   methodOf(name: string): Method;
   settlingOf(name: string): Settling;

@@ -195,7 +195,7 @@ export const transactionRefusals = {
 type RecoverNow = (digest: Hex, signature: Hex) => Address | undefined;
 
 /**
- * What is wrong with an approval, whatever the chain's state is, or the transaction that it is. Its reasons are those of public
+ * The problem with an approval, whatever the chain's state is, or the transaction that it is. Its reasons are those of public
  * facilitators, in their order; what these do not look at comes after.
  */
 export function checkTransaction(

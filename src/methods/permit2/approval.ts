@@ -131,7 +131,7 @@ export const approvalRefusals = {
     ),
 } as const satisfies Record<string, (...facts: never[]) => Invalid>;
 
-/** What is wrong with an approval, whatever the chain's state is; in the order of public facilitators. */
+/** The problem with an approval, whatever the chain's state is; in the order of public facilitators. */
 export function checkApproval(
   approval: Approval | "malformed",
   { payer, asset, limit }: Pick<SignedPayment, "payer" | "asset" | "limit">,

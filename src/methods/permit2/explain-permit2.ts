@@ -56,7 +56,7 @@ const likelyChains = 4;
 
 type LikelyMistake = {
   mistake: "permit-domain" | "permit-spender" | "permit-witness";
-  /** What it was signed for, in half a sentence. */
+  /** The purpose it was signed for, in half a sentence. */
   instead: string;
   digest: Hex;
 };

@@ -22,13 +22,13 @@ import {
 } from "./permit2-payload.ts";
 import { permit2Refusals, permit2StateRefusals } from "./permit2-refusals.ts";
 
-/** What the two schemes that pay by Permit2 differ in. */
+/** The differences between the two schemes that pay by Permit2. */
 type Kind = {
   name: string;
   scheme: "exact" | "upto";
   /** The proxy of x402 that payers sign for. */
   spender: Address;
-  /** Whether the witness names who submits it. */
+  /** True if the witness names who submits it. */
   hasFacilitator: boolean;
 };
 

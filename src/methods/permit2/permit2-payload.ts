@@ -14,14 +14,14 @@ import { keptApproval } from "./approval.ts";
 import { keptTransaction } from "./approval-transaction.ts";
 import { exactProxyAddress, type Permit, permit2Address, uptoProxyAddress } from "./permit.ts";
 
-/** What payments by Permit2 are called. */
+/** The method names of payments by Permit2. */
 export const exactPermit2 = "exact-permit2";
 export const uptoPermit2 = "upto-permit2";
 
 /** The member of a payload that holds the permit, and tells it from other payloads. */
 export const permitMember = "permit2Authorization";
 
-/** Whether a payload is one of Permit2, well formed or not: by this member alone, as public facilitators decide. */
+/** Returns true if a payload is one of Permit2, well formed or not: by this member alone, as public facilitators decide. */
 export function isPermit2(payload: unknown): boolean {
   return propertyOf(payload, permitMember) !== undefined;
 }
@@ -149,8 +149,14 @@ export function permitPayloadFor({ scheme, asset }: { scheme?: unknown; asset?: 
   const account: Address = `0x${"01".repeat(20)}`;
   const isUpto = scheme === "upto";
   const permit: Permit = {
-    ...{ from: account, token: isAddress(asset) ? asset : account, amount: 1n, nonce: 1n, deadline: 1n },
-    ...{ spender: isUpto ? uptoProxyAddress : exactProxyAddress, to: account, validAfter: 0n },
+    from: account,
+    token: isAddress(asset) ? asset : account,
+    amount: 1n,
+    nonce: 1n,
+    deadline: 1n,
+    spender: isUpto ? uptoProxyAddress : exactProxyAddress,
+    to: account,
+    validAfter: 0n,
     ...(isUpto && { facilitator: account }),
   };
   return writePermitPayload(permit, "0x");

@@ -55,7 +55,11 @@ export async function signApprovalTransaction(
   const { rs, recoveryId: yParity } = signature;
   const signed = { r: rs.slice(0, 64), s: rs.slice(64), yParity };
   return {
-    ...{ from: signer.address, asset, spender, amount: `${amount}` },
-    ...{ signedTransaction: encodeTransaction(transaction, other ?? signed), version: "1" },
+    from: signer.address,
+    asset,
+    spender,
+    amount: `${amount}`,
+    signedTransaction: encodeTransaction(transaction, other ?? signed),
+    version: "1",
   };
 }

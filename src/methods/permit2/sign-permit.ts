@@ -45,8 +45,14 @@ export type PermitTerms = Pick<Permit, "token" | "amount" | "to" | "deadline"> &
 
 /** The kind of value that each member of a permit takes, besides the payer. */
 export const permitMembers: Readonly<Record<keyof Omit<Permit, "from">, Wanted>> = {
-  ...{ token: aText, amount: aUint256, spender: aText, nonce: aUint256, deadline: aUint256 },
-  ...{ to: aText, facilitator: aText, validAfter: aUint256 },
+  token: aText,
+  amount: aUint256,
+  spender: aText,
+  nonce: aUint256,
+  deadline: aUint256,
+  to: aText,
+  facilitator: aText,
+  validAfter: aUint256,
 };
 
 /** Signs a payment by Permit2 as the payer: of scheme “upto” where a facilitator is named, else of “exact”. */
@@ -78,7 +84,9 @@ export function typedPermit(permit: Permit, chainId: number) {
     primaryType: "PermitWitnessTransferFrom",
     message: {
       permitted: { token, amount },
-      ...{ spender, nonce, deadline },
+      spender,
+      nonce,
+      deadline,
       witness: { to, ...(facilitator !== undefined && { facilitator }), validAfter },
     },
   };
@@ -120,8 +128,13 @@ export async function signApproval(
           message: { owner: from, spender, value: amount, nonce, deadline },
         });
   return {
-    ...{ from, asset: address, spender },
-    ...{ amount: `${amount}`, nonce: `${nonce}`, deadline: `${deadline}` },
-    ...{ signature, version: "1" },
+    from,
+    asset: address,
+    spender,
+    amount: `${amount}`,
+    nonce: `${nonce}`,
+    deadline: `${deadline}`,
+    signature,
+    version: "1",
   };
 }

@@ -103,7 +103,7 @@ async function readCapturedChain(
     head,
   }: {
     transaction: string | null;
-    /** Whether the payment was judged once more when its transaction was mined. */
+    /** True if the payment was judged once more when its transaction was mined. */
     isAfterwards: boolean;
     /** The block that was the newest to the service. */
     head: bigint | undefined;
@@ -162,7 +162,7 @@ async function readCapturedChain(
   };
 }
 
-/** What a payment is judged by, of the state of a chain at a block. */
+/** The state of a chain at a block that decides about a payment. */
 export type CapturedState = ReturnType<typeof writePayerState> &
   Pick<CapturedChain, "payerHasCode" | "walletAccepts">;
 

@@ -61,7 +61,7 @@ const chainStateSchema = z.object({
   network: z.string(),
   chainId: z.int(),
   facilitatorContract: address,
-  /** Whether the payment could go straight to another address than the facilitator contract. */
+  /** True if the payment could go straight to another address than the facilitator contract. */
   mayGoStraight: z.boolean().default(false),
   asset: z.object({
     address,
@@ -75,7 +75,7 @@ const chainStateSchema = z.object({
   time: z.int().nonnegative(),
   ...payerStateSchema.shape,
   payerHasCode: z.boolean(),
-  /** Whether the contract at the payer's address accepts the signature (ERC-1271); null if it was not asked. */
+  /** True if the contract at the payer's address accepts the signature (ERC-1271); null if it was not asked. */
   walletAccepts: z.boolean().nullable(),
 });
 
@@ -89,7 +89,7 @@ export const captureSchema = z.object({
   operation: z.enum(["verify", "settle"]),
   /** The body of the request. */
   request: z.record(z.string(), z.unknown()),
-  /** Whether the request has its signature, or zeros instead. */
+  /** True if the request has its signature, or zeros instead. */
   signature: z.enum(["kept", "cut"]).default("kept"),
   /** Why the signature was refused; null if it was valid, or not checked. */
   signatureRefusal: z.object({ reason: z.string(), message: z.string() }).nullable().default(null),

@@ -69,22 +69,22 @@ export type RequestResult = {
   readonly reason?: string;
   /** The explanation in the answer. */
   readonly message?: string;
-  /** What has happened, more exactly than the reason says. */
+  /** The situation, more exactly than the reason says. */
   readonly situation?: Situation | undefined;
   /** The chain's time that the payment's own was compared with, unix seconds. */
   readonly chainTime?: Invalid["chainTime"];
   readonly transaction?: Hex;
-  /** What a good payment was warned of. */
+  /** The warnings about a good payment. */
   readonly warnings?: readonly Warning[];
 };
 
-/** What came as the body of a request in which no payment could be read. */
+/** The received body of a request in which no payment could be read. */
 export type ReceivedBody = {
   /** Its beginning, at most 4,096 characters, with what may be a secret masked. */
   readonly text: string;
   /** Of the whole body, as far as it was read. */
   readonly bytes: number;
-  /** Whether the text is all of it. */
+  /** True if the text is all of it. */
   readonly isWhole: boolean;
   readonly contentType: string | undefined;
 };
@@ -122,7 +122,7 @@ export type RequestUnrouted = FromService & {
   readonly message: string;
 };
 
-/** What became of the answer that holds a success: `delivered` when it was written, `lost` when it could not be. */
+/** The outcome of the answer that holds a success: `delivered` when it was written, `lost` when it could not be. */
 export type DeliveryFate = "delivered" | "lost";
 
 /** The fate of one success on its way to the caller. */
@@ -170,7 +170,7 @@ export type TransactionStep = FromService & {
         readonly purpose: "settle" | "noop" | "forward";
         readonly operator: Address;
         readonly txNonce: number;
-        /** What it settles or pays out; empty where an earlier transaction of the txNonce said so. */
+        /** The settlements it settles or pays out; empty if an earlier transaction of the txNonce named them. */
         readonly settlementIds: readonly Hex[];
         readonly maxFeePerGas: bigint;
         readonly maxPriorityFeePerGas: bigint;
@@ -229,7 +229,7 @@ export type FaultHit = FromService & {
   readonly calls: readonly { readonly params: readonly unknown[]; readonly isHit: boolean }[];
 };
 
-/** What is published on each channel, besides its kind and its time. */
+/** The messages of each channel, besides their kind and time. */
 export type Contents = {
   request: RequestRead;
   checks: ChecksMade;
@@ -288,7 +288,7 @@ export type Channel<Message> = {
    * make this throw.
    */
   publish(describe: () => Message): void;
-  /** Whether there are subscribers, for what would have to be collected before it is published. */
+  /** Returns true if there are subscribers, for what would have to be collected before it is published. */
   isHeard(): boolean;
   /**
    * Calls the listener with every message, inside the call that publishes it: it must be quick. What it throws becomes a

@@ -22,7 +22,7 @@ import { showValue } from "../../util/text.ts";
 import { explainPermitOffer, isOfPermit2 } from "./explain-signature.ts";
 import { isRecord } from "./read-input.ts";
 
-/** Whether `extra` of requirements names the token as it names itself: clients sign for what stands there. */
+/** Checks whether `extra` of requirements names the token as it names itself: clients sign for what stands there. */
 export function explainExtra(
   at: string,
   extra: unknown,
@@ -126,7 +126,11 @@ export function paymentFor(offer: Record<string, unknown>, version: X402Version)
   }
   const account = `0x${"01".repeat(20)}`;
   const authorization = {
-    ...{ from: account, to: account, value: "1", validAfter: "0", validBefore: "1" },
+    from: account,
+    to: account,
+    value: "1",
+    validAfter: "0",
+    validBefore: "1",
     nonce: `0x${"01".repeat(32)}`,
   };
   const payload = { signature: "0x", authorization };

@@ -48,7 +48,7 @@ import {
 import { explainPermit, explainPermitSignature, explainSignature } from "./explain-signature.ts";
 import { type Input, isRecord, readInput } from "./read-input.ts";
 
-/** What payments are compared with. */
+/** The context that payments are compared with. */
 export type ExplainContext = {
   /** The known networks; the built-in ones by default. */
   networks?: NetworkRegistry | undefined;
@@ -62,9 +62,9 @@ export type ExplainContext = {
   now: bigint | undefined;
   /** Whose time `now` is, such as `this machine's clock`, where what is said of the times is to name it. */
   clock?: string | undefined;
-  /** What the request was sent to; by default what is good for one of the two is good. Only for verify must a maximum be exact. */
+  /** The operation of the request; by default a request that is good for either is good. Only verify needs an exact maximum. */
   operation?: Operation | undefined;
-  /** Whether the signature was found good, maybe by the payer's wallet contract, which is not asked here. */
+  /** True if the signature was found good, maybe by the payer's wallet contract, which is not asked here. */
   signatureHeld?: boolean | undefined;
 };
 
@@ -265,7 +265,7 @@ function readNetwork(
   return other;
 }
 
-/** What the seller asks for: amount, asset, payTo. */
+/** Checks the seller's terms: amount, asset, payTo. */
 function explainTerms(
   { at, value, isShort }: Side,
   network: Network | undefined,
@@ -307,7 +307,7 @@ function explainTerms(
   return findings;
 }
 
-/** Whether a seller takes up to what was signed, and says how much. */
+/** Returns true if a seller takes up to what was signed, and says how much. */
 function takesLess({ scheme }: Record<string, unknown>): boolean {
   return methods.some((method) => method.takesLess && method.scheme === scheme);
 }
@@ -317,7 +317,7 @@ function payToOf(value: Side["value"], isShort: boolean): unknown {
   return isShort && value.payTo === undefined ? value.recipient : value.payTo;
 }
 
-/** Whether payments may go to an address. Which wallet is whose is not known here. */
+/** Checks whether payments may go to an address. Which wallet is whose is not known here. */
 function explainPayTo(at: string, value: unknown, network: Network, context: ExplainContext): Finding[] {
   const { contracts, payTo = "contract" } = context;
   const contract = contracts[network.tier];
@@ -340,7 +340,7 @@ function explainChecksum(at: string, address: Address): Finding[] {
   return isMixedCase && address !== expected ? [finding("bad-checksum", at, { got: address, expected })] : [];
 }
 
-/** Whether a payment was signed to where it is to go: the facilitator contract, unless payments may go elsewhere. */
+/** Checks whether a payment was signed to where it is to go: the facilitator contract, unless payments may go elsewhere. */
 function explainTo(
   value: unknown,
   { payTo: at }: PaymentWords,
@@ -372,7 +372,7 @@ function isOfOtherTier(value: Address, { tier }: Network, { contracts }: Explain
   return sameAddress(value, contracts[tier === "mainnet" ? "testnet" : "mainnet"]);
 }
 
-/** What was signed, whichever way it is paid. */
+/** Checks the signed message of any payment method. */
 function explainSigned(
   payload: unknown,
   asked: Side | undefined,
@@ -531,7 +531,7 @@ function explainTimes(
   return findings;
 }
 
-/** Whether something is a uint256 as the protocol writes it; an amount of these units may be given in whole tokens. */
+/** Checks whether something is a uint256 as the protocol writes it; an amount of these units may be given in whole tokens. */
 function explainNumber(at: string, value: unknown, units: TokenUnits | undefined): Finding[] {
   if (typeof value === "string" && parseUint256(value) !== null) return [];
   if (typeof value === "string" && /^[1-9]\d{77,}$/.test(value)) {

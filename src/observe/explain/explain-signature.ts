@@ -191,7 +191,7 @@ export function otherDomains(right: SignedDomain, extra?: unknown): readonly Tri
 /** Requirements, as they came. */
 type Asked = Record<string, unknown>;
 
-/** Whether an offer is to be paid by Permit2, so that clients sign for its domain and not for the token's. */
+/** Returns true if an offer is to be paid by Permit2, so that clients sign for its domain and not for the token's. */
 export function isOfPermit2({ scheme, extra }: Asked): boolean {
   return scheme === "upto" || membersOf(extra).assetTransferMethod === "permit2";
 }

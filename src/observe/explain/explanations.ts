@@ -55,18 +55,21 @@ export type RefusedRequest = {
  */
 export type OwnClockSince = "started" | "moved" | undefined;
 
-/** What refusals are explained with. */
+/** The context that refusals are explained with. */
 export type RefusalContext = Pick<ExplainContext, "contracts" | "payTo" | "networks" | "tokens"> & {
   /** Since when the chains have another time than this machine. */
   ownClockSince?: (() => OwnClockSince) | undefined;
-  /** Whether commands may act on local chains: not at a mock, which has none. */
+  /** True if commands may act on local chains: not at a mock, which has none. */
   hasChains?: boolean | undefined;
 };
 
 /** The reasons of refusals when signature and times were right, or do not matter any more. */
 const beyondTimes: readonly (string | undefined)[] = [
-  ...["insufficient_funds", "invalid_transaction_state"],
-  ...["permit2_insufficient_balance", "permit2_allowance_required", "permit2_simulation_failed"],
+  "insufficient_funds",
+  "invalid_transaction_state",
+  "permit2_insufficient_balance",
+  "permit2_allowance_required",
+  "permit2_simulation_failed",
 ];
 
 /** The situations in which code at the payer's address decided, so that no key's signature is to be expected. */
@@ -102,7 +105,7 @@ function oddClock(now: bigint, at: number): string | undefined {
 /** The mistakes in a payment's times, which the chain's clock may be the cause of. */
 const mistakesInTimes: ReadonlySet<string> = new Set(["expired", "not-valid-yet", "valid-too-long"]);
 
-/** What is wrong with a payment's times, with what to do about the clock that they were compared with. */
+/** The problem with a payment's times, with what to do about the clock that they were compared with. */
 function withClock(
   one: RefusalExplanation,
   odd: string | undefined,
@@ -141,7 +144,7 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   return [hasChains ? ofReason : { ...ofReason, fix: withoutLocal(ofReason.fix) }, ...found];
 }
 
-/** What is said of a refusal that nothing in the payment explains. `at` is what it is about, where that is one member. */
+/** The text about a refusal that nothing in the payment explains. `at` is what it is about, where that is one member. */
 export function explanationOfReason(
   { reason, message, situation }: Pick<RefusedRequest, "message" | "situation"> & { reason: string },
   at = "",
@@ -154,7 +157,7 @@ export function explanationOfReason(
   return { mistake: reason, title: fact, at, got: null, expected: null, why, fix, more };
 }
 
-/** What is said of a payment whose answer was lost. `ledger`: what is known of its settlement. */
+/** The text about a payment whose answer was lost. `ledger`: what is known of its settlement. */
 export function explainLostAnswer(ledger: string | null): RefusalExplanation {
   const got = ledger === null ? {} : { got: `the ledger says: ${ledger}` };
   return explanationOf(finding("answer-lost", "", got));

@@ -89,7 +89,7 @@ function quote(text: string): { got: string } {
   return { got: text.length > 60 ? `${text.slice(0, 60)}…` : text };
 }
 
-/** Whether a value of JSON is an object with members. */
+/** Returns true if a value of JSON is an object with members. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -111,7 +111,7 @@ export type NamedPayment = {
   payer: Address;
   /** As the ledger has it. */
   nonce: Hex;
-  /** What keeps the nonce; undefined where the token does. */
+  /** The contract that keeps the nonce; undefined if the token does. */
   nonceSpace: Address | undefined;
   /** In the token's smallest unit; undefined where it cannot be read. */
   value: bigint | undefined;
@@ -144,7 +144,7 @@ export function namedPayment(input: Input | undefined, networks: NetworkRegistry
   return { network, payer, nonce, nonceSpace, value, assets: [first, ...others] };
 }
 
-/** What was signed, by EIP-3009 or by Permit2. */
+/** The signed message, by EIP-3009 or by Permit2. */
 function signedIn(input: Input | undefined) {
   const payload = input !== undefined && "payload" in input ? input.payload : undefined;
   const signed = membersOf(membersOf(payload).payload);

@@ -48,7 +48,7 @@ export function renderLogLine(json: string): string {
   );
 }
 
-/** Whether a line of the service's log is a warning. */
+/** Returns true if a line of the service's log is a warning. */
 export function isWarning(json: string): boolean {
   return logLine.safeParse(parseJson(json)).data?.level === 40;
 }

@@ -10,7 +10,7 @@ import {
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { escapeControlsInText } from "../../util/text.ts";
 
-/** What the parts of the service need of a logger. */
+/** The logger interface for the parts of the service. */
 export type ServiceLog = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
 
 /** Gives further fields of a line, by its own fields and by the id of its request. */
@@ -37,7 +37,7 @@ export function createLogger(
   return pino({ level, serializers, hooks, mixin }, stream);
 }
 
-/** Whether a line of this level would be written; if not, its fields need not be computed. */
+/** Returns true if a line of this level would be written; if not, its fields need not be computed. */
 export function wouldLog(log: { level: string }, level: Level): boolean {
   return (levels.values[log.level] ?? Number.POSITIVE_INFINITY) <= (levels.values[level] ?? 0);
 }

@@ -23,7 +23,7 @@ export type RpcExchange = {
   endpoint: string;
   purpose: string;
   durationMs: number;
-  /** What was wrong, in a word; undefined when the answer was used. */
+  /** The problem, in a word; undefined if the answer was used. */
   error: string | undefined;
 };
 
@@ -132,7 +132,7 @@ export async function createMetrics(
   return { metrics, register };
 }
 
-/** What the service counts and measures by itself, in `register`. */
+/** The service's own metrics, in `register`. */
 function defineMetrics({ Counter, Histogram }: typeof import("prom-client"), register: Registry) {
   const registers = [register];
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[]) =>
@@ -205,8 +205,16 @@ function defineMetrics({ Counter, Histogram }: typeof import("prom-client"), reg
     rpcBuckets,
   );
   return {
-    ...{ payments, durations, answers, deliveries, gifts, giftsWei, giftsRefused },
-    ...{ requests, errors, duration },
+    payments,
+    durations,
+    answers,
+    deliveries,
+    gifts,
+    giftsWei,
+    giftsRefused,
+    requests,
+    errors,
+    duration,
   };
 }
 

@@ -4,7 +4,7 @@ import type { NetworkName } from "../../protocol/networks.ts";
 import { memoizeFor } from "../../util/cache.ts";
 import { withTimeout } from "../../util/waiting.ts";
 
-/** What one operator of this process has under way on one network. */
+/** The open transactions of one operator of this process on one network. */
 export type LaneLoad = {
   network: NetworkName;
   operator: Address;
@@ -17,7 +17,7 @@ export type LaneLoad = {
   /** Transactions in blocks that too few RPC endpoints confirm. */
   unconfirmed: number;
   unproven: number;
-  /** Whether its operator has its role, gas money, and its signer, by the last inspection. */
+  /** True if its operator has its role, gas money, and its signer, by the last inspection. */
   canSend: boolean;
   isLow: boolean;
 };
@@ -35,7 +35,7 @@ export type OperatorFunds = {
   operator: Address;
   /** In wei. */
   balance: bigint;
-  /** What one settlement may cost now, in wei. */
+  /** The present cost limit of one settlement, in wei. */
   transactionCost: bigint;
 };
 
@@ -196,7 +196,10 @@ export function observeSources(options: {
   ): void {
     for (const [name, help, measure] of measures) {
       new client.Gauge<string>({
-        ...{ name, help, labelNames, registers: [register] },
+        name,
+        help,
+        labelNames,
+        registers: [register],
         async collect() {
           const items = (await read()) ?? [];
           this.reset();

@@ -13,7 +13,7 @@ import { reasonTexts, situationTexts, withLocal } from "../../protocol/catalogue
 import { mistakes } from "../../protocol/mistakes.ts";
 import { problemKinds, problemTexts } from "../../protocol/problems.ts";
 
-/** What the page may do: show text. */
+/** The page's policy: it may show text. */
 export const errorsPagePolicy =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -4,7 +4,7 @@ export type FaultField = {
   means: string;
   type: "integer" | "string" | "boolean";
   needed: boolean;
-  /** Whether it says which calls are hit, and not what happens to them. */
+  /** True if it says which calls are hit, and not what happens to them. */
   isMatch: boolean;
   least: number | null;
   most: number | null;
@@ -23,7 +23,7 @@ export type FaultDescription = {
   fields: readonly FaultField[];
 };
 
-/** What is said of all faults: `GET /harness/faults/kinds`. */
+/** The text about all faults: `GET /harness/faults/kinds`. */
 export type FaultForm = {
   kinds: readonly FaultDescription[];
   /** What `method` may be for faults of requests to the facilitator. */

@@ -100,7 +100,7 @@ const refusalsOfUsed: ReadonlySet<string | null> = new Set([
 const stepsOfFailed: ReadonlySet<string | null> = new Set(["failed", "recoveryQueued", "recoveryPostponed"]);
 
 /**
- * Whether a payment was refused and nothing that was seen here says that its authorization is unused: it may have been
+ * Returns true if a payment was refused and nothing that was seen here says that its authorization is unused: it may have been
  * used straight on the token, or before this process began. That also makes settles fail that were answered as pending.
  */
 function mayBeUsedElsewhere(summary: PaymentSummary, timeline: PaymentDetail["timeline"]): boolean {
@@ -116,7 +116,7 @@ function refusedOperation({ settle, verify }: PaymentSummary): OperationView | u
   return refused ?? undefined;
 }
 
-/** Whether the caller left, and not because its request could not be read. */
+/** Returns true if the caller left, and not because its request could not be read. */
 function isAbandoned({ outcome, reason }: OperationView): boolean {
   return outcome === "abandoned" && reason === null;
 }
@@ -209,7 +209,7 @@ function mask(
   return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, masked(value, name)]));
 }
 
-/** Whether a text may be a secret depends on the name of its member, too. */
+/** Masks secrets; the name of a member may show that its text is one. */
 function maskMember(name: string, text: string): string {
   const before = `"${name}":"`;
   // Masking reads JSON, in which a quotation mark would end the text.

@@ -235,7 +235,7 @@ function streamPayments(
 ): () => void {
   let epoch = timeline.epoch();
   let sent = resumeAt(lastEventId, timeline);
-  /** Whether so much waits for the reader that nothing more is written until it has read on. */
+  /** True if so much waits for the reader that nothing more is written until it has read on. */
   let isUnread = false;
   /** How many bytes it had taken when that was last looked at; undefined when none waited for it then. */
   let takenWhenWaiting: number | undefined;

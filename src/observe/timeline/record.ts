@@ -116,7 +116,7 @@ type Searchable = { readonly request: PaymentRequest | undefined };
 const digitsSearched = 64;
 
 /**
- * Whether JSON-RPC parameters, as JSON in lower case, are about a payment: its nonce is 32 random bytes and stands in every
+ * Returns true if JSON-RPC parameters, as JSON in lower case, are about a payment: its nonce is 32 random bytes and stands in every
  * simulation and every transaction of it, and its signature in what wallets are asked.
  */
 export function isAbout({ request }: Searchable, text: string): boolean {
@@ -222,7 +222,7 @@ export class WritableRecord implements PaymentRecord {
     return this.open.find((request) => request.payment === payment)?.requestId;
   }
 
-  /** Whether it was under way. */
+  /** Returns true if it was under way. */
   end(requestId: string): boolean {
     const others = this.open.filter((request) => request.requestId !== requestId);
     const wasOpen = others.length < this.open.length;
@@ -244,7 +244,7 @@ export class WritableRecord implements PaymentRecord {
     this.bytes += sizeOf(entry);
   }
 
-  /** What became of the payment stays. */
+  /** The outcome of the payment stays. */
   #forgetHalf(): void {
     const half = Math.ceil(this.entries.length / 2);
     const old = this.entries.slice(0, half).filter(isOutcome);

@@ -16,7 +16,10 @@ export type KnownNames = { networks?: NetworkRegistry | undefined; tokens?: Know
 export function summaryOf(record: PaymentRecord, names: KnownNames = {}): PaymentSummary {
   const { id, version, firstSeenAt, lastSeenAt, request } = record;
   const summary: PaymentSummary = {
-    ...{ id, version, firstSeenAt, lastSeenAt },
+    id,
+    version,
+    firstSeenAt,
+    lastSeenAt,
     ...termsOf({ request, received: receivedIn(record) }, names),
     x402Version: request?.x402Version ?? null,
     verify: null,
@@ -90,7 +93,14 @@ function viewOf(answer: AnswerEntry, count: number): OperationView {
   const { status = null, tookMs, result, at } = answer;
   const { outcome, reason = null, message = null, situation = null, chainTime } = result;
   return {
-    ...{ outcome, status, reason, message, situation, tookMs, count, at },
+    outcome,
+    status,
+    reason,
+    message,
+    situation,
+    tookMs,
+    count,
+    at,
     chainTime: chainTime === undefined ? null : `${chainTime}`,
   };
 }

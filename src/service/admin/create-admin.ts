@@ -61,7 +61,8 @@ function readableChain(
   const asset = findAsset(assets, requirements.asset) ?? assets[0];
   if (asset === undefined) return undefined;
   return {
-    ...{ network, asset },
+    network,
+    asset,
     facilitatorContract: network.facilitatorContract,
     async ask(method, ...params): Promise<RpcAnswer> {
       for (const endpoint of endpoints) {
@@ -153,7 +154,8 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
       }
     }
     paymentRoutes(scope, {
-      ...{ timeline, context },
+      timeline,
+      context,
       chain: {
         transaction: (record) =>
           readChain(record, async (_, chain) =>

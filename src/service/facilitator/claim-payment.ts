@@ -94,7 +94,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     };
   }
 
-  /** Whether a payment is worth it that its payer's own transaction is sent, and how what that lacks is given. */
+  /** Decides whether the payment justifies sending its payer's transaction, and who pays for missing gas. */
   async function checkBefore(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiveGasMoney> {
     const seen = await look(claimant, settling, call, before);
     if ("reason" in seen) return seen;
@@ -265,8 +265,21 @@ function claimOf(
 ): Claim {
   const { method, asset, payer, nonce, nonceSpace, window, payload, limit } = signed;
   return {
-    ...{ id, organizationId: caller.organization.id, network: network.name, chainId: network.chainId },
-    ...{ method, asset, payer, payerCode, nonce, nonceSpace, window, payload, signature, recipient, amount },
+    id,
+    organizationId: caller.organization.id,
+    network: network.name,
+    chainId: network.chainId,
+    method,
+    asset,
+    payer,
+    payerCode,
+    nonce,
+    nonceSpace,
+    window,
+    payload,
+    signature,
+    recipient,
+    amount,
     digest: fingerprintOf(digest, amount, limit),
     maximum: amount === limit ? null : limit,
     payTo: goesStraight(signed, network) ? signed.payTo : null,

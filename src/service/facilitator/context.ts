@@ -15,11 +15,11 @@ import type { Sponsor } from "./sponsor.ts";
 export type Lane = {
   chain: Chain;
   relayer: Relayer;
-  /** Whether it can send, as far as is known: its operator has its role, gas money, and its signer. */
+  /** Returns true if it can send, as far as is known: its operator has its role, gas money, and its signer. */
   canSend(): boolean;
   /** Gives payers gas money on its network; undefined where nobody does. */
   sponsor?: Sponsor | undefined;
-  /** Whether its gas money is running low, by the last inspection. */
+  /** Returns true if its gas money is running low, by the last inspection. */
   isLow(): boolean;
 };
 

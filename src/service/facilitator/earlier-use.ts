@@ -70,7 +70,7 @@ export async function refuseWithUseOnChain(
 }
 
 /**
- * Whether one of two endpoints, or the only one, says that an authorization was used: one that is behind, or lies, would have
+ * Returns true if one of two endpoints, or the only one, says that an authorization was used: one that is behind, or lies, would have
  * its payer sign another. Those that give no answer are passed over; where one alone answers, its word counts.
  *
  * @throws UndeterminedError when none answered
@@ -88,7 +88,7 @@ async function isUsedByAny(
 }
 
 /**
- * What is said of a settlement that holds no success for those who send its payment again. Only its owner learns the hash.
+ * The text about a settlement that holds no success for those who send its payment again. Only its owner learns the hash.
  *
  * @param followUp what the chain said of a failed one, where it was asked
  */

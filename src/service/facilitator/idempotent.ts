@@ -65,7 +65,8 @@ export async function settleIdempotently(
 
   const abandon = () => ledger.leases.abandonIdempotent(organizationId, key);
   const keep = (answer: z.input<typeof storedSuccess>) => ({
-    ...{ organizationId, key },
+    organizationId,
+    key,
     answer: JSON.stringify(answer),
   });
   try {
@@ -101,7 +102,7 @@ export function bindingOf(
 }
 
 /**
- * Whether this payment has its identifier already, by an earlier claim.
+ * Returns true if this payment has its identifier already, by an earlier claim.
  *
  * @throws IdentifierReusedError when another payment of the organization has.
  */
@@ -118,7 +119,7 @@ export async function isBound(
   return fingerprint !== null;
 }
 
-/** Whether a settlement has paid, so that its success may be given again to an organization that asks for that. */
+/** Returns true if a settlement has paid, so that its success may be given again to an organization that asks for that. */
 export function hasPaid({ state }: Settlement): boolean {
   return state === "settled" || state === "recovered";
 }

@@ -158,7 +158,9 @@ function withoutChain({ knownNetwork, payment }: PaymentRequest): NetworkConfig 
     ...knownNetwork,
     facilitatorContract: payment.payTo,
     assets: [knownNetwork.usdc],
-    ...{ rpcUrls: [""], confirmations: 1, maxFeePerGas: 0n },
+    rpcUrls: [""],
+    confirmations: 1,
+    maxFeePerGas: 0n,
   };
 }
 
@@ -252,7 +254,7 @@ function checkForCaller(
 export type ProvenSignature = { signature: Hex };
 
 /**
- * Whether the payer signed the payment: by plain ECDSA, without a request, or else by asking the contract at the
+ * Checks whether the payer signed the payment: by plain ECDSA, without a request, or else by asking the contract at the
  * payer's address (ERC-1271), which costs one request.
  *
  * A delegated account (EIP-7702) whose plain signature recovers passes here, since its key did sign; whether the
@@ -281,7 +283,7 @@ async function verifySignature(
 /** A payment is verified and then settled, as a rule: to recover its signer takes a third of the CPU of a verify. */
 const recoverOnce = rememberSigners(recoverSigner, 4_096);
 
-/** Whether the payer signed the payment, by plain ECDSA. */
+/** Returns true if the payer signed the payment, by plain ECDSA. */
 function hasSigned({ signed: { payer, signature }, digest }: SettleablePayment): boolean {
   const signer = recoverOnce(digest, signature);
   return signer !== undefined && sameAddress(signer, payer);
@@ -301,16 +303,16 @@ export type SettleablePayment = {
   digest: Hex;
   /** What is to be settled: all that was signed, or of a maximum what the request asks for. */
   amount: bigint;
-  /** Whether what was signed is a maximum. */
+  /** True if what was signed is a maximum. */
   takesLess: boolean;
 };
 
-/** Whether a settlement is of this very payment, however much of it was taken. */
+/** Returns true if a settlement is of this very payment, however much of it was taken. */
 export function isClaimedAs(settlement: Settlement, { digest, signed }: SettleablePayment): boolean {
   return settlement.digest === fingerprintOf(digest, settlement.amount, signed.limit);
 }
 
-/** Whether a payment has the signature that held when it was claimed. */
+/** Returns true if a payment has the signature that held when it was claimed. */
 function isSignedAs({ signature }: SignedPayment, claimed: Hex): boolean {
   const same = (one: Hex) => normaliseSignature(tokenSignature(one)).toLowerCase();
   return same(signature) === same(claimed);
@@ -352,7 +354,7 @@ function assetOf({ asset }: Settlement, asked: Address): Asset | undefined {
   return sameAddress(asset, asked) ? { address: asset, name: "", version: "", decimals: 0 } : undefined;
 }
 
-/** Whether all of a claim's message and its signature are in a payment of the same id, and the claim took all that it allows. */
+/** Returns true if all of a claim's message and its signature are in a payment of the same id, and the claim took all that it allows. */
 function isMessageOf(signed: SignedPayment, claim: Settlement): boolean {
   const { method, payTo, amount, maximum, window, payload, signature } = claim;
   return (

@@ -119,7 +119,7 @@ export async function unlessMined(
 }
 
 export type PrepareOptions = Waiting & {
-  /** Whether the payment is worth it, and how its payer is given what the transaction lacks. Asked once, before anything is sent. */
+  /** Decides whether the payment justifies sending its payer's transaction, and who pays for missing gas; called once. */
   check(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiveGasMoney>;
   waits: ApprovalWaits;
   organizationId: string;

@@ -18,7 +18,7 @@ export type Lease = {
   holder: string;
   /** When it was last taken, in unix milliseconds. */
   takenAt: number;
-  /** Whether it has been given up. */
+  /** True if it has been given up. */
   isOver: boolean;
 };
 
@@ -34,9 +34,9 @@ export function newLease(payment: SettleablePayment, caller: Caller): Lease {
 export type RequestLeases = {
   /** Takes a lease, or makes sure of it; false while another request has it. */
   take(lease: Lease): Promise<boolean>;
-  /** Whether it was taken so lately that no other request can have it, even if this process has stood still. */
+  /** Returns true if it was taken so lately that no other request can have it, even if this process has stood still. */
   isTrusted(lease: Lease): boolean;
-  /** Whether a success is still this request's to give. An old lease is taken anew, and what became of it read again. */
+  /** Returns true if a success is still this request's to give. An old lease is taken anew, and what became of it read again. */
   isStillDue(lease: Lease): Promise<boolean>;
   /** Records that its success was handed over, and the key that it is to be given again under, and gives it up. */
   markDelivered(lease: Lease, kept: KeptAnswer | undefined): Promise<void>;

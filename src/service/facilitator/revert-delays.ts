@@ -111,7 +111,7 @@ export function createRevertDelays(
         ];
       }
 
-      /** Whether this payment passes the delays of others. Its revert ends that: the payer's last settle has failed then. */
+      /** Returns true if this payment passes the delays of others. Its revert ends that: the payer's last settle has failed then. */
       async function tryToPass(payerCode: Hex | null): Promise<boolean> {
         if (payerCode === null || passesWith !== undefined || passing.has(name)) return false;
         if (!(await outcomes.hasPaidLast(payer, { organizationId, payerCode }))) return false;

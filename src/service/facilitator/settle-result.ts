@@ -19,7 +19,7 @@ export type SettleResult =
 /** The fate of one success on its way to the caller. */
 export type Delivery = {
   /**
-   * Whether the success may still be given; to be called right before the last byte of the answer. False if this process
+   * Returns true if the success may still be given; to be called right before the last byte of the answer. False if this process
    * was suspended, and another request has taken the right to answer meanwhile.
    */
   isDue(): Promise<boolean>;
@@ -40,7 +40,7 @@ export function refuse(invalid: Invalid): SettleResult {
   return { kind: "invalid", invalid };
 }
 
-/** What is said of a settled payment. */
+/** The text about a settled payment. */
 export function successOf(
   { transactionHash, amount }: Settlement,
   { takesLess }: Pick<SettleablePayment, "takesLess">,

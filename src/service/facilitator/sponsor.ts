@@ -28,13 +28,13 @@ export type GiftAccount = {
  * was kept is sent again as often as it takes, so that no death of a process gives anything twice, or loses what was promised.
  */
 export type Sponsor = {
-  /** Whether so much would be given now, or is on its way already. Sends nothing, and asks no gas budget. */
+  /** Returns true if so much would be given now, or is on its way already. Sends nothing, and asks no gas budget. */
   wouldGive(
     receiver: Omit<Receiver, "chainId">,
     lack: GasLack,
     organizationId: string | undefined,
   ): Promise<boolean>;
-  /** Whether it was given something within the last hour, by whichever request. */
+  /** Returns true if it was given something within the last hour, by whichever request. */
   gaveLately(receiver: Omit<Receiver, "chainId">): Promise<boolean>;
   /**
    * Gives it, or sends again what was given and is not mined. False where nothing is given, or it was before, and is spent.
@@ -194,7 +194,7 @@ function createSending({
   }
 
   function sign(to: Address, value: bigint, nonce: number, fees: Fees) {
-    return signer.signTransfer({ ...{ chainId, nonce, to, value, gas: transferGas, data: "0x" }, ...fees });
+    return signer.signTransfer({ chainId, nonce, to, value, gas: transferGas, data: "0x", ...fees });
   }
 
   /** The same gift, paying more where it has waited long for a block: the bytes that are sent are kept first. */

@@ -126,8 +126,12 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       const refused = checked("payerIsAccepted", refusedForCode(limits, signed.payer, code));
       if (refused !== undefined || funds === undefined || caller === null) return refused;
       const uncovered = await findUncovered(payment, caller, {
-        ...{ id: payment.id, limit: signed.limit, last: signed.window.last, bringsApproval },
-        ...{ available: funds.payer, now: head.timestamp },
+        id: payment.id,
+        limit: signed.limit,
+        last: signed.window.last,
+        bringsApproval,
+        available: funds.payer,
+        now: head.timestamp,
       });
       return checked("maximumIsCovered", uncovered);
     });
@@ -159,7 +163,7 @@ export function accountOf(
 }
 
 /**
- * Whether a settle of this payment by this organization may still answer with a success: it is theirs, and its
+ * Returns true if a settle of this payment by this organization may still answer with a success: it is theirs, and its
  * outcome is open or was never handed over. Public servers verify again before they settle again.
  */
 export function isOpenTo(
@@ -171,7 +175,7 @@ export function isOpenTo(
   return settlement.state !== "failed" && settlement.deliveredAt === null;
 }
 
-/** Whether it is theirs and has failed, so that it may become a success only by being recovered. */
+/** Returns true if it is theirs and has failed, so that it may become a success only by being recovered. */
 export function isOwnFailure(
   settlement: Settlement,
   payment: SettleablePayment,
@@ -180,7 +184,7 @@ export function isOwnFailure(
   return isOwn(settlement, payment, organizationId) && settlement.state === "failed";
 }
 
-/** Whether a settlement is of this very payment and organization, however much of it was taken. */
+/** Returns true if a settlement is of this very payment and organization, however much of it was taken. */
 export function isOwn(
   settlement: Settlement,
   payment: SettleablePayment,

@@ -101,7 +101,7 @@ export function findRefusedKeys(config: ServeConfig): readonly ConfigurationProb
   ];
 }
 
-/** Whether an account belongs to a published test key. */
+/** Returns true if an account belongs to a published test key. */
 export function isPublishedAddress(address: Address): boolean {
   return publishedKeys.some((key) => sameAddress(privateKeyToAddress(key), address));
 }

@@ -58,7 +58,7 @@ function gasPayersOf({ operators, recoverer }: Accounts): readonly GasPayer[] {
   return recoverer === undefined ? payers : [...payers, { account: recoverer, pays: "recovery" }];
 }
 
-/** Whether a check warns of an operator's gas money. */
+/** Returns true if a check warns of an operator's gas money. */
 export function warnsOfGasMoney({ name, status }: Check): boolean {
   return name === gasMoneyCheck.name && status === "warning";
 }

@@ -30,17 +30,24 @@ export type Check = {
 type CheckDetails = Partial<Pick<Check, "advice" | "account" | "fatal">>;
 
 export const ok = (name: string, detail: string, more: CheckDetails = {}): Check => ({
-  ...{ name, status: "ok", detail },
+  name,
+  status: "ok",
+  detail,
   ...more,
 });
 
 export const warning = (name: string, detail: string, advice: string, more: CheckDetails = {}): Check => ({
-  ...{ name, status: "warning", detail, advice },
+  name,
+  status: "warning",
+  detail,
+  advice,
   ...more,
 });
 
 export const failed = (name: string, detail: string, more: CheckDetails = {}): Check => ({
-  ...{ name, status: "failed", detail },
+  name,
+  status: "failed",
+  detail,
   ...more,
 });
 
@@ -67,7 +74,7 @@ export type CheckContext = Accounts & {
 /** A named check of a network: its calls to a node, and its reading of the answers, in the same order. */
 export type NetworkCheck = {
   name: string;
-  /** Whether the network must not be served before this check could be made. */
+  /** True if the network must not be served before this check could be made. */
   required: boolean;
   calls(context: Omit<CheckContext, "head" | "nextTxNonce">): readonly RpcCall[];
   /** @throws UndeterminedError when an answer cannot be used. */

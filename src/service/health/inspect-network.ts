@@ -21,7 +21,12 @@ import { gasMoneyCheck, sponsorCheck, txNoncesCheck } from "./check-operators.ts
 
 /** All checks besides those of the RPC endpoints, in the order of the report. */
 const networkChecks: readonly NetworkCheck[] = [
-  ...[contractCheck, gasMoneyCheck, sponsorCheck, assetsCheck, permit2Check, txNoncesCheck],
+  contractCheck,
+  gasMoneyCheck,
+  sponsorCheck,
+  assetsCheck,
+  permit2Check,
+  txNoncesCheck,
 ];
 
 export type InspectionOptions = Accounts & {

@@ -85,7 +85,10 @@ export async function readChainFacts(url: string, address: Address): Promise<Cha
   return {
     chainId: Number(chainId),
     token: {
-      ...{ address, name, version: found, decimals: Number(decimals) },
+      address,
+      name,
+      version: found,
+      decimals: Number(decimals),
       ...(symbol !== undefined && { symbol }),
     },
     blockTimeMs,

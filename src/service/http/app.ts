@@ -50,7 +50,7 @@ export type AppOptions = {
   checkHealth: CheckHealth;
   /** Unix milliseconds, for the timestamps of answers. */
   now: () => number;
-  /** Whether verify takes callers without a key. Off by default. */
+  /** True if verify takes callers without a key. Off by default. */
   anonymousVerify?: boolean;
   /** The caller of requests without a key, on routes that need one; by default they are refused. Only `up --open` has it. */
   callerWithoutKey?: CallerWithoutKey | undefined;
@@ -70,7 +70,7 @@ export type AppOptions = {
    */
   trustProxy?: false | number | readonly string[];
   /**
-   * Whether callers on the same machine call without a proxy in between, as those of `up` and of tests do: whether they have
+   * True if callers on the same machine call without a proxy in between, as those of `up` and of tests do: whether they have
    * gone is then known at once, and their successes are 5 ms earlier. Off by default.
    */
   noProxies?: boolean;
@@ -84,7 +84,7 @@ export type AppOptions = {
   listening?: Listening;
   /** Kinds that `/supported` lists although they are refused; none by default. For test suites only. */
   claims?: readonly ClaimedKind[] | undefined;
-  /** Whether `/docs` shows a page to read `/openapi.json` with. Off by default: its script has 4 MB. */
+  /** True if `/docs` shows a page to read `/openapi.json` with. Off by default: its script has 4 MB. */
   docs?: boolean;
   /** Other routes on the address, for `/openapi.json`: the studio of `up`. */
   describeBeside?: (() => ApiBeside | Promise<ApiBeside>) | undefined;

@@ -210,7 +210,7 @@ export function noKey(keyId: string): KitError {
   return new KitError(`There is no key with the id ${JSON.stringify(keyId)}`);
 }
 
-/** Whether a text can stand in a table and in a log. */
+/** Returns true if a text can stand in a table and in a log. */
 export function isLine(text: string): boolean {
   return /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]{1,100}$/u.test(text) && text.trim() === text;
 }

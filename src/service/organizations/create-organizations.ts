@@ -95,7 +95,7 @@ export function createOrganizations(options: OrganizationsOptions): Organization
   }
 
   /**
-   * Whether a key is that of an identity. One that was right a moment ago is known again by its plain hash: an HMAC for each
+   * Returns true if a key is that of an identity. One that was right a moment ago is known again by its plain hash: an HMAC for each
    * request takes a twentieth of the CPU of a verify, with the memory that it leaves behind. Every wrong key takes
    * the same way, well-formed or not: one look-up, one hash, one HMAC, two comparisons.
    */

@@ -125,7 +125,7 @@ export type Organizations = OrganizationAdministration &
   KeyIssuing & {
     /** The caller of a key; null when it is malformed, unknown, wrong, revoked or expired, all in the same time. */
     authenticate(key: string): Promise<Caller | null>;
-    /** Whether the pepper is the one that the keys in the database were made with. */
+    /** Checks whether the pepper is the one that the keys in the database were made with. */
     checkPepper(): Promise<PepperState>;
     /** Makes this the pepper of the database; gives how many keys stop working, which another one made. */
     acceptPepper(): Promise<number>;
@@ -146,7 +146,7 @@ export type Limits = {
   minimumAmount: bigint | null;
   /** The most that settling for the organization may cost in gas on one day (UTC), in wei; null for the network's default. */
   dailyGasBudget: bigint | null;
-  /** Whether payers with code are refused: contract wallets, and accounts with a delegate (EIP-7702). */
+  /** True if payers with code are refused: contract wallets, and accounts with a delegate (EIP-7702). */
   refusePayersWithCode: boolean;
 };
 

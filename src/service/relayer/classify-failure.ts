@@ -108,7 +108,7 @@ export async function classifyFailure(
   };
 }
 
-/** Whether two endpoints found the same. */
+/** Returns true if two endpoints found the same. */
 function saysTheSame(one: FailureFinding, other: FailureFinding): boolean {
   if (one.kind === "submitted" && other.kind === "submitted")
     return isDeepStrictEqual(one.proof, other.proof);

@@ -125,7 +125,7 @@ function isBareWord(decision: Decision): boolean {
   return decision.kind !== "concluded" || decision.conclusions.some(({ state }) => state === "failed");
 }
 
-/** Whether two endpoints say the same of the payments, by the same block. */
+/** Returns true if two endpoints say the same of the payments, by the same block. */
 function saysTheSame(one: Reading, other: Reading): boolean {
   return (
     one.receipt.blockHash.toLowerCase() === other.receipt.blockHash.toLowerCase() &&

@@ -213,7 +213,7 @@ export function createVanishedTransactions(options: VanishedOptions): VanishedTr
     return new Map(numbers.map((number, index) => [number, hashes[index]]));
   }
 
-  /** Whether transactions are missing on the chain before the lowest that is open. */
+  /** Returns true if transactions are missing on the chain before the lowest that is open. */
   async function findGap(mined: number, lowestOpen: number): Promise<boolean> {
     if (mined >= lowestOpen) {
       gapSince = undefined;

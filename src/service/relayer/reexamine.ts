@@ -57,7 +57,12 @@ export async function reexamine(
   const { chainId } = network;
   const log = createLogger("silent");
   const { followUp } = createFailureFollowUp({
-    ...{ chain, ledger: ledger.recoveries, ways, recoverer: undefined, now, log },
+    chain,
+    ledger: ledger.recoveries,
+    ways,
+    recoverer: undefined,
+    now,
+    log,
   });
   const endings = new Map<Hex, Ending>();
 
@@ -67,7 +72,13 @@ export async function reexamine(
       if (batch.settlements.some(({ id }) => ids.has(id))) flight.track(batch);
     }
     const reader = createOutcomeReader({
-      ...{ chain, ways, flight, account: operator, now, log, outcomes: createOutcomes() },
+      chain,
+      ways,
+      flight,
+      account: operator,
+      now,
+      log,
+      outcomes: createOutcomes(),
       store: {
         noteMined: async (some, block) => (dryRun ? undefined : ledger.outcomes.noteMined(some, block)),
         // Only who has the operator's key can send again.
@@ -110,7 +121,12 @@ export async function reexamine(
     );
     await ledger.outcomes.conclude(
       {
-        ...{ chainId, operator, txNonce: slot.txNonce, hash, blockNumber, blockHash },
+        chainId,
+        operator,
+        txNonce: slot.txNonce,
+        hash,
+        blockNumber,
+        blockHash,
         ...(gasCost !== undefined && { gasCost }),
       },
       conclusions,

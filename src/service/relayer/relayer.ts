@@ -11,11 +11,11 @@ import { createSubmissionQueue, type Submission, type SubmissionOutcome } from "
 import { createWatcher } from "./watcher.ts";
 
 /**
- * Whether one operator can settle, by what its last payments came to: known at once, and before the next inspection of
+ * True if one operator can settle, by what its last payments came to: known at once, and before the next inspection of
  * the network.
  */
 export type OperatorHealth = {
-  /** Whether a payment should rather go to another operator: it cannot settle, and was tried lately. */
+  /** Returns true if a payment should rather go to another operator: it cannot settle, and was tried lately. */
   isAvoided(): boolean;
   /** It could not settle a payment. Logged once for each problem. */
   failed(error: OperatorError): void;
@@ -98,13 +98,21 @@ export function createRelayer(options: RelayerOptions): Relayer {
   let stopped = false;
 
   const queue = createSubmissionQueue({
-    ...{ chain, ways, now, maxBatch },
+    chain,
+    ways,
+    now,
+    maxBatch,
     operator: signer.address,
     flight: () => watcher,
   });
   const store = createSettleStore(options, (moved) => dispatcher.sendAgain(moved));
   const watcher = createWatcher({
-    ...{ chain, ways, store, outcomes, now, log },
+    chain,
+    ways,
+    store,
+    outcomes,
+    now,
+    log,
     account: signer.address,
     onRoom() {
       queue.wakeIfAlone();
@@ -114,8 +122,15 @@ export function createRelayer(options: RelayerOptions): Relayer {
     fill: createFill({ chain, signer, store }),
   });
   const dispatcher = createDispatcher({
-    ...{ chain, signer, ledger, ways, now, log },
-    ...{ queue, watcher, maxInFlight },
+    chain,
+    signer,
+    ledger,
+    ways,
+    now,
+    log,
+    queue,
+    watcher,
+    maxInFlight,
   });
 
   return {

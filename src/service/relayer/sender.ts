@@ -118,7 +118,7 @@ export function createSender(options: SenderOptions): Sender {
     }
   }
 
-  /** Whether two endpoints, where there are two, say that the txNonce is used, and by none of our transactions. */
+  /** Returns true if two endpoints, where there are two, say that the txNonce is used, and by none of our transactions. */
   async function isTakenByAnother(slot: Slot): Promise<boolean> {
     const { txNonce } = slot;
     const hashes = slot.attempts.map(({ hash }) => hash);
@@ -172,7 +172,7 @@ export function createSender(options: SenderOptions): Sender {
   return { broadcast, rebroadcastStale };
 }
 
-/** Whether one of the payments may have been made by a transaction whose receipt is not seen yet. */
+/** Returns true if one of the payments may have been made by a transaction whose receipt is not seen yet. */
 async function mayHaveSettled(
   { attempts, settlements }: Slot,
   { chain, ways }: Pick<SenderOptions, "chain" | "ways">,
@@ -199,7 +199,7 @@ export type Flight = {
   unconfirmed(): number;
   /** Transactions in blocks, deep enough, whose receipts do not prove what became of every payment. */
   unproven(): number;
-  /** Whether so much is undecided that no more should be sent. What only proof can end does not count. */
+  /** Returns true if so much is undecided that no more should be sent. What only proof can end does not count. */
   isFull(): boolean;
   /** The most that they may cost together, in wei. */
   cost(): bigint;

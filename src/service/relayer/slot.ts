@@ -16,7 +16,7 @@ import type { Hex } from "../../protocol/hex.ts";
 export type Batch = {
   attempt: Attempt;
   settlements: readonly Claim[];
-  /** Whether a block held it that has vanished from the chain. */
+  /** True if a block held it that has vanished from the chain. */
   hasVanished?: boolean;
   /** The attempt that was in it: callers may have been answered with its hash. */
   answered?: Hex | undefined;
@@ -36,7 +36,7 @@ export type Slot = {
   attempts: Attempt[];
   settlements: readonly Claim[];
   state: "sent" | "mined" | "draining";
-  /** Whether a block that decided it has vanished from the chain, so that it is under way for a second time. */
+  /** True if a block that decided it has vanished from the chain, so that it is under way for a second time. */
   hasVanished: boolean;
   /** The attempt that was in that block: callers may have been answered with its hash. */
   answered: Hex | undefined;
@@ -65,7 +65,7 @@ export type Slot = {
 };
 
 /**
- * Whether this version of the service can tell what became of a transaction. Another instance of a later version, which
+ * Returns true if this version of the service can tell what became of a transaction. Another instance of a later version, which
  * signed it, decides it; its bytes are sent all the same, since those after it wait for it.
  */
 export function isUnderstood(
@@ -78,7 +78,7 @@ export function isUnderstood(
 /** Looks for which other endpoints may be behind the one that shows a receipt: about half a minute. */
 const patienceLooks = 30;
 
-/** Whether a receipt's word stands alone for longer than endpoints are behind one another, or against another's. */
+/** Returns true if a receipt's word stands alone for longer than endpoints are behind one another, or against another's. */
 export function isUnconfirmed({ unconfirmed, contradicted }: Slot): boolean {
   return unconfirmed >= patienceLooks || contradicted > 0;
 }

@@ -27,7 +27,7 @@ export type Submission = {
 };
 
 /**
- * What became of a submission, once it is durable: the ledger's word, or
+ * The outcome of a submission, once it is durable: the ledger's word, or
  * - `expired`: its authorization would have run out before it could be mined;
  * - `withdrawn`: its turn did not come before its deadline, or its caller left.
  * Nothing was signed for anything but `claimed`.
@@ -91,7 +91,7 @@ export function createSubmissionQueue(options: SubmissionQueueOptions): Submissi
   const queue: Queued[] = [];
   const fillMs = network.blockTimeMs * fillShare;
   let wake: () => void = () => {};
-  /** Whether the last transaction was of several: then others come at the same time, also to other instances. */
+  /** True if the last transaction was of several: then others come at the same time, also to other instances. */
   let wasShared = false;
 
   const isAlone = () => flight().unmined() === 0 && !wasShared;

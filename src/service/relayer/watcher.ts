@@ -47,11 +47,26 @@ export function createWatcher(options: WatcherOptions): Watcher {
   const flight = createFlight(now);
   const { slots, track } = flight;
   const { broadcast, rebroadcastStale } = createSender({
-    ...{ chain, ways, store, flight, account, now, log, replace },
+    chain,
+    ways,
+    store,
+    flight,
+    account,
+    now,
+    log,
+    replace,
   });
   const outcomeReader = createOutcomeReader({ chain, ways, store, flight, outcomes, account, now, log });
   const comparison = createLedgerComparison({
-    ...{ chain, ways, store, flight, outcomes, account, now, log, adopt },
+    chain,
+    ways,
+    store,
+    flight,
+    outcomes,
+    account,
+    now,
+    log,
+    adopt,
     fill: async (txNonce) => (await options.fill(txNonce)) !== null,
     onCompared(isNew) {
       if (isNew) watch();
@@ -309,7 +324,7 @@ export function createOutcomeReader(options: OutcomeReaderOptions): OutcomeReade
   };
 }
 
-/** What became of a transaction that was decided before, in a block that vanished. */
+/** The outcome of a transaction that was decided before, in a block that vanished. */
 function reportReturn(
   { txNonce }: Slot,
   conclusions: readonly Conclusion[],

@@ -5,7 +5,7 @@ import type { Database } from "../database.ts";
 export type Migration = {
   /** A number that counts up, and a word. */
   name: string;
-  /** What it does, for the operator who runs it. */
+  /** Its purpose, for the operator who runs it. */
   summary: string;
   up(db: Database): Promise<void>;
 };

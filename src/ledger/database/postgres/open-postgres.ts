@@ -83,7 +83,7 @@ export async function openPostgres(url: string): Promise<Database> {
   }
 }
 
-/** Whether the server is one that the ledger can be trusted to. */
+/** Checks whether the server is one that the ledger can be trusted to. */
 async function inspect(connections: PostgresConnections): Promise<void> {
   const unusable = (reason: string, hint: string) =>
     new KitError(`The database cannot be used: ${reason}`, { hints: [hint] });
@@ -130,7 +130,7 @@ async function readSettings(
   }
 }
 
-/** What to do about a server that cannot be reached. */
+/** The advice about an unreachable server. */
 function adviceOn(reason: unknown): string {
   const code = reason instanceof Error && "code" in reason ? String(reason.code) : "";
   if (/CERT|ISSUER|ALTNAME|SELF_SIGNED/.test(code)) {
@@ -169,7 +169,7 @@ export function pinSslMode(url: string): string {
   return url.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/, "$1verify-full");
 }
 
-/** What is wrong with a URL that `pg` has thrown at. The error itself may hold the URL, and that the password. */
+/** The problem with a URL that `pg` has thrown at. The error itself may hold the URL, and that the password. */
 function explainUrlError(error: unknown): string {
   // A file of sslrootcert, sslcert or sslkey.
   if (error instanceof Error && "path" in error && "syscall" in error) {

@@ -4,7 +4,7 @@ import type { Pool, PoolClient, QueryResult } from "pg";
 import { UndeterminedError } from "../../../util/errors.ts";
 import { UndoneError } from "../transactions.ts";
 
-/** What running one statement gave; `changes` is undefined for one that changes no rows. */
+/** The result of one statement; `changes` is undefined if it changes no rows. */
 export type PostgresResult = {
   command: string;
   rows: Record<string, unknown>[];

@@ -88,7 +88,7 @@ function sqliteErrorCode(error: unknown): number | undefined {
 const restoring =
   "keep the file, with those that SQLite has beside it, and restore the last backup: see Backups in docs/guides/operations.md of this package.";
 
-/** What is wrong with the file or its disk, and what to do, by SQLite's result code. */
+/** The problem with the file or its disk, and what to do, by SQLite's result code. */
 const fileProblems: Readonly<Record<number, readonly [problem: string, advice: string]>> = {
   // SQLITE_READONLY
   8: [
@@ -110,7 +110,7 @@ const fileProblems: Readonly<Record<number, readonly [problem: string, advice: s
   ],
 };
 
-/** What is wrong with a file whose content cannot be read, and what to do; undefined of any other error. */
+/** The problem with a file whose content cannot be read, and what to do; undefined of any other error. */
 export function damageOf(error: unknown): readonly [problem: string, advice: string] | undefined {
   const code = sqliteErrorCode(error) ?? 0;
   return [11, 26].includes(code) ? fileProblems[code] : undefined;

@@ -89,7 +89,7 @@ function sqlitePath(url: string): string {
   return absolute;
 }
 
-/** Whether a URL names an SQLite file that does not exist: opening it would create it, with nothing in it. */
+/** Returns true if a URL names an SQLite file that does not exist: opening it would create it, with nothing in it. */
 export function isMissingFile(url: string): boolean {
   if (!url.startsWith("sqlite:")) return false;
   const file = url.slice("sqlite:".length);
@@ -106,7 +106,7 @@ function rememberFile(database: Database, path: string): void {
 }
 
 /**
- * Whether the file that an open database writes to is no longer at its path: it was removed, moved or replaced. SQLite goes on
+ * Returns true if the file that an open database writes to is no longer at its path: it was removed, moved or replaced. SQLite goes on
  * writing to it, and does not say so. False where no file was remembered.
  */
 export function isFileGone(database: Database): boolean {

@@ -55,13 +55,13 @@ function explainRevert(revert: Revert, { payment }: SettleCall): Invalid {
 
 const authorizationState = selector("authorizationState(address,bytes32)");
 
-/** Whether a payer's authorization was used or cancelled (EIP-3009). */
+/** The call that reads whether a payer's authorization was used or cancelled (EIP-3009). */
 export function authorizationStateOf(asset: Address, payer: Address, authorizationNonce: Hex): ViewCall {
   const data: Hex = `${authorizationState}${addressWord(payer)}${authorizationNonce.slice(2)}`;
   return { target: asset, data };
 }
 
-/** Whether the token has the authorization of a payment as used or cancelled. */
+/** Returns true if the token has the authorization of a payment as used or cancelled. */
 export function authorizationUse(
   payment: Pick<SignedPayment, "asset" | "payer" | "nonce">,
 ): WordSource<boolean> {

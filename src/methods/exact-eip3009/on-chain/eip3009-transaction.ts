@@ -292,7 +292,7 @@ export function isLoneTransfer(data: Hex): boolean {
   return data.toLowerCase().startsWith(transferSelector);
 }
 
-/** Whether calldata of ours settles several payments together, so that a revert says nothing about one of them. */
+/** Returns true if calldata of ours settles several payments together, so that a revert says nothing about one of them. */
 export function settlesSeveral(data: Hex): boolean {
   return [settleBatchSelector, transferBatchSelector].some((batch) => data.toLowerCase().startsWith(batch));
 }

@@ -33,7 +33,7 @@ export function nestedSlot(account: Address, key: Hex, mappingSlot: bigint): big
 export type AuthorizationSlots = {
   /** Notes the calldata of a call or transaction: each pair of an address and a word in it may be an authorization. */
   note(calldata: Hex): void;
-  /** Whether a slot belongs to an authorization that was noted. */
+  /** Returns true if a slot belongs to an authorization that was noted. */
   has(slot: bigint): boolean;
 };
 

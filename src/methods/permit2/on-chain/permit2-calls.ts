@@ -48,7 +48,7 @@ export function encodeForward({ payment, ...call }: SettleCall): Hex {
   return `${forwardSelector}${addressWord(payment.asset)}${offset(3 * wordDigits)}${addressWord(call.recipient)}${paid}`;
 }
 
-/** Whether calldata of ours settles several payments together, so that a revert says nothing about one of them. */
+/** Returns true if calldata of ours settles several payments together, so that a revert says nothing about one of them. */
 export function settlesSeveral(data: Hex): boolean {
   return data.toLowerCase().startsWith(settleBatchSelector);
 }
@@ -93,7 +93,7 @@ export function encodeProxySettle(permit: Permit, signature: Hex, amount: bigint
 export type SentCall = { to: string; input: string };
 
 /**
- * Whether a transaction is a call of the proxy of scheme “exact” that settles this very payment, so that it has moved the money
+ * Returns true if a transaction is a call of the proxy of scheme “exact” that settles this very payment, so that it has moved the money
  * if it succeeded. With which signature does not matter: Permit2 has checked it.
  */
 export function submitsPayment(call: SentCall, permit: Permit): boolean {

@@ -64,7 +64,7 @@ export function permit2Of(proxy: Address): ViewCall {
   return { target: proxy, data: selectors.permit2 };
 }
 
-/** Whether Permit2 has the nonce of a payment as used or cancelled. */
+/** Returns true if Permit2 has the nonce of a payment as used or cancelled. */
 export function nonceUse(payment: Pick<SignedPayment, "payer" | "nonce">): WordSource<boolean> {
   const { word: place, bit } = bitOf(payment);
   const data: Hex = `${selectors.nonceBitmap}${addressWord(payment.payer)}${uintWord(place)}`;

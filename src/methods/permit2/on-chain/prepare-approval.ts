@@ -80,7 +80,7 @@ async function prepareTransaction(
   return { ...call, payment: withoutApproval(payment, "approvalTransaction") };
 }
 
-/** Whether blocks would leave out what offers no more for its gas. */
+/** Refuses a transaction whose fee is too low for blocks to include it. */
 function findLowFee(
   { maxFeePerGas, maxPriorityFeePerGas }: ForeignTransaction,
   { head, tip, network }: { head: Head; tip: RpcAnswer | undefined; network: Chain["network"] },
@@ -118,7 +118,7 @@ async function isAllowanceShort(chain: Chain, call: SettleCall): Promise<boolean
   return isShort(allowance, call);
 }
 
-/** Whether Permit2 may not take enough yet. What is no token is refused by the simulation, which says why. */
+/** Returns true if Permit2 may not take enough yet. What is no token is refused by the simulation, which says why. */
 function isShort(
   allowance: Awaited<ReturnType<typeof askViews>>[number] | undefined,
   call: SettleCall,

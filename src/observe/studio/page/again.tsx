@@ -87,7 +87,7 @@ function copiesOf(payment: PaymentDetail): { name: string; run(): unknown }[] {
 /** Payers that sign with a key of their own, and so rightly in every test. */
 const signers: readonly (string | null)[] = ["funded", "empty", "blacklisted"];
 
-/** Whether the same payer's next payment has the same end: not where a signature was refused that is right in a test. */
+/** Returns true if the same payer's next payment has the same end: not where a signature was refused that is right in a test. */
 function isRepeatable({ verify, settle, payerName }: PaymentDetail): boolean {
   const isOfSignature = [verify, settle].some(
     (view) =>
@@ -116,7 +116,7 @@ const ofBalance = /^(insufficient_funds|permit2_insufficient_balance)$/;
 const ofTimes =
   /^(expired|not-valid-yet|valid-too-long|times-in-milliseconds|permit2_deadline_expired|.*valid_(before|after))$/;
 
-/** Whether the payer has too little. */
+/** Returns true if the payer has too little. */
 export function isOfBalance({ explanations }: PaymentDetail): boolean {
   return explanations.some(({ mistake }) => ofBalance.test(mistake));
 }

@@ -235,7 +235,7 @@ function DecodedTransaction({ payment: { id, asset, token, network } }: { paymen
   );
 }
 
-/** Whether a transaction moves this token. */
+/** Returns true if a transaction moves this token. */
 function isOf({ call }: TransactionView, asset: string | null): boolean {
   return call !== null && call.asset.toLowerCase() === asset?.toLowerCase();
 }

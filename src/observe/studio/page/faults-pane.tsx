@@ -275,7 +275,7 @@ function presetsOf(network: string): readonly FaultPreset[] {
   ];
 }
 
-/** Whether a fault is one that a preset has set. */
+/** Returns true if a fault is one that a preset has set. */
 function isOfPreset(set: FaultView, { fault }: FaultPreset): boolean {
   return !set.usedUp && Object.entries(fault).every(([name, value]) => set[name] === value);
 }

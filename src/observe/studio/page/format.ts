@@ -15,7 +15,7 @@ export function shorten(text: string | null): string {
   return /^0x.{15}/i.test(text) || isLongNumber(text) ? `${text.slice(0, 6)}…${text.slice(-4)}` : text;
 }
 
-/** Whether a text is a number that only a computer made, such as a nonce of Permit2, which has up to 78 digits. */
+/** Returns true if a text is a number that only a computer made, such as a nonce of Permit2, which has up to 78 digits. */
 export function isLongNumber(text: string): boolean {
   return /^\d{30,}$/.test(text);
 }

@@ -114,7 +114,7 @@ const headHeight = 34;
 /** As many as `up` makes itself, and some that were tried from here. */
 const fewPayments = 8;
 
-/** Whether the guide stands below the first payments: until a shop has connected, where nothing else is looked at. */
+/** Returns true if the guide stands below the first payments: until a shop has connected, where nothing else is looked at. */
 function isBeginning(): boolean {
   const few = total.value > 0 && total.value <= fewPayments && shopConnectedAt.value === null;
   return few && isLocal.value && !isFiltered.value && selectedId.value === null;

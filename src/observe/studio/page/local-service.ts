@@ -33,7 +33,7 @@ export type HarnessView = {
       /** Only of a network that is not built in. */
       nativeCoin?: string;
       asset: TokenView;
-      /** What may be paid with besides. */
+      /** The accepted assets besides. */
       tokens?: Record<string, TokenView>;
     }
   >;
@@ -42,7 +42,7 @@ export const harness = signal<HarnessView | null>(null);
 
 export const networkNames = computed(() => Object.keys(harness.value?.networks ?? {}));
 
-/** Whether there are chains to ask; the mock has none. */
+/** True if there are chains to ask; the mock has none. */
 export const isLocal = computed(() =>
   Object.values(harness.value?.networks ?? {}).some(({ rpcUrl }) => rpcUrl !== undefined),
 );
@@ -181,7 +181,7 @@ export async function clearFaults(): Promise<void> {
   await loadFaults();
 }
 
-/** Whether the text is in the clipboard now; says where it could not be put there. */
+/** Returns true if the text is in the clipboard now; says where it could not be put there. */
 export async function copyText(text: string, what: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

@@ -10,7 +10,7 @@ import { toast } from "./toasts.tsx";
 const payments = signal<ReadonlyMap<string, PaymentSummary>>(new Map());
 
 export const connected = signal(false);
-/** Whether all that had happened before is here: until then the list may look empty though it is not. */
+/** True if all that had happened before is here: until then the list may look empty though it is not. */
 export const isRead = signal(false);
 export const paused = signal(false);
 

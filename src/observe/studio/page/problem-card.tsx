@@ -10,7 +10,7 @@ import { describeSigned, statusOf } from "./format.ts";
 import { atThisPlace, command, harness, isLocal, loadChains } from "./local-service.ts";
 import { requestTimeOf } from "./snippets.ts";
 
-/** What is wrong with a payment, each with what mends it. */
+/** The problem with a payment, each with what mends it. */
 export function ProblemCards({ payment, fix }: { payment: PaymentDetail; fix: Fix | undefined }) {
   const needsBalance = isLocal.value && isOfBalance(payment);
   useEffect(() => {

@@ -92,7 +92,7 @@ function Copy({ name, text }: { name: string; text: string }) {
 
 const lookEveryMs = 1_500;
 
-/** Whether a shop has connected, and when. */
+/** Shows whether a shop has connected, and when. */
 function ShopSign() {
   useEffect(() => {
     void loadShop();

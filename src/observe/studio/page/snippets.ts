@@ -109,7 +109,7 @@ function memberOf({ signedMembers }: PaymentDetail, kind: "recipient" | "amount"
   return signedMembers.find((member) => member.kind === kind);
 }
 
-/** Whether it was settled, and then asked for again and refused for that. */
+/** Returns true if it was settled, and then asked for again and refused for that. */
 function isRepeated({ settle, ledger }: PaymentDetail): boolean {
   const isRefused = settle?.outcome === "invalid" && settle.reason === "invalid_transaction_state";
   return isRefused && settle.count > 1 && (ledger === "settled" || ledger === "recovered");

@@ -177,7 +177,7 @@ export function holdLastByte(
   };
 }
 
-/** Whether the answer goes to a program on the same machine that has not stopped sending. */
+/** Returns true if the answer goes to a program on the same machine that has not stopped sending. */
 function isBesideUs({ socket }: IncomingMessage): boolean {
   return loopback.has(socket.remoteAddress) && !socket.readableEnded;
 }

@@ -103,7 +103,7 @@ export async function closeFurtherSockets(server: Server): Promise<void> {
   await Promise.all(further.map((one) => new Promise((resolve) => one.close(resolve))));
 }
 
-/** Whether sockets of this system can share a port, each with its part of the new connections. */
+/** Returns true if sockets of this system can share a port, each with its part of the new connections. */
 async function canShare(host: string): Promise<boolean> {
   return (
     process.platform === "linux" &&

@@ -34,7 +34,7 @@ function createOpenConnections(limits: ConnectionLimits | undefined) {
   const progress = new WeakMap<Socket, { bytesWritten: number; since: number }>();
   let size = 0;
 
-  /** Whether there is room for a connection; may close an idle one for it. */
+  /** Returns true if there is room for a connection; may close an idle one for it. */
   function makeRoom(group: Group): boolean {
     if (limits === undefined) return true;
     if (group.size >= limits.maxPerAddress && !closeLongestIdle(group)) return false;

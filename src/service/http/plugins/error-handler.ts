@@ -64,7 +64,12 @@ export const errorHandler = fp(async (app) => {
         : new ProblemError("notFound", noSuchRoute(request.method, path));
     const { serviceId, id: requestId, method } = request;
     channels.unrouted.publish(() => ({
-      ...{ kind: "unrouted", at: Date.now(), serviceId, requestId, method, path },
+      kind: "unrouted",
+      at: Date.now(),
+      serviceId,
+      requestId,
+      method,
+      path,
       status: allowed.length > 0 ? 405 : 404,
       message: problem.message,
     }));

@@ -184,7 +184,7 @@ function writeRateHeaders(reply: FastifyReply, { burst }: Rate, { remaining, ful
 /** How much is let through: `burst` at once, and `perSecond` in the long run. */
 export type Rate = { burst: number; perSecond: number };
 
-/** Whether a bucket let one through, and its level. */
+/** True if a bucket let one through, and its level. */
 export type Taken = {
   allowed: boolean;
   /** How many more would be let through now. */

@@ -73,7 +73,7 @@ export function cutOffBody({
 }
 
 /**
- * What is wrong with a text that is not read: where it stops being JSON, of which nothing is quoted, since it may hold a
+ * The problem with a text that is not read: where it stops being JSON, of which nothing is quoted, since it may hold a
  * secret. A compressed one is not looked into.
  */
 function unreadable({ headers }: FastifyRequest, text: string): ProblemError {

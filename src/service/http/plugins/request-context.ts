@@ -26,7 +26,7 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** Which x402 members the problems of this route carry. */
     operation?: Operation;
-    /** Whether the route needs an API key, or takes one when it is sent. By default keys are not looked at. */
+    /** True if the route needs an API key, or takes one when it is sent. By default keys are not looked at. */
     apiKey?: "required" | "optional";
   }
 }

@@ -60,7 +60,12 @@ export const settlementRoutes: FastifyPluginAsync<{
 function view(settlement: Settlement): SettlementView {
   const { id, state, network, asset, payer, nonce, recipient, failure } = settlement;
   return {
-    ...{ id, state, network, asset, payer, [nonceMember]: nonce },
+    id,
+    state,
+    network,
+    asset,
+    payer,
+    [nonceMember]: nonce,
     value: settlement.amount.toString(),
     maximum: (settlement.maximum ?? settlement.amount).toString(),
     recipient,

@@ -40,7 +40,7 @@ export type VerifyRouteOptions = {
   knownNetworks: NetworkRegistry;
   /** Unix milliseconds. */
   now: () => number;
-  /** Whether callers without an API key may verify. */
+  /** True if callers without an API key may verify. */
   anonymousVerify: boolean;
 };
 
@@ -81,7 +81,7 @@ export const settleRoute: FastifyPluginAsync<{
   metrics: Metrics;
   /** Unix milliseconds. */
   now: () => number;
-  /** Whether callers on this machine call without a proxy in between. */
+  /** True if callers on this machine call without a proxy in between. */
   noProxies: boolean;
 }> = async (app, { facilitator, parse, knownNetworks, metrics, now, noProxies }) => {
   const config = { operation: "settle", apiKey: "required" } as const;
@@ -117,7 +117,11 @@ export const settleRoute: FastifyPluginAsync<{
             metrics.delivery(fate);
             const { serviceId, id: requestId } = request;
             channels.delivery.publish(() => ({
-              ...{ kind: "delivery", at: Date.now(), serviceId, requestId, fate },
+              kind: "delivery",
+              at: Date.now(),
+              serviceId,
+              requestId,
+              fate,
               settlementId: payment.settlementId,
             }));
           },
@@ -220,7 +224,7 @@ export function readRepetition(
   return { repeats: shops.resource !== undefined };
 }
 
-/** Whether successes are repeated to the identifiers that payments carry; verify takes no key of the shop's own. */
+/** Returns true if successes are repeated to the identifiers that payments carry; verify takes no key of the shop's own. */
 export function asksForRepeats({ headers }: FastifyRequest): boolean {
   return readShopsResource(headers["idempotency-key"])?.resource !== undefined;
 }
