@@ -39,6 +39,8 @@ export type Method = PayloadReader &
      * no asset of the network is paid so.
      */
     extra(network: ServedNetwork): MethodExtra | undefined;
+    /** Until when the approval that came with a payment (EIP-2612) can be used, in unix seconds; undefined without one. */
+    approvalDeadline?(payment: SignedPayment): bigint | undefined;
     /** Makes what gives the digest that payments of an asset are signed over, on a chain (EIP-712). */
     digester(asset: Asset, chainId: number): (payment: SignedPayment) => Hex;
     /**

@@ -54,8 +54,6 @@ export type PaymentRequest = Envelope & {
   };
   /** What the payer's client calls the payment, in version 2. */
   identifier?: PaymentIdentifier;
-  /** Until when the approval that came with it (EIP-2612) can be used, in unix seconds. */
-  approvalDeadline?: bigint;
   /** The problem with its identifier, which is ignored where the strictness is `reference` and the shop requires none. */
   identifierProblem?: string;
 };
@@ -80,8 +78,6 @@ export type PayloadReader = {
    * @throws MalformedError where a member is missing or malformed.
    */
   read(payload: Place, asset: Address, extensions: unknown): SignedPayment;
-  /** Until when the approval that came with a payment (EIP-2612) can be used, in unix seconds; undefined without one. */
-  approvalDeadline?(payment: SignedPayment): bigint | undefined;
 };
 
 /** See {@link createRequestParser}. */
@@ -188,7 +184,6 @@ function parse(body: unknown, known: NetworkRegistry, readers: Readers): ParsedR
   );
   if ("reason" in payment) return refuse(payment);
   const identifier = version === 1 ? undefined : readIdentifier(payload);
-  const approvalDeadline = reader.approvalDeadline?.(payment);
   return {
     ok: true,
     ...(typeof identifier === "string" && requiresIdentifier(payload) && { requiresIdentifier: true }),
@@ -199,7 +194,6 @@ function parse(body: unknown, known: NetworkRegistry, readers: Readers): ParsedR
       payment,
       words: reader.words,
       requirements: terms,
-      ...(approvalDeadline !== undefined && { approvalDeadline }),
       ...(typeof identifier === "object" && { identifier }),
       ...(typeof identifier === "string" && { identifierProblem: identifier }),
     },

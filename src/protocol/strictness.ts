@@ -1,8 +1,9 @@
 import { type Invalid, invalidAt } from "./catalogue.ts";
 import { type Address, checksumAddress, sameAddress } from "./hex.ts";
 import { type Asset, findAsset } from "./networks.ts";
+import { expiryMarginSeconds } from "./refusals.ts";
 import type { PaymentRequest } from "./requests.ts";
-import { readEcdsaSignature } from "./signed-payment.ts";
+import { readEcdsaSignature, type SignedPayment } from "./signed-payment.ts";
 import { propertyOf } from "./wire-values.ts";
 
 /*
@@ -62,23 +63,33 @@ export function refuseAsReference(
   return invalidAt(part, first.at, first.message.slice(first.at.length));
 }
 
+/** The time of an answer, in unix seconds, and the part of the payment's method that knows its approval. */
+type WarningContext = {
+  now: bigint;
+  method: { approvalDeadline?(payment: SignedPayment): bigint | undefined };
+};
+
 /**
- * What the answer to a good payment warns of: what the reference facilitator would have refused.
+ * The warnings in the answer to a good payment: the reference facilitator would have refused it.
  *
  * @param assets those of the network that serves it
- * @param now in unix seconds
  */
 export function warningsOf(
   request: PaymentRequest,
   { strictness, assets }: { strictness?: Strictness | undefined; assets: readonly Asset[] },
-  now: bigint,
+  context: WarningContext,
 ): readonly Warning[] {
   const { identifierProblem } = request;
   const ignored =
     identifierProblem === undefined ? [] : [{ ...ignoredIdentifier, message: identifierProblem }];
   // What it refuses is not settled there, and its tokens judge signatures as they came.
   if (strictness === "reference") return ignored;
-  return [...findingsOf(request, assets), ...checkV(request), ...checkApproval(request, now), ...ignored];
+  return [
+    ...findingsOf(request, assets),
+    ...checkV(request),
+    ...checkExpiredApproval(request, context),
+    ...ignored,
+  ];
 }
 
 const ignoredIdentifier = {
@@ -109,12 +120,10 @@ function checkV({ payment: { signature } }: PaymentRequest): Warning[] {
   ];
 }
 
-/** So long an approval must be good for at the reference facilitator. */
-const approvalMarginSeconds = 6n;
-
 /** An approval that is not needed may have expired: it is not submitted. */
-function checkApproval({ approvalDeadline }: PaymentRequest, now: bigint): Warning[] {
-  if (approvalDeadline === undefined || approvalDeadline >= now + approvalMarginSeconds) return [];
+function checkExpiredApproval({ payment }: PaymentRequest, { now, method }: WarningContext): Warning[] {
+  const deadline = method.approvalDeadline?.(payment);
+  if (deadline === undefined || deadline >= now + expiryMarginSeconds) return [];
   const at = "paymentPayload.extensions.eip2612GasSponsoring.info.deadline";
   return [warn("approval_expired", at, " has passed; the approval is not needed")];
 }

@@ -8,6 +8,7 @@ import { createOpenMaxima } from "../../protocol/open-maxima.ts";
 import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { Cursor } from "../../protocol/settlement-query.ts";
+import { type Warning, warningsOf } from "../../protocol/strictness.ts";
 import { withEitherSignal } from "../../util/waiting.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FacilitatorContext } from "./context.ts";
@@ -31,6 +32,8 @@ export type Facilitator = {
   ): Promise<SettleResult>;
   /** The network of a payment as it is served; undefined where it is not. */
   networkOf(request: PaymentRequest): ServedNetwork | undefined;
+  /** The warnings in the answer to a good payment. */
+  warningsOf(request: PaymentRequest): readonly Warning[];
   /** A settlement of the caller's organization; null when there is none, or it is another's. */
   findSettlement(id: Hex, caller: Caller): Promise<Settlement | null>;
   /** Settlements of the caller's organization, newest first; see `Claims.list`. */
@@ -48,6 +51,7 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
   const maxima = createOpenMaxima();
   const settle = createSettle(context, maxima);
   const withEither = withEitherSignal(closing);
+  const networkOf = ({ knownNetwork }: PaymentRequest) => networks.get(knownNetwork.name)?.[0].chain.network;
   return {
     verify: createVerify(context, maxima),
 
@@ -62,7 +66,14 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
       });
     },
 
-    networkOf: ({ knownNetwork }) => networks.get(knownNetwork.name)?.[0].chain.network,
+    networkOf,
+
+    warningsOf(request) {
+      const network = networkOf(request);
+      if (network === undefined) return [];
+      const method = ways.methodOf(request.payment.method);
+      return warningsOf(request, network, { now: BigInt(Math.floor(now() / 1_000)), method });
+    },
 
     async findSettlement(id, caller) {
       const settlement = await ledger.claims.find(id);

@@ -139,7 +139,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   if (catalog !== undefined) await app.register(noteResources, { catalog });
 
   await app.register(verifyRoute, { facilitator, parse, knownNetworks, now, anonymousVerify });
-  await app.register(settleRoute, { facilitator, parse, knownNetworks, metrics, now, noProxies });
+  await app.register(settleRoute, { facilitator, parse, knownNetworks, metrics, noProxies });
   await app.register(settlementRoutes, { facilitator, knownNetworks });
   await app.register(discoveryRoutes, { catalog, knownNetworks });
   await app.register(supportedRoute, { facilitator, claims: options.claims ?? [] });

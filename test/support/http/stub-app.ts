@@ -76,6 +76,7 @@ export async function startStubApp(
       return promise;
     },
     networkOf: () => undefined,
+    warningsOf: () => [],
     findSettlement: async () => null,
     listSettlements: async () => ({ settlements: [], next: null }),
     supported: () => ({ kinds: [], extensions: [], signers: {} }),

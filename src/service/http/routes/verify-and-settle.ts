@@ -14,9 +14,8 @@ import {
   problemDetails,
   problemMediaType,
 } from "../../../protocol/problems.ts";
-import type { Envelope, ParsedRequest, PaymentRequest, RequestParser } from "../../../protocol/requests.ts";
+import type { Envelope, ParsedRequest, RequestParser } from "../../../protocol/requests.ts";
 import { settlementPath } from "../../../protocol/routes.ts";
-import { type Warning, warningsOf } from "../../../protocol/strictness.ts";
 import {
   pendingProblem,
   pendingRetryAfterSeconds,
@@ -58,8 +57,7 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
     const refusal = parsed.ok
       ? await facilitator.verify(parsed.request, caller, { repeats: asksForRepeats(request) })
       : parsed.invalid;
-    const warnings =
-      parsed.ok && refusal === undefined ? warningsFor(facilitator, parsed.request, now()) : [];
+    const warnings = parsed.ok && refusal === undefined ? facilitator.warningsOf(parsed.request) : [];
     request.result =
       refusal === undefined ? { outcome: "valid", ...warningsMember(warnings) } : invalidResult(refusal);
     const network = parsed.ok ? parsed.request.knownNetwork.name : undefined;
@@ -79,11 +77,9 @@ export const settleRoute: FastifyPluginAsync<{
   parse: RequestParser;
   knownNetworks: NetworkRegistry;
   metrics: Metrics;
-  /** Unix milliseconds. */
-  now: () => number;
   /** True if callers on this machine call without a proxy in between. */
   noProxies: boolean;
-}> = async (app, { facilitator, parse, knownNetworks, metrics, now, noProxies }) => {
+}> = async (app, { facilitator, parse, knownNetworks, metrics, noProxies }) => {
   const config = { operation: "settle", apiKey: "required" } as const;
   for (const url of urlsOf("settle")) app.post(url, { config }, answer);
 
@@ -105,7 +101,7 @@ export const settleRoute: FastifyPluginAsync<{
         request.result = invalidResult(result.invalid);
         return refusedSettleAnswer(payment, result.invalid);
       case "success": {
-        const warnings = warningsFor(facilitator, payment, now());
+        const warnings = facilitator.warningsOf(payment);
         request.result = {
           outcome: "settled",
           ...warningsMember(warnings),
@@ -192,11 +188,6 @@ export function readPaymentRequest(
     parsed.requiresIdentifier !== true && facilitator.networkOf(payment)?.strictness === "reference";
   if (identifierProblem !== undefined && !isIgnored) throw new ProblemError("malformed", identifierProblem);
   return parsed;
-}
-
-function warningsFor(facilitator: Facilitator, payment: PaymentRequest, ms: number): readonly Warning[] {
-  const network = facilitator.networkOf(payment);
-  return network === undefined ? [] : warningsOf(payment, network, BigInt(Math.floor(ms / 1_000)));
 }
 
 /** How a request ended whose payment is invalid. */
