@@ -4,7 +4,9 @@ import { scenarios } from "../src/fixtures/cases/scenarios.ts";
 import { writeRequest } from "../src/fixtures/cases/write-request.ts";
 import type { FixtureRequest } from "../src/fixtures/engine/answer.ts";
 import { createFixtureEngine } from "../src/fixtures/engine/engine.ts";
+import { parsePaymentRequest } from "../src/methods/methods.ts";
 import { explain } from "../src/observe/explain/explain-input.ts";
+import { explainRefusal } from "../src/observe/explain/explanations.ts";
 import type { RefusedSituation } from "../src/protocol/catalogue.ts";
 import { isCause } from "../src/protocol/mistakes.ts";
 import { membersOf } from "../src/util/json.ts";
@@ -76,4 +78,23 @@ test("several wrong things at once are explained", async () => {
     }),
     { numRuns: 500 },
   );
+});
+
+test("a refusal for another reason is not put down to the approval that came along", async () => {
+  const scenario = scenarios.find(({ name }) => name.startsWith("verify.v2.eip2612_asset_mismatch."));
+  const { request } = (await scenario?.plan(engine.environment)) ?? {};
+  const body = request?.body ?? "";
+  const parsed = parsePaymentRequest(JSON.parse(body));
+  if (!parsed.ok) throw new Error("the payment cannot be read");
+  const refused = { message: undefined, request: parsed.request, body, at: Date.now() };
+  // A facilitator that sponsors no approvals does not read it.
+  const explained = explainRefusal({ ...refused, reason: "permit2_allowance_required" }, { contracts });
+  expect(explained.map(({ mistake }) => mistake)).toEqual(["permit2_allowance_required"]);
+});
+
+test("an empty list of tokens stands for the network's USDC", async () => {
+  const scenario = scenarios.find(({ name }) => name === "verify.v2.success.funded");
+  const { request } = (await scenario?.plan(engine.environment)) ?? {};
+  const context = { contracts, tokens: { base: [] }, now: await engine.environment.now() };
+  expect(explain(request?.body ?? "", context).findings).toEqual([]);
 });

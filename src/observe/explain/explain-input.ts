@@ -3,7 +3,6 @@ import { methods, parsePaymentRequest } from "../../methods/methods.ts";
 import { isPermit2, permit2Words, permitMember } from "../../methods/permit2/permit2-payload.ts";
 import { type Address, checksumAddress, isAddress, isBytes32, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding, type MistakeId, sortByRank } from "../../protocol/mistakes.ts";
-import { formatMoment } from "../../protocol/moments.ts";
 import {
   type Asset,
   builtInNetworks,
@@ -13,19 +12,12 @@ import {
   type NetworkTier,
 } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
-import {
-  advice,
-  adviceOnPower,
-  expiryMarginSeconds,
-  powerOfTenBetween,
-  usualMaxValiditySeconds,
-} from "../../protocol/refusals.ts";
+import { advice, adviceOnPower, powerOfTenBetween } from "../../protocol/refusals.ts";
 import type { PaymentWords, PayToPolicy } from "../../protocol/signed-payment.ts";
 import {
   formatBoth,
   type KnownTokens,
   knownToken,
-  parseAmount,
   type TokenUnits,
   unitsOf,
 } from "../../protocol/token-units.ts";
@@ -40,12 +32,12 @@ import {
   explainOffer,
   explainRefusedAnswer,
   explainSize,
-  explainTimeout,
   explainUnread,
   paymentFor,
   requirementsFor,
 } from "./explain-exchange.ts";
 import { explainPermit, explainPermitSignature, explainSignature } from "./explain-signature.ts";
+import { explainNumber, explainTimes, missing } from "./explain-values.ts";
 import { type Input, isRecord, readInput } from "./read-input.ts";
 
 /** The context that payments are compared with. */
@@ -127,8 +119,8 @@ function explainReadable(
   );
   if (!parsed.ok) return [];
   const { x402Version, knownNetwork, payment, requirements: asked } = parsed.request;
-  const { name, tier, usdc } = knownNetwork;
-  const assets = tokens?.[name] ?? [usdc];
+  const { name, tier } = knownNetwork;
+  const assets = acceptedTokens(knownNetwork, tokens);
   const network = { name, facilitatorContract: contracts[tier], payTo, assets };
   const findings = explainAsVerify(parsed.request, network, { found, now, operation });
   if (!isHeader && input.x402Version !== undefined && input.x402Version !== x402Version) {
@@ -283,15 +275,14 @@ function explainTerms(
   if (network === undefined) return findings;
 
   const { networks = builtInNetworks, tokens } = context;
-  const configured = tokens?.[network.name] ?? [];
-  const taken = configured.length > 0 ? configured : [network.usdc];
+  const taken = acceptedTokens(network, tokens);
   const { asset } = value;
   if (!isAddress(asset)) {
     const addresses = taken.map((token) => token.address).join(" or ");
     findings.push(missing(`${at}.asset`, asset, `the token's address, ${addresses}`));
   } else if (!taken.some(({ address }) => sameAddress(address, asset))) {
     const home = networks.all.find((one) => sameAddress(one.usdc.address, asset));
-    const or = configured.length > 0 ? "" : ", or an asset that the facilitator was configured for";
+    const or = taken[0] === network.usdc ? ", or an asset that the facilitator was configured for" : "";
     const listed = taken.map((token) => `${token.address} (${unitsOf(token).symbol} on ${network.name})`);
     findings.push(
       finding("wrong-asset", `${at}.asset`, {
@@ -305,6 +296,12 @@ function explainTerms(
     findings.push(...explainPayTo(`${at}.payTo`, payTo, network, context));
   }
   return findings;
+}
+
+/** The tokens that the facilitator takes on a network: its USDC, unless others are configured. */
+function acceptedTokens(network: Network, tokens: KnownTokens | undefined): readonly Asset[] {
+  const configured = tokens?.[network.name] ?? [];
+  return configured.length > 0 ? configured : [network.usdc];
 }
 
 /** Returns true if a seller takes up to what was signed, and says how much. */
@@ -481,78 +478,6 @@ function explainAmounts(
   return [finding("amount-off-by-decimals", signedAt, { ...facts, fix })];
 }
 
-/** The bounds of a payment, and what they are called. */
-type SignedTimes = {
-  member: string;
-  words: PaymentWords;
-  start: bigint | undefined;
-  end: bigint | undefined;
-  /** Of the shop, whose maxTimeoutSeconds buyers sign by. */
-  asked: Side | undefined;
-};
-
-function explainTimes(
-  { member, words, start, end, asked }: SignedTimes,
-  { now, clock }: Pick<ExplainContext, "now" | "clock">,
-): Finding[] {
-  const findings: Finding[] = [];
-  const inMilliseconds = (time: bigint | undefined) =>
-    time !== undefined && time > 100_000_000_000n && time < 100_000_000_000_000n;
-  for (const [name, time] of [
-    [words.start, start],
-    [words.end, end],
-  ] as const) {
-    if (time === undefined || !inMilliseconds(time)) continue;
-    const facts = { got: `${time}`, expected: `${time / 1000n}` };
-    findings.push(finding("times-in-milliseconds", `${member}.${name}`, facts));
-  }
-  if (now === undefined) return findings;
-  // Where a bound is in the window itself, it is one second nearer.
-  const bound = words.includesBounds ? 1n : 0n;
-  if (start !== undefined && !inMilliseconds(start) && start >= now + bound) {
-    const got = `${formatMoment(start, now)}${clock === undefined ? "" : ` by ${clock}`}`;
-    const facts = { got, expected: `before ${formatMoment(now + bound, now)}` };
-    findings.push(finding("not-valid-yet", `${member}.${words.start}`, facts));
-  }
-  if (end === undefined || inMilliseconds(end)) return findings;
-  const isExpired = end < now + expiryMarginSeconds;
-  if (!isExpired && end <= now + usualMaxValiditySeconds) return findings;
-  // Where the shop offers such a time, its buyers sign for it.
-  const { at: side, value: { maxTimeoutSeconds: seconds } = {} } = asked ?? {};
-  const isShort = typeof seconds === "number" && seconds <= Number(expiryMarginSeconds);
-  const ofShop = isExpired === isShort ? explainTimeout(`${side}.maxTimeoutSeconds`, seconds) : [];
-  const got = `${formatMoment(end, now)}${clock === undefined ? "" : ` by ${clock}`}`;
-  const least = `at least ${formatMoment(now + expiryMarginSeconds, now)}`;
-  const most = `at most ${formatMoment(now + usualMaxValiditySeconds, now)}`;
-  const own = isExpired
-    ? finding("expired", `${member}.${words.end}`, { got, expected: least })
-    : finding("valid-too-long", `${member}.${words.end}`, { got, expected: most });
-  findings.push(...(ofShop.length > 0 ? ofShop : [own]));
-  return findings;
-}
-
-/** Checks whether something is a uint256 as the protocol writes it; an amount of these units may be given in whole tokens. */
-function explainNumber(at: string, value: unknown, units: TokenUnits | undefined): Finding[] {
-  if (typeof value === "string" && parseUint256(value) !== null) return [];
-  if (typeof value === "string" && /^[1-9]\d{77,}$/.test(value)) {
-    return [finding("number-too-large", at, { got: showValue(value), expected: "below 2^256" })];
-  }
-  const unreadable = missing(at, value, decimalDigits);
-  if (units === undefined) return [unreadable];
-  const { symbol, decimals } = units;
-  const text = typeof value === "string" && value.length < 100 ? value : "";
-  const [, digits = "", unit = ""] = /^\$?(\d*\.?\d+)\s*(\D.*)?$/.exec(text) ?? [];
-  const inTokens = parseAmount(digits, decimals);
-  if (
-    inTokens !== undefined &&
-    ["", "usd", "usdc", "$", symbol.toLowerCase()].includes(unit.toLowerCase()) &&
-    /[^\d\s]/.test(text)
-  ) {
-    return [finding("amount-in-dollars", at, { got: showValue(value), expected: `"${inTokens}"` })];
-  }
-  return [unreadable];
-}
-
 /** The mistakes of an offer of something that is not settled here at all. */
 const ofOtherKinds: ReadonlySet<string> = new Set<MistakeId>([
   ...(["unknown-scheme", "unknown-network", "wrong-version"] as const),
@@ -610,20 +535,3 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
   }
   return { findings: [explainRefusedAnswer(fields)] };
 }
-
-/** A member that is not there, or not what it is to be. */
-function missing(at: string, value: unknown, expected: string): Finding {
-  const hexDigits = typeof value === "string" ? /^0x([0-9a-f]*)$/i.exec(value)?.[1]?.length : undefined;
-  const isShort = hexDigits !== undefined && hexDigits < 64 && expected.includes("0x");
-  const got = showValue(value);
-  return finding("missing-member", at, {
-    got: isShort ? `${got}, which has ${hexDigits} hexadecimal digits; an address has 40` : got,
-    expected,
-    ...(expected !== decimalDigits && {
-      why: "The facilitator reads members as they are.",
-      fix: `Send ${expected}.`,
-    }),
-  });
-}
-
-const decimalDigits = "a string of decimal digits";

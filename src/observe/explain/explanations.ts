@@ -133,7 +133,10 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   );
   // A facilitator may be configured to settle payments of nothing.
   const isZeroRefused = reason === "invalid_payment_requirements";
-  const found = mistakes.filter(({ mistake }) => mistake !== "amount-zero" || isZeroRefused);
+  // The answer knows verify's own refusal best: it may sponsor no approvals, and accept an expired one that is not needed.
+  const found = mistakes.filter(
+    ({ mistake }) => isMistakeId(mistake) && (mistake !== "amount-zero" || isZeroRefused),
+  );
   // A body that was refused unread may hold mistakes besides.
   const isUnread = request === undefined && reason !== undefined && isProblem(reason);
   // What is only worth a look is no cause.
