@@ -104,9 +104,18 @@ async function recoverOn(
   }
 }
 
-function describeResults(results: readonly RecoverResult[], dryRun: boolean): string {
-  if (results.length === 0) return "Nothing to recover.";
-  const table = renderTable(
+/** One line for each settlement, with its outcome. */
+export function renderOutcomes(
+  results: readonly {
+    network: string;
+    settlement: string;
+    organization: string;
+    value: string;
+    outcome: string;
+    transaction: string | null;
+  }[],
+): string {
+  return renderTable(
     ["network", "settlement", "organization", { right: "value" }, "outcome", "transaction"],
     results.map(({ network, settlement, organization, value, outcome, transaction }) => [
       network,
@@ -117,6 +126,11 @@ function describeResults(results: readonly RecoverResult[], dryRun: boolean): st
       transaction ?? "-",
     ]),
   );
+}
+
+function describeResults(results: readonly RecoverResult[], dryRun: boolean): string {
+  if (results.length === 0) return "Nothing to recover.";
+  const table = renderOutcomes(results);
   const problems = results.flatMap(({ settlement, problem }) =>
     problem === null ? [] : [`${settlement}: ${problem}`],
   );

@@ -8,9 +8,9 @@ import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { type Reexamined, reexamine } from "../../service/relayer/reexamine.ts";
 import { KitError } from "../../util/errors.ts";
-import { renderTable } from "../../util/text.ts";
 import { defineCommand, flag, jsonFlag, onlyNetworkOptions, option } from "../kit/command.ts";
 import { withLedger } from "../kit/with-database.ts";
+import { renderOutcomes } from "./recover.ts";
 
 /** Settlements that are read at a time. */
 const pageSize = 1_000;
@@ -90,17 +90,6 @@ async function listSetAside(
 
 function describeResults(results: readonly Reexamined[], dryRun: boolean): string {
   if (results.length === 0) return "No settlement is set aside.";
-  const table = renderTable(
-    ["network", "settlement", "organization", { right: "value" }, "outcome", "transaction"],
-    results.map(({ network, settlement, organization, value, outcome, transaction }) => [
-      network,
-      settlement,
-      organization,
-      value,
-      outcome,
-      transaction,
-    ]),
-  );
   const reasons = results.map(({ settlement, found }) => `${settlement}: ${found}`);
-  return [table, ...reasons, ...(dryRun ? ["Nothing was changed."] : [])].join("\n");
+  return [renderOutcomes(results), ...reasons, ...(dryRun ? ["Nothing was changed."] : [])].join("\n");
 }
