@@ -71,7 +71,10 @@ describe("requests to the node", () => {
     const service = await composition.start({ settleWaitMs: 300 });
     const body = await composition.payment("delegated");
     const release = await composition.holdMining();
-    expect((await composition.post(service, "settle", body)).status).toBe(503);
+    // Until then it may not be claimed yet.
+    await expect
+      .poll(async () => await composition.post(service, "settle", body))
+      .toMatchObject({ status: 503, body: { paymentState: "in_flight" } });
     await service.service.organizations.setLimits("org", "base", { refusePayersWithCode: true });
     await release();
     await expect
