@@ -18,7 +18,7 @@ export function encodeList(digits: string): string {
   return `${encodeHead(digits, shortList, longList)}${digits}`;
 }
 
-/** What stands before bytes, or the items of a list: `short` and `long` are the first bytes of the two kinds of lengths. */
+/** The prefix of bytes or of a list; `short` and `long` are the first bytes of its two forms. */
 export function encodeHead(digits: string, short: number, long: number): string {
   const length = digits.length / 2;
   if (length <= mostShort) return hexByte(short + length);

@@ -186,7 +186,7 @@ export const transactionRefusals = {
   gasMoneyMissing: (payer: Address, has: Shown, needed: Shown) =>
     invalid(
       "approval_gas_missing",
-      `The payer ${payer} has ${has} wei, and the approval in ${ofTransaction} may cost ${needed}. The facilitator gives no more than 70,000 gas cost, once per token, if anything`,
+      `The payer ${payer} has ${has} wei, and the approval in ${ofTransaction} may cost ${needed}; the facilitator pays for at most 70,000 gas, once per token, or for none`,
       "Let the payer approve Permit2 with gas money of its own, then send the same payment again",
     ),
 } as const satisfies Record<string, (...facts: never[]) => Invalid>;

@@ -11,7 +11,7 @@ import { permit2Address } from "./permit.ts";
 
 /* Signs what `approval-transaction.ts` reads. A module of its own, since most pages sign none. */
 
-/** What an approval says besides the payer and the token. Fees are in wei per gas. */
+/** The members of an approval besides its payer. Fees are in wei per gas. */
 export type TransactionTerms = Pick<
   TransactionFields,
   "chainId" | "nonce" | "maxFeePerGas" | "maxPriorityFeePerGas"
@@ -29,7 +29,7 @@ export type TransactionTerms = Pick<
   signature?: TransactionSignature;
 };
 
-/** What an account's next transaction says of itself. */
+/** The nonce and fees of an account's next transaction. */
 export type NextTransaction = Pick<TransactionTerms, "nonce" | "maxFeePerGas" | "maxPriorityFeePerGas">;
 
 /**

@@ -90,7 +90,6 @@ export function createPaymentIntake({
     return (await findClaimed(read, chain.network, lanes)) ?? judged();
 
     async function judge(read: PaymentReader, lanes: Lanes): Promise<ReadPayment | Obstacle> {
-      const [{ chain }] = lanes;
       let last: CheckName = "networkIsEnabled";
       const network = forPayment(chain.network, request.payment, checking.method);
       const refusal = checkTerms(request, network, checking, (check) => {
@@ -164,7 +163,7 @@ function withoutChain({ knownNetwork, payment }: PaymentRequest): NetworkConfig 
   };
 }
 
-/** What is thrown where only the chain of a network that is not served could tell. */
+/** The error for a question that only the chain of a network could answer that is not served. */
 export function notServed(name: NetworkName): UndeterminedError {
   return new UndeterminedError(
     `${name} is not served at the moment, and the payment was sent before; send the same payment again`,

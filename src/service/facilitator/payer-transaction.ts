@@ -39,7 +39,7 @@ export function explainFailure(
   return revert && settling.explain(chain, call, revert);
 }
 
-/** What the payer lacks to pay for his transaction; undefined where he has enough. `needed` is what it may cost, in wei. */
+/** The payer's coins, the most that the transaction may cost (`needed`), both in wei, and the difference if they do not suffice. */
 async function gasMoneyOf(
   chain: Chain,
   { from, gas, maxFeePerGas, data }: PayerTransaction,

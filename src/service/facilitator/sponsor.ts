@@ -9,7 +9,7 @@ import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 /** The most that is given, in wei: at once, and on one day (UTC). */
 export type GiftLimits = { each: bigint; daily: bigint };
 
-/** What a payer's approval lacks, in wei, with what is in it for the data of a rollup. */
+/** The gas money that a payer's approval lacks, in wei, and the part of it that pays for the data of a rollup. */
 export type GasLack = { wei: bigint; forData: bigint };
 
 /** Whom a gift is charged to: the organization whose payment it is given for. */

@@ -110,7 +110,7 @@ const fileProblems: Readonly<Record<number, readonly [problem: string, advice: s
   ],
 };
 
-/** The problem with a file whose content cannot be read, and what to do; undefined of any other error. */
+/** The advice about a file whose content cannot be read; undefined for any other error. */
 export function damageOf(error: unknown): readonly [problem: string, advice: string] | undefined {
   const code = sqliteErrorCode(error) ?? 0;
   return [11, 26].includes(code) ? fileProblems[code] : undefined;

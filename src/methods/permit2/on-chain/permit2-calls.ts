@@ -93,8 +93,8 @@ export function encodeProxySettle(permit: Permit, signature: Hex, amount: bigint
 export type SentCall = { to: string; input: string };
 
 /**
- * Returns true if a transaction is a call of the proxy of scheme “exact” that settles this very payment, so that it has moved the money
- * if it succeeded. With which signature does not matter: Permit2 has checked it.
+ * Returns true if a transaction calls the proxy of scheme “exact” to settle this very payment. If it succeeded, the money has moved.
+ * The signature is not compared: Permit2 has checked it.
  */
 export function submitsPayment(call: SentCall, permit: Permit): boolean {
   return submittedWords(call) === `0x${encodeProxySettle(permit, "0x", 0n).slice(10, 10 + 7 * wordDigits)}`;
