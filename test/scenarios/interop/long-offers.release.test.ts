@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defaultContracts } from "../../../src/fixtures/index.ts";
 import { startMockServer } from "../../../src/fixtures/mock-server/index.ts";
@@ -48,9 +48,7 @@ const ask = (response: ServerResponse) =>
   response.writeHead(402, { "payment-required": encodeHeader({ x402Version: 2, resource, accepts }) }).end();
 const resource = { url: "http://127.0.0.1/report", description: "", mimeType: "application/json" };
 
-type Run = (
-  variables: Record<string, string>,
-) => Promise<{ code: number; stdout: string; stderr: string }> | undefined;
+type Run = (variables: Record<string, string>) => Promise<{ code: number; stdout: string; stderr: string }>;
 
 const runFile =
   (program: string, ...args: readonly string[]): Run =>
@@ -65,20 +63,21 @@ const runFile =
     }
   };
 
-let compiled: Readonly<Record<"go" | "rust", Example | undefined>>;
-beforeAll(async () => {
-  compiled = { go: await buildExample("go"), rust: await buildExample("rust") };
-}, 300_000);
+// Without a compiler there is no row for its example, rather than one that cannot fail.
+const compiled: [string, Example][] = [];
+for (const language of ["go", "rust"] as const) {
+  const example = await buildExample(language);
+  if (example !== undefined) compiled.push([`examples/${language}`, example]);
+}
 afterAll(async () => {
-  for (const example of Object.values(compiled ?? {})) await example?.[Symbol.asyncDispose]();
+  for (const [, example] of compiled) await example[Symbol.asyncDispose]();
 });
 
 const buyers: [string, Run][] = [
   ["templates/common/buyer.js", runFile(process.execPath, join(repository, "templates/common/buyer.js"))],
   ["examples/buyer", runFile(process.execPath, join(repository, "examples/buyer/src/main.ts"))],
   ["examples/python/buy.py", runFile("python3", "-B", join(repository, "examples/python/buy.py"))],
-  ["examples/go", (variables) => compiled.go?.run(variables)],
-  ["examples/rust", (variables) => compiled.rust?.run(variables)],
+  ...compiled.map(([name, example]): [string, Run] => [name, (variables) => example.run(variables)]),
 ];
 
 const unclear: [string, (response: ServerResponse) => unknown][] = [
@@ -103,7 +102,6 @@ describe.concurrent.each(buyers)("%s", (_name, run) => {
     async (_answer, answerPayment) => {
       await using shop = await openShop(answerPayment);
       const end = await buy(shop.url);
-      if (end === undefined) return;
       const latest = Date.now() / 1_000 + 600;
       expect(end).toMatchObject({ code: 1, stdout: "" });
       const nonces = new Set(shop.payments.map(({ payload }) => JSON.stringify(payload)));
@@ -130,7 +128,6 @@ describe.concurrent.each(buyers)("%s", (_name, run) => {
     );
     try {
       const end = await buy(`${shop.origin}/report`);
-      if (end === undefined) return;
       expect(end).toEqual({ code: 0, stdout: `${JSON.stringify(goods)}\n`, stderr: "" });
     } finally {
       await shop.close();
