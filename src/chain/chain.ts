@@ -122,6 +122,11 @@ export type Chain = {
    */
   suggestedTip(): Promise<bigint>;
   /**
+   * The most that an honest payer may have signed its fees by, in wei per gas: the highest base fee of the last 20 blocks, and the
+   * tip that the node suggests now or the highest median tip of these blocks.
+   */
+  highestFees(): Promise<{ baseFeePerGas: bigint; tip: bigint }>;
+  /**
    * Sends raw transactions in the given order, in as few requests as they fit in. Never throws for a single refused transaction and
    * never classifies one: what became of it is learnt from {@link receipts} and {@link transactionCount}.
    * `everywhere` sends them to all endpoints that are well: for what was sent before and has not been mined. `hashes` are

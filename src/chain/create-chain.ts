@@ -5,7 +5,17 @@ import { UndeterminedError } from "../util/errors.ts";
 import { membersOf } from "../util/json.ts";
 import type { Chain, ChainView, Simulation, Transaction } from "./chain.ts";
 import { askViews, type ChainReader, createChainReader, expectWord } from "./chain-reader.ts";
-import { dataFeeCall, readDataFee, readTip, smaller, tipCall, usualCost } from "./fees.ts";
+import {
+  dataFeeCall,
+  feeHistoryCall,
+  larger,
+  readDataFee,
+  readFeeHistory,
+  readTip,
+  smaller,
+  tipCall,
+  usualCost,
+} from "./fees.ts";
 import { createLogReader, createReceiptReader, transactionCall } from "./logs-and-receipts.ts";
 import { decodeRevert, type Revert, readRevertData } from "./revert.ts";
 import { headCall, nativeBalanceCall, readHead, readSafeInteger, transactionCountCall } from "./rpc/calls.ts";
@@ -114,6 +124,18 @@ export function createChain(options: ChainOptions): Chain {
     async suggestedTip() {
       const [tip] = await ask([tipCall], { optional: [tipCall] });
       return readTip(tip, network);
+    },
+
+    async highestFees() {
+      const [block, tip, history] = await ask([headCall, tipCall, feeHistoryCall], {
+        optional: [tipCall, feeHistoryCall],
+      });
+      const { baseFeePerGas } = expect("the newest block", block, readHead);
+      const recent = readFeeHistory(history);
+      return {
+        baseFeePerGas: larger(baseFeePerGas, recent.baseFeePerGas),
+        tip: larger(readTip(tip, network), recent.tip),
+      };
     },
 
     async broadcast(rawTransactions, sendOptions) {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { NetworkConfig } from "../config/serve-config.ts";
 import { networks } from "../protocol/networks.ts";
-import { boundTip, estimateFees, feeCap, isReplacementDue, raiseFees } from "./fees.ts";
+import { boundTip, estimateFees, feeCap, isReplacementDue, raiseFees, readFeeHistory } from "./fees.ts";
 
 const gwei = 1_000_000_000n;
 const config = (name: "base" | "polygon", maxFeePerGas: bigint): NetworkConfig => ({
@@ -78,4 +78,22 @@ test("a replacement offers an eighth more, rounded up, or what the chain asks no
 test("a transaction is replaced when six blocks have passed without a receipt", () => {
   const base = config("base", gwei);
   expect([11_999, 12_000].map((waitedMs) => isReplacementDue(base, waitedMs))).toEqual([false, true]);
+});
+
+test.each([
+  [
+    { baseFeePerGas: ["0x5", "0x9", "0x7"], reward: [["0x1"], ["0x3"], ["0x2"]] },
+    { baseFeePerGas: 9n, tip: 3n },
+  ],
+  [
+    { baseFeePerGas: ["0x5"], reward: null },
+    { baseFeePerGas: 5n, tip: 0n },
+  ],
+  [
+    { baseFeePerGas: "0x5", reward: [[], "0x1", [7]] },
+    { baseFeePerGas: 0n, tip: 0n },
+  ],
+  [undefined, { baseFeePerGas: 0n, tip: 0n }],
+])("of a fee history the highest count, and what cannot be read is nothing", (result, highest) => {
+  expect(readFeeHistory({ result })).toEqual(highest);
 });

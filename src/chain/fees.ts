@@ -1,5 +1,6 @@
 import type { NetworkConfig } from "../config/serve-config.ts";
-import { type Address, type Hex, readQuantity, uintWord } from "../protocol/hex.ts";
+import { type Address, type Hex, quantity, readQuantity, uintWord } from "../protocol/hex.ts";
+import { membersOf } from "../util/json.ts";
 import type { Head } from "./rpc/calls.ts";
 import type { RpcAnswer, RpcCall } from "./rpc/rpc.ts";
 import { callViews, readViews, selector } from "./views.ts";
@@ -23,6 +24,31 @@ const opStackTip = 1_000_000n;
 
 /** Asks for the tip, in wei per gas. One object, so that what is asked at the same time is asked once. */
 export const tipCall: RpcCall = { method: "eth_maxPriorityFeePerGas", params: [] };
+
+/** Blocks whose fees an approval may have been signed by: some 40 seconds of a rollup. */
+const recentBlocks = 20;
+
+/** Asks for the base fees and the median tips of the last blocks. */
+export const feeHistoryCall: RpcCall = {
+  method: "eth_feeHistory",
+  params: [quantity(recentBlocks), "latest", [50]],
+};
+
+/** The highest base fee of the last blocks, and the highest of their median tips, in wei per gas; 0 if a node does not say. */
+export function readFeeHistory(answer: RpcAnswer | undefined): { baseFeePerGas: bigint; tip: bigint } {
+  const { baseFeePerGas, reward } = membersOf(answer?.result);
+  const fees = listOf(baseFeePerGas).map(readFee);
+  const tips = listOf(reward).map((ofBlock) => readFee(listOf(ofBlock)[0]));
+  return { baseFeePerGas: fees.reduce(larger, 0n), tip: tips.reduce(larger, 0n) };
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function readFee(value: unknown): bigint {
+  return readQuantity(value) ?? 0n;
+}
 
 /** The node's word on the tip, within its bounds; without one, the usual. */
 export function readTip(answer: RpcAnswer | undefined, network: NetworkConfig): bigint {
@@ -89,7 +115,7 @@ export function smaller(a: bigint, b: bigint): bigint {
   return a < b ? a : b;
 }
 
-function larger(a: bigint, b: bigint): bigint {
+export function larger(a: bigint, b: bigint): bigint {
   return a > b ? a : b;
 }
 

@@ -333,7 +333,7 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
   approval_gas_missing: {
     means:
       "The payer cannot pay for the approval that came as a transaction, and the facilitator gives nothing for it, or nothing more",
-    why: "What is given for approvals has limits: once for each payer and token, at most what 70,000 gas cost at twice the base fee and the usual tip, and so much on one day.",
+    why: "What is given for approvals has limits: once for each payer and token, at most what 70,000 gas cost at twice the base fee of late and a usual tip, and so much on one day.",
     fix: "Let the payer approve Permit2 with gas money of its own, and send the same payment again.",
   },
   approval_transaction_malformed: { means: "The transaction that came to approve Permit2 cannot be read" },

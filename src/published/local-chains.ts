@@ -87,6 +87,9 @@ export const localGifts = { each: 10n ** 16n, daily: 10n ** 18n } as const;
 /** The most that is paid per gas on local chains, in wei: their coins cost nothing. */
 export const localMaxFeePerGas = 1_000_000_000_000n;
 
+/** The tip that Anvil suggests while no block has shown it another, in wei per gas: clients sign it, and it may be lower a block later. */
+export const localTip = 1_000_000_000;
+
 /** What a facilitator of local chains takes besides, so that every way to pay can be tried there. */
 export const localTerms = {
   gasSponsoring: gasSponsorings,

@@ -9,7 +9,13 @@ import type { Address } from "../../protocol/hex.ts";
 import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
 import { maxUint256 } from "../../protocol/wire-values.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { localGifts, localMaxFeePerGas, localTerms, localTokens } from "../../published/local-chains.ts";
+import {
+  localGifts,
+  localMaxFeePerGas,
+  localTerms,
+  localTip,
+  localTokens,
+} from "../../published/local-chains.ts";
 import {
   localOrganization,
   type TestKey,
@@ -142,6 +148,7 @@ function configure(
     // The harness has started the node itself.
     forwardEndpoints: 1,
     maxFeePerGas: localMaxFeePerGas,
+    usualTip: localTip,
     // Its coins cost nothing; an organization may have a budget of its own.
     dailyGasBudget: null,
   };

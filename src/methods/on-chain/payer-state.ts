@@ -87,9 +87,8 @@ export async function rewindPayerState(
 }
 
 /**
- * Asks a node what an account's next transaction says of itself, for an approval that is one; the fees are for the moment, in
- * wei per gas, and leave room for the base fee to grow by a half. Gas money is given for no more than twice the base fee, so that
- * it may also fall by a quarter until then.
+ * Asks a node for the nonce and fees of an account's next transaction, for an approval. The fees are in wei per gas, and leave room
+ * for the base fee to grow by a half: gas money is given for no more than twice the base fee.
  */
 export async function askNextTransaction(ask: AskNode, payer: Address): Promise<NextTransaction> {
   const [count, block, tip] = await Promise.all([

@@ -50,7 +50,7 @@ async function gasMoneyOf(
   const needed = gas * maxFeePerGas + dataFee;
   // The data fee may grow until the gift is there.
   const margin = dataFee / 2n;
-  const lack = has < needed ? { wei: needed + margin - has, forData: dataFee + margin } : undefined;
+  const lack = has < needed ? { wei: needed + margin - has, forData: dataFee + margin, gas } : undefined;
   return { has, needed, lack };
 }
 

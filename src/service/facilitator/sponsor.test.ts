@@ -51,6 +51,7 @@ function createScene() {
     network: { ...networks.base, blockTimeMs: 100, maxFeePerGas: 10n ** 12n },
     head: async () => ({ number: 1n, timestamp: 1n, baseFeePerGas: 10n ** 9n }),
     suggestedTip: async () => 10n ** 6n,
+    highestFees: async () => ({ baseFeePerGas: 10n ** 9n, tip: 10n ** 6n }),
     gasMoney: async () => ({ balances: [state.coins], settleCost: dataFee }),
     // The first one says what would have the sponsor sign what no block can take.
     endpoints: () => [
@@ -84,8 +85,9 @@ function createScene() {
   return {
     ...{ state, steps, counted, errors, asked, charged, options, sponsor },
     give: (wei = value, by = sponsor, to: Address = payer) =>
-      by.give({ asset, payer: to }, { wei, forData: 0n }, account),
-    wouldGive: (wei = value) => sponsor.wouldGive({ asset, payer }, { wei, forData: 0n }, "shop"),
+      by.give({ asset, payer: to }, { wei, forData: 0n, gas: 70_000n }, account),
+    wouldGive: (wei = value) =>
+      sponsor.wouldGive({ asset, payer }, { wei, forData: 0n, gas: 70_000n }, "shop"),
   };
 }
 

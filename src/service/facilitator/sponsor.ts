@@ -1,5 +1,5 @@
 import { type Chain, leastTransactionCount } from "../../chain/chain.ts";
-import { estimateFees, type Fees, feeCap, isReplacementDue, raiseFees } from "../../chain/fees.ts";
+import { estimateFees, type Fees, feeCap, isReplacementDue, raiseFees, smaller } from "../../chain/fees.ts";
 import type { CoinSigner } from "../../chain/signing/local-signer.ts";
 import { findLimit, type Gift, type Gifts, type Receiver } from "../../ledger/gifts.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
@@ -9,8 +9,8 @@ import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 /** The most that is given, in wei: at once, and on one day (UTC). */
 export type GiftLimits = { each: bigint; daily: bigint };
 
-/** The gas money that a payer's approval lacks, in wei, and the part of it that pays for the data of a rollup. */
-export type GasLack = { wei: bigint; forData: bigint };
+/** The gas money that a payer's approval lacks, in wei, the part of it that pays for the data of a rollup, and the gas limit. */
+export type GasLack = { wei: bigint; forData: bigint; gas: bigint };
 
 /** Whom a gift is charged to: the organization whose payment it is given for. */
 export type GiftAccount = {
@@ -96,18 +96,21 @@ export function createSponsor({
 
   /** What a gift offers for its gas, and costs at most; undefined where so much is not given, or the sponsor does not have it. */
   async function priceOf(
-    { wei, forData }: GasLack,
+    { wei, forData, gas }: GasLack,
     organizationId: string | undefined,
   ): Promise<{ fees: Fees; cost: bigint } | undefined> {
     if (wei > limits.each) return refuse(wei, "payment", organizationId);
     const reached = findLimit(wei, await gifts.givenOn(sender, now(), organizationId), limits.daily);
     if (reached !== undefined) return refuse(wei, reached, organizationId);
-    const [fees, { balances, settleCost: dataFee }] = await Promise.all([
+    const [fees, highest, { balances, settleCost: dataFee }] = await Promise.all([
       currentFees(),
+      chain.highestFees(),
       chain.gasMoney([signer.address], { gas: 0n, bytes: 0 }),
     ]);
-    // The payer keeps what the approval leaves over, so that what it offers must not set the size of the gift.
-    if (wei > mostApprovalGas * fees.maxFeePerGas + forData) return refuse(wei, "payment", organizationId);
+    // The payer keeps what the approval leaves over, so its own offer must not set the size of the gift. It was signed a while ago.
+    const dearest = smaller(2n * highest.baseFeePerGas + highest.tip, network.maxFeePerGas);
+    const isTooMuch = gas > mostApprovalGas || wei > mostApprovalGas * dearest + forData;
+    if (isTooMuch) return refuse(wei, "payment", organizationId);
     const [coins = 0n] = balances;
     const cost = wei + transferGas * fees.maxFeePerGas + dataFee;
     return coins < cost ? refuse(wei, "coins", organizationId) : { fees, cost };

@@ -361,6 +361,18 @@ describe("a payer without gas money", () => {
     expect(await gifts()).toBe(before);
   });
 
+  test("is given what it signed for when the base fee was higher, a few blocks before", async () => {
+    const running = await scene.startService();
+    const { request } = createLocalRpc(scene.chain.rpcUrl);
+    await request("anvil_setNextBlockBaseFeePerGas", "0x2540be400");
+    await request("evm_mine");
+    const body = await signPoor();
+    // The base fee falls by an eighth with each empty block.
+    for (let block = 0; block < 6; block++) await request("evm_mine");
+    expect(await verify(running, body)).toMatchObject({ isValid: true });
+    expect(await settle(running, body)).toMatchObject(success);
+  });
+
   test("gets nothing for a payment that would be refused", async () => {
     const running = await scene.startService();
     const before = await gifts();
