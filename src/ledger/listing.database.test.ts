@@ -118,7 +118,8 @@ describe.each(backends)("on $name", (backend) => {
 
   test("a search through many settlements lets payments go on meanwhile", async () => {
     const order: string[] = [];
-    // A look at all of them: the payment may have to open a connection first.
+    // Two at once, so that Postgres has a connection open for each: opening one takes longer than this listing.
+    await Promise.all([ledger.find(paymentOf(0).id), ledger.find(paymentOf(1).id)]);
     const listing = createListOfSpans(1)({ state: "recovered" }, { limit: 5 });
     const payment = ledger.find(paymentOf(0).id).then(() => order.push("payment"));
     await Promise.all([listing.then(() => order.push("listing")), payment]);
