@@ -8,9 +8,9 @@ import {
   explainRefusal,
   type RefusalExplanation,
 } from "../src/observe/explain/explanations.ts";
+import { localContracts } from "../src/payer/local-chains.ts";
 import { isSituation, situations } from "../src/protocol/catalogue.ts";
 import { mistakes } from "../src/protocol/mistakes.ts";
-import { localContracts } from "../src/published/local-chains.ts";
 import { parseJson } from "../src/util/json.ts";
 import { withoutScenario } from "./support/without-scenario.ts";
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { frameworks } from "../src/published/shop-variables.ts";
+import { frameworks } from "../src/payer/shop-variables.ts";
 
 const root = join(import.meta.dirname, "..");
 const read = (path: string) => JSON.parse(readFileSync(join(root, path), "utf8"));

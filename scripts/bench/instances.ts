@@ -1,5 +1,5 @@
+import { harnessAccounts } from "../../src/payer/accounts.ts";
 import type { Hex } from "../../src/protocol/hex.ts";
-import { harnessAccounts } from "../../src/published/accounts.ts";
 import { compose } from "../../test/support/composition.ts";
 import { grantOperator } from "../../test/support/grant-operator.ts";
 import { startPostgres } from "../../test/support/postgres.ts";

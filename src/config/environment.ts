@@ -1,6 +1,6 @@
+import { isPublishedKey } from "../payer/accounts.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import { isPublishedKey } from "../published/accounts.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../util/errors.ts";
 import type { KnownNetwork } from "./known-networks.ts";
 import {

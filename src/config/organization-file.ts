@@ -1,8 +1,8 @@
 import { z } from "zod";
+import { publishedApiKey, testKeys } from "../payer/test-keys.ts";
 import type { Address } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
-import { publishedApiKey, testKeys } from "../published/test-keys.ts";
 import { describeIssues, readBy, readDataFile } from "./data-file.ts";
 import { InvalidValue, readAddress } from "./values.ts";
 

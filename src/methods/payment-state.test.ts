@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { testPayers } from "../payer/test-payers.ts";
 import { networks } from "../protocol/networks.ts";
-import { testPayers } from "../published/test-payers.ts";
 import { methodByNonces, methods } from "./methods.ts";
 import { type JudgedPayment, refuseByState, type StateFacts } from "./payment-state.ts";
 import { permit2Address } from "./permit2/permit.ts";

@@ -4,7 +4,7 @@ import { recoverSigner } from "../chain/signing/recover-signer.ts";
 import { type AuthorizationTerms, signAuthorization } from "../methods/exact-eip3009/authorization.ts";
 import { buildPaymentRequest } from "../methods/exact-eip3009/eip3009-method.ts";
 import { methodOf, parsePaymentRequest } from "../methods/methods.ts";
-import { testPayers } from "../published/test-payers.ts";
+import { testPayers } from "../payer/test-payers.ts";
 import { longestMessage } from "./catalogue.ts";
 import { checkTerms, checkValidityWindow, type ServedNetwork } from "./checks.ts";
 import type { Address } from "./hex.ts";

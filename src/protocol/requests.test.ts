@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { exampleBody } from "../../test/support/example-payment.ts";
 import { parsePaymentRequest } from "../methods/methods.ts";
-import { testPayers } from "../published/test-payers.ts";
+import { testPayers } from "../payer/test-payers.ts";
 import {
   invalidReasons,
   type Situation,

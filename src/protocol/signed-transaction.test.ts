@@ -3,7 +3,7 @@ import { keccak256, parseTransaction, serializeTransaction } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { recoverSigner } from "../chain/signing/recover-signer.ts";
-import { harnessAccounts } from "../published/accounts.ts";
+import { harnessAccounts } from "../payer/accounts.ts";
 import { encodeTransaction } from "./encode-transaction.ts";
 import type { Hex } from "./hex.ts";
 import { mostCost, readSignedTransaction, readTransaction } from "./signed-transaction.ts";

@@ -7,8 +7,8 @@ import { forwardingTo, startStubNode } from "../../test/support/stub-node.ts";
 import { useComposition } from "../../test/support/use-composition.ts";
 import { encodeOperatorChange } from "../chain/deploy/contract-state.ts";
 import { createLocalSigner } from "../chain/signing/local-signer.ts";
+import { harnessAccounts } from "../payer/accounts.ts";
 import type { Hex } from "../protocol/hex.ts";
-import { harnessAccounts } from "../published/accounts.ts";
 import { ConfigurationError } from "../util/errors.ts";
 import { requestJson } from "../util/http-client.ts";
 

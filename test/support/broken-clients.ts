@@ -1,7 +1,7 @@
 import { privateKeyToAccount } from "viem/accounts";
 import type { HarnessDescription } from "../../src/harness/control/description.ts";
+import { testPayers } from "../../src/payer/test-payers.ts";
 import { networks } from "../../src/protocol/networks.ts";
-import { testPayers } from "../../src/published/test-payers.ts";
 
 /*
  * Shops and clients that go wrong, as their authors wrote them: each with what everything that explains it must name.

@@ -30,9 +30,9 @@ import {
   encodeSubmission,
 } from "../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import type { SettleCall } from "../../src/methods/on-chain/settling.ts";
+import { usdcProxyAdmin, usdcSignaturesAddress } from "../../src/payer/accounts.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import { networks } from "../../src/protocol/networks.ts";
-import { usdcProxyAdmin, usdcSignaturesAddress } from "../../src/published/accounts.ts";
 import { startAnvil } from "./anvil.ts";
 import { accountOf, keyOf } from "./key-accounts.ts";
 

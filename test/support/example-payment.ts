@@ -1,9 +1,9 @@
 import { buildPaymentRequest, type PaymentParts } from "../../src/methods/exact-eip3009/eip3009-method.ts";
 import { parsePaymentRequest } from "../../src/methods/methods.ts";
+import { testPayers } from "../../src/payer/test-payers.ts";
 import type { Hex } from "../../src/protocol/hex.ts";
 import { networks } from "../../src/protocol/networks.ts";
 import type { PaymentRequest } from "../../src/protocol/requests.ts";
-import { testPayers } from "../../src/published/test-payers.ts";
 
 type Changes = Partial<Omit<PaymentParts, "authorization">> & { nonce?: Hex };
 

@@ -1,7 +1,7 @@
 import { encodeAbiParameters } from "viem";
 import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
+import { harnessAccounts } from "../../src/payer/accounts.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
-import { harnessAccounts } from "../../src/published/accounts.ts";
 
 /** Deploys a facilitator contract with the harness's roles; by default the one before Permit2, direct payments and forward limits. */
 export async function deployContract(

@@ -1,8 +1,8 @@
 import { encodeFunctionData } from "viem";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
 import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
+import { harnessAccounts } from "../../src/payer/accounts.ts";
 import { type Address, keccak256Text } from "../../src/protocol/hex.ts";
-import { harnessAccounts } from "../../src/published/accounts.ts";
 
 /** Lets another account settle on a chain. */
 export function grantOperator(chain: HarnessChain, account: Address): Promise<void> {

@@ -1,7 +1,7 @@
 import type { NetworkConfig } from "../../src/config/serve-config.ts";
+import { localGifts, localTerms, localTip } from "../../src/payer/local-chains.ts";
 import type { Address } from "../../src/protocol/hex.ts";
 import { type Asset, type Network, networks } from "../../src/protocol/networks.ts";
-import { localGifts, localTerms, localTip } from "../../src/published/local-chains.ts";
 
 /** A local chain, base unless another network is given, as a service under test is configured for it. */
 export function localNetwork(options: {

@@ -4,10 +4,10 @@ import { type LocalNode, startNode } from "../../src/harness/nodes/nodes.ts";
 import { planLocalDeployment, resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";
 import { mockToken } from "../../src/harness/setup/place-contract.ts";
 import { mintCall } from "../../src/harness/setup/test-accounts.ts";
+import { harnessAccounts, usdcImplementationAddress } from "../../src/payer/accounts.ts";
+import { testPayers } from "../../src/payer/test-payers.ts";
 import { type Address, addressWord, type Hex } from "../../src/protocol/hex.ts";
 import { type BuiltInNetworkName, type Network, networks } from "../../src/protocol/networks.ts";
-import { harnessAccounts, usdcImplementationAddress } from "../../src/published/accounts.ts";
-import { testPayers } from "../../src/published/test-payers.ts";
 import { startWatchdog } from "../../src/util/watchdog.ts";
 import { placeContracts } from "./place-contracts.ts";
 

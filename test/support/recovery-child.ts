@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
+import { harnessAccounts } from "../../src/payer/accounts.ts";
 import { address } from "../../src/protocol/primitives.ts";
-import { harnessAccounts } from "../../src/published/accounts.ts";
 import { localNetwork } from "./local-network.ts";
 import { openMigrated } from "./open-migrated.ts";
 import { recoverySteps, watchSteps } from "./recovery-steps.ts";

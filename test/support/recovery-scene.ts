@@ -37,11 +37,11 @@ import {
 } from "../../src/methods/permit2/sign-approval-transaction.ts";
 import { type ApprovalTerms, signApproval, signPermit } from "../../src/methods/permit2/sign-permit.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
+import { harnessAccounts } from "../../src/payer/accounts.ts";
+import { createPayerSigner, signerAs } from "../../src/payer/sign-as.ts";
+import { type TestPayerName, testPayers } from "../../src/payer/test-payers.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import type { Asset } from "../../src/protocol/networks.ts";
-import { harnessAccounts } from "../../src/published/accounts.ts";
-import { createPayerSigner, signerAs } from "../../src/published/sign-as.ts";
-import { type TestPayerName, testPayers } from "../../src/published/test-payers.ts";
 import type { Service } from "../../src/service/service.ts";
 import { type Composition, compose, patientWaitMs, type Running } from "./composition.ts";
 import { makeDatabaseFolder } from "./database-folder.ts";

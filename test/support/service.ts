@@ -4,11 +4,11 @@ import { resolveFacilitatorContracts } from "../../src/harness/setup/addresses.t
 import type { AuthorizationTerms } from "../../src/methods/exact-eip3009/authorization.ts";
 import { buildPaymentRequest } from "../../src/methods/exact-eip3009/eip3009-method.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
+import { harnessAccounts } from "../../src/payer/accounts.ts";
+import { localOrganization } from "../../src/payer/test-keys.ts";
+import type { TestPayerName } from "../../src/payer/test-payers.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import type { NetworkName } from "../../src/protocol/networks.ts";
-import { harnessAccounts } from "../../src/published/accounts.ts";
-import { localOrganization } from "../../src/published/test-keys.ts";
-import type { TestPayerName } from "../../src/published/test-payers.ts";
 import { requestJson } from "../../src/util/http-client.ts";
 import { runningChain } from "./running-chain.ts";
 import { signAs } from "./sign-as.ts";

@@ -1,6 +1,6 @@
 import { type AuthorizationTerms, signAuthorization } from "../../src/methods/exact-eip3009/authorization.ts";
-import { signerAs } from "../../src/published/sign-as.ts";
-import type { TestPayerName } from "../../src/published/test-payers.ts";
+import { signerAs } from "../../src/payer/sign-as.ts";
+import type { TestPayerName } from "../../src/payer/test-payers.ts";
 
 /** Signs a payment by EIP-3009 as one of the test payers, in the way its kind of account signs. */
 export const signAs = (payer: TestPayerName, terms: Omit<AuthorizationTerms, "from">) =>

@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { type TestPayerName, testPayers } from "../../src/payer/test-payers.ts";
 import { address, bytes32 } from "../../src/protocol/primitives.ts";
-import { type TestPayerName, testPayers } from "../../src/published/test-payers.ts";
 import type { BuyerAccount } from "./buyer.ts";
 import { signAs } from "./sign-as.ts";
 

@@ -2,12 +2,12 @@ import { privateKeyToAccount } from "viem/accounts";
 import { type Payer, signPayment } from "../../src/harness/control/pay.ts";
 import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
 import type { PayerSigner } from "../../src/methods/permit2/sign-permit.ts";
+import { harnessAccounts } from "../../src/payer/accounts.ts";
+import { undeployedWalletSalt, walletInitCode } from "../../src/payer/undeployed-wallet.ts";
 import { create2Address, create2Deployer } from "../../src/protocol/create2.ts";
 import { type Address, type Hex, toHex } from "../../src/protocol/hex.ts";
 import type { X402Version } from "../../src/protocol/requests.ts";
 import { settlementId, wrapErc6492 } from "../../src/protocol/signed-payment.ts";
-import { harnessAccounts } from "../../src/published/accounts.ts";
-import { undeployedWalletSalt, walletInitCode } from "../../src/published/undeployed-wallet.ts";
 import type { Body } from "./service.ts";
 
 /** A way to pay, and where the money goes: through the facilitator contract, or straight to the recipient. */

@@ -1,9 +1,9 @@
 import { encodeDeployData, zeroAddress } from "viem";
 import { expect, test } from "vitest";
 import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../../contracts/x402Facilitator.ts";
+import { harnessAccounts } from "../../payer/accounts.ts";
+import { localContracts } from "../../payer/local-chains.ts";
 import { networks } from "../../protocol/networks.ts";
-import { harnessAccounts } from "../../published/accounts.ts";
-import { localContracts } from "../../published/local-chains.ts";
 import { type DeploymentArguments, planDeployment, siblingsOf } from "./deployment.ts";
 
 const { admin, operator, recoverer, pauser, treasury } = harnessAccounts;

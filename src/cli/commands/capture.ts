@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { z } from "zod";
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import { type Capture, captureSchema, readCapture, replayCapture } from "../../observe/capture/capture.ts";
-import { nameOfTestPayer } from "../../published/test-payers.ts";
+import { nameOfTestPayer } from "../../payer/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
 import { self } from "../../util/self-command.ts";

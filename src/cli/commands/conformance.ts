@@ -21,7 +21,7 @@ import { type FoundFacilitator, findFacilitator } from "../../judge/conformance/
 import { runConformance } from "../../judge/conformance/run-conformance.ts";
 import { authKinds } from "../../judge/conformance/send-request.ts";
 import { judgeExitCodesText, judgeFailureCodes } from "../../judge/report/judgment.ts";
-import { testKeys } from "../../published/test-keys.ts";
+import { testKeys } from "../../payer/test-keys.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import {
   addressOption,

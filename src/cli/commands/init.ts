@@ -1,15 +1,10 @@
 import { z } from "zod";
 import { readOneOf } from "../../config/values.ts";
 import { variables } from "../../config/variables.ts";
-import { networks } from "../../published/local-networks.ts";
-import {
-  type Framework,
-  frameworks,
-  renderVariables,
-  shopVariables,
-} from "../../published/shop-variables.ts";
-import { testKeys } from "../../published/test-keys.ts";
-import { testPayers } from "../../published/test-payers.ts";
+import { networks } from "../../payer/local-networks.ts";
+import { type Framework, frameworks, renderVariables, shopVariables } from "../../payer/shop-variables.ts";
+import { testKeys } from "../../payer/test-keys.ts";
+import { testPayers } from "../../payer/test-payers.ts";
 import { isPackageFolder, self } from "../../util/self-command.ts";
 import { defineCommand, flag, jsonFlag, option, textOption } from "../kit/command.ts";
 import {

@@ -3,12 +3,12 @@ import { readNetwork, readOneOf, readPrice, readPriceOrZero, readWholeNumber } f
 import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/description.ts";
 import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
+import { localTokenNames, tokenNamed } from "../../payer/local-chains.ts";
+import { type TestPayerName, testPayers } from "../../payer/test-payers.ts";
 import { settleAnswerSchema } from "../../protocol/answers.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type NetworkName, transferMethods } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
-import { localTokenNames, tokenNamed } from "../../published/local-chains.ts";
-import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { localTokens } from "../../published/local-chains.ts";
+import { localTokens } from "../../payer/local-chains.ts";
 import { self } from "../../util/self-command.ts";
 import { createLineRenderer, type PaymentLine, withoutAdvice, withWholeCommands } from "./payment-line.ts";
 import { show } from "./terminal.ts";

@@ -1,10 +1,10 @@
 import { contractVariables, rpcVariableOf, variables } from "../../config/variables.ts";
 import { type HarnessDescription, networksOf, originOf } from "../../harness/control/description.ts";
 import type { SamplePayment } from "../../harness/control/pay.ts";
+import { renderVariables, shopVariables } from "../../payer/shop-variables.ts";
+import { type TestPayer, testPayers } from "../../payer/test-payers.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
 import type { PayToPolicy } from "../../protocol/signed-payment.ts";
-import { renderVariables, shopVariables } from "../../published/shop-variables.ts";
-import { type TestPayer, testPayers } from "../../published/test-payers.ts";
 import { self } from "../../util/self-command.ts";
 import { type Column, renderTable } from "../../util/text.ts";
 import { atUrl } from "../kit/command.ts";

@@ -3,12 +3,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
+import { tokenNamed } from "../../payer/local-chains.ts";
 import { problemSchema, settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
 import { type Address, isBytes32 } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
-import { tokenNamed } from "../../published/local-chains.ts";
 import { createSerialQueue, type InTurn } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import {

@@ -13,10 +13,10 @@ import {
 } from "../../observe/capture/chain-questions.ts";
 import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
 import type { PaymentRecord } from "../../observe/timeline/record.ts";
+import { nameOfTestPayer } from "../../payer/test-payers.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { type PayToPolicy, payToPolicies } from "../../protocol/signed-payment.ts";
-import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
 import { statesKept } from "../nodes/launch-anvil.ts";

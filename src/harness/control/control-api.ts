@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { forTimes } from "../../methods/payment-times.ts";
+import { localTokenNames } from "../../payer/local-chains.ts";
+import { orderRoute } from "../../payer/payment-order.ts";
+import { type TestPayerName, testPayers } from "../../payer/test-payers.ts";
 import { transferMethods } from "../../protocol/networks.ts";
 import { address, bytes32, strictMembers, uint256String } from "../../protocol/primitives.ts";
-import { localTokenNames } from "../../published/local-chains.ts";
-import { orderRoute } from "../../published/payment-order.ts";
-import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { describeRoutes, type LocalRoute } from "../../service/http/local-server.ts";
 
 /** The bodies of the routes. Amounts are in the asset's smallest unit. */

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { type PaymentSummary, paymentSummarySchema } from "../../observe/timeline/payment-view.ts";
+import type { LocalTokenName } from "../../payer/local-chains.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { bytes32 } from "../../protocol/primitives.ts";
-import type { LocalTokenName } from "../../published/local-chains.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
 import { type FaultBoard, readFaultReport } from "../faults/faults.ts";

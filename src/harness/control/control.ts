@@ -7,11 +7,11 @@ import { type PaymentTimes, timeFields } from "../../methods/payment-times.ts";
 import { permit2Address } from "../../methods/permit2/permit.ts";
 import { permitTimes } from "../../methods/permit2/permit2-payload.ts";
 import type { ChainView } from "../../observe/studio/harness-views.ts";
+import { harnessAccounts } from "../../payer/accounts.ts";
+import { tokenNamed } from "../../payer/local-chains.ts";
+import { orderSchema } from "../../payer/payment-order.ts";
+import { testPayers } from "../../payer/test-payers.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { harnessAccounts } from "../../published/accounts.ts";
-import { tokenNamed } from "../../published/local-chains.ts";
-import { orderSchema } from "../../published/payment-order.ts";
-import { testPayers } from "../../published/test-payers.ts";
 import { controlRefusal } from "../../service/http/local-server.ts";
 import { KitError } from "../../util/errors.ts";
 import type { JsonResponse } from "../../util/http-client.ts";
@@ -93,7 +93,7 @@ export function controlRoutes(
   });
 
   app.post("/__payment", async (request) => {
-    const { signOrder } = await import("../../published/sign-order.ts");
+    const { signOrder } = await import("../../payer/sign-order.ts");
     const networks = Object.entries(describe().networks).map(([name, network]) => ({ name, ...network }));
     const readNow = (name: string) => readHeadTime(createLocalRpc(runningChain(harness, name).rpcUrl), name);
     return signOrder(orderSchema.parse(request.body ?? {}), networks, readNow);

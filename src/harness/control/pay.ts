@@ -9,6 +9,10 @@ import type { Permit } from "../../methods/permit2/permit.ts";
 import { signApprovalTransaction } from "../../methods/permit2/sign-approval-transaction.ts";
 import { type PayerSigner, permitMembers, signApproval } from "../../methods/permit2/sign-permit.ts";
 import { signTerms, transferMethodOf } from "../../methods/sign-terms.ts";
+import { type LocalTokenName, localTokenNames, tokenNamed } from "../../payer/local-chains.ts";
+import { createPayerSigner, isTestPayer, type KeySigner, noPayer, signerNamed } from "../../payer/sign-as.ts";
+import { bodiesOf, type PaymentBodies } from "../../payer/sign-order.ts";
+import { type TestPayerName, testPayers } from "../../payer/test-payers.ts";
 import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import {
@@ -20,16 +24,6 @@ import {
 import type { Operation } from "../../protocol/problems.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
-import { type LocalTokenName, localTokenNames, tokenNamed } from "../../published/local-chains.ts";
-import {
-  createPayerSigner,
-  isTestPayer,
-  type KeySigner,
-  noPayer,
-  signerNamed,
-} from "../../published/sign-as.ts";
-import { bodiesOf, type PaymentBodies } from "../../published/sign-order.ts";
-import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import {
   aBoolean,

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createLocalRpc, type LocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { harnessAccounts } from "../../payer/accounts.ts";
 import { quantity } from "../../protocol/hex.ts";
-import { harnessAccounts } from "../../published/accounts.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 import { resolveFacilitatorContracts } from "../setup/addresses.ts";
 import { type Chains, startChains } from "../setup/chains.ts";

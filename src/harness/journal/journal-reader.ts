@@ -1,8 +1,8 @@
 import { describeMistake } from "../../observe/explain/explanations.ts";
 import type { PaymentSummary } from "../../observe/timeline/payment-view.ts";
+import { nameOfLocalToken } from "../../payer/local-chains.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
-import { nameOfLocalToken } from "../../published/local-chains.ts";
 import { KitError } from "../../util/errors.ts";
 import { aText, requireArgument } from "../../util/given.ts";
 import { escapeControls } from "../../util/text.ts";

@@ -4,7 +4,7 @@ import { publish } from "../../../test/support/publish.ts";
 import { nonceMember } from "../../methods/method.ts";
 import { explainRefusal } from "../../observe/explain/explanations.ts";
 import { createTimeline } from "../../observe/timeline/timeline.ts";
-import { localTokens } from "../../published/local-chains.ts";
+import { localTokens } from "../../payer/local-chains.ts";
 import { createJournalStore } from "./journal.ts";
 import { describePayment } from "./journal-reader.ts";
 

@@ -5,24 +5,24 @@ import type { Database } from "../../ledger/database/database.ts";
 import { addRows, createMemoryDatabases, readRows } from "../../ledger/database/sqlite/memory-databases.ts";
 import { dropLeases } from "../../ledger/leases.ts";
 import type { LedgerTables } from "../../ledger/rows.ts";
-import type { Address } from "../../protocol/hex.ts";
-import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
-import { maxUint256 } from "../../protocol/wire-values.ts";
-import { harnessAccounts } from "../../published/accounts.ts";
+import { harnessAccounts } from "../../payer/accounts.ts";
 import {
   localGifts,
   localMaxFeePerGas,
   localTerms,
   localTip,
   localTokens,
-} from "../../published/local-chains.ts";
+} from "../../payer/local-chains.ts";
 import {
   localOrganization,
   type TestKey,
   type TestOrganization,
   testKeys,
   testOrganizations,
-} from "../../published/test-keys.ts";
+} from "../../payer/test-keys.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
+import { maxUint256 } from "../../protocol/wire-values.ts";
 import { createOrganizations } from "../../service/organizations/create-organizations.ts";
 import { type Organizations, reserve } from "../../service/organizations/organizations.ts";
 import { createCore } from "../../service/service.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { localContracts } from "../../published/local-chains.ts";
+import { localContracts } from "../../payer/local-chains.ts";
 import { openStateFile } from "./state-file.ts";
 
 test("of two that run with the same file, the later one does not write over what the other has saved", async () => {

@@ -1,10 +1,10 @@
 import { getAddress, getCreate2Address, keccak256, stringToHex } from "viem";
 import { describe, expect, it } from "vitest";
+import { harnessAccounts } from "../../payer/accounts.ts";
+import { localContracts, localTokens } from "../../payer/local-chains.ts";
+import { testPayers } from "../../payer/test-payers.ts";
 import { create2Deployer } from "../../protocol/create2.ts";
 import { networks } from "../../protocol/networks.ts";
-import { harnessAccounts } from "../../published/accounts.ts";
-import { localContracts, localTokens } from "../../published/local-chains.ts";
-import { testPayers } from "../../published/test-payers.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 import { planLocalDeployment, resolveFacilitatorContracts } from "./addresses.ts";
 

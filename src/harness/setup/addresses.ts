@@ -1,16 +1,16 @@
 import { type Deployment, planDeployment } from "../../chain/deploy/deployment.ts";
-import { create2Deployer } from "../../protocol/create2.ts";
-import { type Address, readAddress, sameAddress } from "../../protocol/hex.ts";
-import { type Asset, type NetworkTier, networkNames, networks } from "../../protocol/networks.ts";
 import {
   delegateAddress,
   harnessAccounts,
   revertingDelegateAddress,
   usdcImplementationAddress,
   usdcSignaturesAddress,
-} from "../../published/accounts.ts";
-import { localContracts, localTokens } from "../../published/local-chains.ts";
-import { testPayers } from "../../published/test-payers.ts";
+} from "../../payer/accounts.ts";
+import { localContracts, localTokens } from "../../payer/local-chains.ts";
+import { testPayers } from "../../payer/test-payers.ts";
+import { create2Deployer } from "../../protocol/create2.ts";
+import { type Address, readAddress, sameAddress } from "../../protocol/hex.ts";
+import { type Asset, type NetworkTier, networkNames, networks } from "../../protocol/networks.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
 import { publicContracts } from "./place-contract.ts";
 

@@ -7,10 +7,10 @@ import {
   x402FacilitatorBytecode,
   x402FacilitatorDeployedBytecode,
 } from "../../contracts/x402Facilitator.ts";
+import { harnessAccounts } from "../../payer/accounts.ts";
+import { localContracts } from "../../payer/local-chains.ts";
 import { create2Deployer } from "../../protocol/create2.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { harnessAccounts } from "../../published/accounts.ts";
-import { localContracts } from "../../published/local-chains.ts";
 import { startWatchdog, type Watchdog } from "../../util/watchdog.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { planLocalDeployment } from "./addresses.ts";

@@ -7,14 +7,10 @@ import {
 } from "../../contracts/mockPermit2.ts";
 import { mockUsdcDeployedBytecode, usdcSignaturesDeployedBytecode } from "../../contracts/mockUsdc.ts";
 import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../../methods/permit2/permit.ts";
+import { harnessAccounts, usdcImplementationAddress, usdcSignaturesAddress } from "../../payer/accounts.ts";
+import { mockUsdcInitCode } from "../../payer/init-code.ts";
 import { type Address, type Hex, isBytes, isBytes32, sameAddress } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
-import {
-  harnessAccounts,
-  usdcImplementationAddress,
-  usdcSignaturesAddress,
-} from "../../published/accounts.ts";
-import { mockUsdcInitCode } from "../../published/init-code.ts";
 import { createBoundedMap } from "../../util/cache.ts";
 import { KitError } from "../../util/errors.ts";
 import { isObject } from "../../util/json.ts";

@@ -8,6 +8,15 @@ import {
 } from "../../contracts/mockTokens.ts";
 import { accountSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import { domainSeparator } from "../../methods/method.ts";
+import { harnessAccounts } from "../../payer/accounts.ts";
+import { tokenInitCode } from "../../payer/init-code.ts";
+import {
+  type LocalTokenName,
+  type LocalTokens,
+  localTokenNames,
+  localTokens,
+} from "../../payer/local-chains.ts";
+import { testPayers } from "../../payer/test-payers.ts";
 import {
   type Address,
   addressWord,
@@ -19,15 +28,6 @@ import {
 } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { unitsOf } from "../../protocol/token-units.ts";
-import { harnessAccounts } from "../../published/accounts.ts";
-import { tokenInitCode } from "../../published/init-code.ts";
-import {
-  type LocalTokenName,
-  type LocalTokens,
-  localTokenNames,
-  localTokens,
-} from "../../published/local-chains.ts";
-import { testPayers } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { changesTracer, type PlacedContract, readStorageChanges } from "./place-contract.ts";
 import { approvalWrites, payerBalances, writeApprovals } from "./test-accounts.ts";

@@ -1,6 +1,6 @@
 import { type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
+import { harnessAccounts } from "../../payer/accounts.ts";
 import { type Address, type Hex, quantity, readQuantity } from "../../protocol/hex.ts";
-import { harnessAccounts } from "../../published/accounts.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import { initialBaseFee } from "../nodes/launch-anvil.ts";

@@ -6,12 +6,12 @@ import {
 } from "../../contracts/mockWallets.ts";
 import { nestedSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import { permit2Address } from "../../methods/permit2/permit.ts";
+import { delegateAddress, harnessAccounts, revertingDelegateAddress } from "../../payer/accounts.ts";
+import { fickleWalletInitCode } from "../../payer/init-code.ts";
+import { type TestPayer, testPayers } from "../../payer/test-payers.ts";
+import { walletInitCode } from "../../payer/undeployed-wallet.ts";
 import { type Address, addressWord, type Hex, uintWord } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
-import { delegateAddress, harnessAccounts, revertingDelegateAddress } from "../../published/accounts.ts";
-import { fickleWalletInitCode } from "../../published/init-code.ts";
-import { type TestPayer, testPayers } from "../../published/test-payers.ts";
-import { walletInitCode } from "../../published/undeployed-wallet.ts";
 import { changesTracer, type PlacedContract, readStorageChanges } from "./place-contract.ts";
 
 /** What brings the test payers into the state that each stands for, on one chain. */

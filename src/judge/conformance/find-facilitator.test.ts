@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { testPayers } from "../../published/test-payers.ts";
+import { testPayers } from "../../payer/test-payers.ts";
 import { findUnfitPayers } from "./moved-money.ts";
 
 const asset = { decimals: 6 } as const;

@@ -11,6 +11,10 @@ import {
 } from "../../fixtures/engine/scenario-environment.ts";
 import { askHarness, type HarnessDescription } from "../../harness/control/description.ts";
 import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
+import { harnessAccounts } from "../../payer/accounts.ts";
+import { localTerms, localTokens } from "../../payer/local-chains.ts";
+import { testKeys } from "../../payer/test-keys.ts";
+import type { TestPayerName } from "../../payer/test-payers.ts";
 import { type GasSponsoring, gasSponsorings } from "../../protocol/checks.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import {
@@ -25,10 +29,6 @@ import type { X402Version } from "../../protocol/requests.ts";
 import { type PayToPolicy, payToPolicies } from "../../protocol/signed-payment.ts";
 import { type Strictness, strictnesses } from "../../protocol/strictness.ts";
 import { formatUnits } from "../../protocol/token-units.ts";
-import { harnessAccounts } from "../../published/accounts.ts";
-import { localTerms, localTokens } from "../../published/local-chains.ts";
-import { testKeys } from "../../published/test-keys.ts";
-import type { TestPayerName } from "../../published/test-payers.ts";
 import { KitError } from "../../util/errors.ts";
 import { type Comparison, compareContract, compareExactly, hideSecrets } from "./compare.ts";
 import {

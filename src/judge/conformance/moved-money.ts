@@ -9,6 +9,7 @@ import { decodeEvent, transferTopic } from "../../methods/on-chain/events.ts";
 import { noncesOf } from "../../methods/on-chain/nonces.ts";
 import { askFact, tokenSources } from "../../methods/on-chain/state-facts.ts";
 import { allowanceSource } from "../../methods/permit2/on-chain/permit2-state.ts";
+import { type TestPayer, type TestPayerName, testPayers } from "../../payer/test-payers.ts";
 import {
   type Address,
   addressWord,
@@ -24,7 +25,6 @@ import type { Operation } from "../../protocol/problems.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { type Rule, rules } from "../../protocol/specification.ts";
 import { formatUnits } from "../../protocol/token-units.ts";
-import { type TestPayer, type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { inParallel } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf, parseJson } from "../../util/json.ts";

@@ -9,9 +9,9 @@ import {
   isBegun,
 } from "../../fixtures/engine/answer.ts";
 import type { ScenarioEnvironment } from "../../fixtures/engine/scenario-environment.ts";
+import { testPayers } from "../../payer/test-payers.ts";
 import type { InvalidReason } from "../../protocol/catalogue.ts";
 import { sameAddress } from "../../protocol/hex.ts";
-import { testPayers } from "../../published/test-payers.ts";
 import { inParallel } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";

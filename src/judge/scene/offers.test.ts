@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isPublishedKey } from "../../published/accounts.ts";
+import { isPublishedKey } from "../../payer/accounts.ts";
 import { goodsOf, payerOf } from "./offers.ts";
 
 test("the same seed and case give the same payer and goods, and any other different ones", () => {

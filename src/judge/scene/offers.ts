@@ -4,6 +4,7 @@ import { buildRequirements } from "../../methods/build-request.ts";
 import { exactEip3009Method } from "../../methods/exact-eip3009/eip3009-method.ts";
 import type { Method } from "../../methods/method.ts";
 import { exactPermit2Method, uptoPermit2Method } from "../../methods/permit2/permit2-methods.ts";
+import { createPayerSigner } from "../../payer/sign-as.ts";
 import { type Address, type Hex, keccak256Text, sameAddress } from "../../protocol/hex.ts";
 import { type Asset, formatNetwork, type Network } from "../../protocol/networks.ts";
 import { decodeHeader, encodeHeader } from "../../protocol/payment-headers.ts";
@@ -11,7 +12,6 @@ import { address } from "../../protocol/primitives.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { MalformedError } from "../../protocol/wire-values.ts";
-import { createPayerSigner } from "../../published/sign-as.ts";
 
 /** The payer of one case: its own account, so that transfers can be attributed to the case. */
 export type CasePayer = { privateKey: Hex; address: Hex };

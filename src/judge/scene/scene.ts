@@ -7,6 +7,7 @@ import { encodeProxySettle } from "../../methods/permit2/on-chain/permit2-calls.
 import { bitOf } from "../../methods/permit2/on-chain/permit2-state.ts";
 import { permit2Address } from "../../methods/permit2/permit.ts";
 import { permitOf } from "../../methods/permit2/permit2-payload.ts";
+import { mockUsdcInitCode } from "../../payer/init-code.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import {
   type Asset,
@@ -16,7 +17,6 @@ import {
   networks,
 } from "../../protocol/networks.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
-import { mockUsdcInitCode } from "../../published/init-code.ts";
 import { KitError } from "../../util/errors.ts";
 import { type CasePayer, type Offer, payerOf, type ReceivedPayment, type WayName } from "./offers.ts";
 

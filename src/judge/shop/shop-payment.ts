@@ -3,6 +3,7 @@ import type { AuthorizationTerms } from "../../methods/exact-eip3009/authorizati
 import { methodOf } from "../../methods/methods.ts";
 import { type PaymentTimes, timesFrom } from "../../methods/payment-times.ts";
 import { signTerms } from "../../methods/sign-terms.ts";
+import { createPayerSigner } from "../../payer/sign-as.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { type Network, type NetworkRegistry, transferMethods } from "../../protocol/networks.ts";
 import { decodeHeader, encodeHeader } from "../../protocol/payment-headers.ts";
@@ -10,7 +11,6 @@ import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts
 import { address, uint256String } from "../../protocol/primitives.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
-import { createPayerSigner } from "../../published/sign-as.ts";
 import { sendHttp } from "../../util/http-client.ts";
 import { parseJson } from "../../util/json.ts";
 import type { CasePayer, WayName } from "../scene/offers.ts";

@@ -1,5 +1,5 @@
+import { nameOfLocalToken } from "../../payer/local-chains.ts";
 import { formatUnits, type TokenUnits } from "../../protocol/token-units.ts";
-import { nameOfLocalToken } from "../../published/local-chains.ts";
 
 /** Where an advice is read, and of which payment. */
 export type AdviceContext = {

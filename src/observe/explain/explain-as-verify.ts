@@ -2,6 +2,7 @@ import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import { methodOf } from "../../methods/methods.ts";
 import { checkApproval, checkDeadline } from "../../methods/permit2/approval.ts";
 import { broughtApproval, checkTransaction } from "../../methods/permit2/approval-transaction.ts";
+import { localMaxFeePerGas } from "../../payer/local-chains.ts";
 import { type Invalid, withReasonOfMethod } from "../../protocol/catalogue.ts";
 import { adviceOnAnswer } from "../../protocol/catalogue-texts.ts";
 import {
@@ -13,7 +14,6 @@ import {
 import { type Finding, isCause } from "../../protocol/mistakes.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { localMaxFeePerGas } from "../../published/local-chains.ts";
 
 /**
  * Findings for refusals that follow from the request alone, by verify's own checks, so that `explain` never calls a payment

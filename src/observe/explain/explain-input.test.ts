@@ -10,6 +10,7 @@ import { buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-method.
 import { uptoProxyAddress } from "../../methods/permit2/permit.ts";
 import { writePermitPayload } from "../../methods/permit2/permit2-payload.ts";
 import { type PermitTerms, signPermit } from "../../methods/permit2/sign-permit.ts";
+import { testPayers } from "../../payer/test-payers.ts";
 import { reasonTexts, withLocal } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type MistakeId, mistakes } from "../../protocol/mistakes.ts";
@@ -17,7 +18,6 @@ import { type BuiltInNetworkName, networks } from "../../protocol/networks.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { PayToPolicy } from "../../protocol/signed-payment.ts";
-import { testPayers } from "../../published/test-payers.ts";
 import { type Explanation, explain } from "./explain-input.ts";
 import { explanationOf, formatExplanations } from "./explanations.ts";
 

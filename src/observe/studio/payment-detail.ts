@@ -1,12 +1,12 @@
 import { methods } from "../../methods/methods.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
+import { nameOfTestPayer } from "../../payer/test-payers.ts";
 import { errorsSection, reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { bodyLimit } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { formatAmount, plural } from "../../protocol/token-units.ts";
-import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { parseJson } from "../../util/json.ts";
 import { maskSecrets } from "../../util/text.ts";
 import { mostReceived, type ReceivedBody } from "../channels/channels.ts";

@@ -1,8 +1,8 @@
 import { methods } from "../../methods/methods.ts";
+import { nameOfTestPayer } from "../../payer/test-payers.ts";
 import { builtInNetworks, type Network, type NetworkRegistry } from "../../protocol/networks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { type KnownTokens, knownToken, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
-import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { type ReceivedBody, warnOfObserver } from "../channels/channels.ts";
 import { namesIn, readInput } from "../explain/read-input.ts";
 import type { OperationView, PaymentSummary, TimelineEntry } from "./payment-view.ts";

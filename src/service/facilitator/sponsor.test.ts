@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { Gift, Gifts } from "../../ledger/gifts.ts";
+import { harnessAccounts } from "../../payer/accounts.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
-import { harnessAccounts } from "../../published/accounts.ts";
 import { createSponsor, type GiftAccount } from "./sponsor.ts";
 
 /* Whether a gift is made, and one that no block takes: it is sent again, and pays more, but is never another one. */

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { migrate, openDatabase } from "../../ledger/database/open-database.ts";
+import { type TestKeyName, testKeys } from "../../payer/test-keys.ts";
 import { networkNames, networks } from "../../protocol/networks.ts";
-import { type TestKeyName, testKeys } from "../../published/test-keys.ts";
 import { type OpenOrganizations, openOrganizations } from "./open-organizations.ts";
 
 /** As `openssl rand -hex 32` gives it. */

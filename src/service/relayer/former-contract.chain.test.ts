@@ -10,9 +10,9 @@ import { migrations } from "../../ledger/database/migrations/later-migrations.ts
 import { openDatabase } from "../../ledger/database/open-database.ts";
 import { buildPaymentRequest, paymentOf } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { encodeSettle } from "../../methods/exact-eip3009/on-chain/eip3009-transaction.ts";
+import { harnessAccounts } from "../../payer/accounts.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
-import { harnessAccounts } from "../../published/accounts.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 
 /*

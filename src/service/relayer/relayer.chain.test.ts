@@ -8,8 +8,8 @@ import { useComposition } from "../../../test/support/use-composition.ts";
 import type { Chain } from "../../chain/chain.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import { harnessAccounts } from "../../published/accounts.ts";
-import { testPayers } from "../../published/test-payers.ts";
+import { harnessAccounts } from "../../payer/accounts.ts";
+import { testPayers } from "../../payer/test-payers.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import type { JsonResponse } from "../../util/http-client.ts";
 

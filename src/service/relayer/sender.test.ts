@@ -4,8 +4,8 @@ import type { Chain } from "../../chain/chain.ts";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { Attempt } from "../../ledger/settlement.ts";
 import { createLogger } from "../../observe/log/logger.ts";
+import { harnessAccounts } from "../../payer/accounts.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { harnessAccounts } from "../../published/accounts.ts";
 import { createFlight, createSender } from "./sender.ts";
 
 const signer = createLocalSigner(harnessAccounts.operator.privateKey);

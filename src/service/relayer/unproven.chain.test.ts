@@ -8,10 +8,10 @@ import { useComposition } from "../../../test/support/use-composition.ts";
 import { mockOddTokenDeployedBytecode } from "../../contracts/mockTokens.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { encodeSubmission } from "../../methods/exact-eip3009/on-chain/token-calls.ts";
+import { harnessAccounts } from "../../payer/accounts.ts";
+import { testPayers } from "../../payer/test-payers.ts";
 import { type Address, addressWord, type Hex, keccak256, uintWord } from "../../protocol/hex.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
-import { harnessAccounts } from "../../published/accounts.ts";
-import { testPayers } from "../../published/test-payers.ts";
 
 /*
  * Payments in a token that keeps EIP-3009 and not the habits of USDC: it logs between the two events of a payment, and

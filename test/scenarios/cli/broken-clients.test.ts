@@ -3,7 +3,7 @@ import { createLineRenderer, type PaymentLine } from "../../../src/cli/kit/payme
 import { main } from "../../../src/cli/main.ts";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
 import { permit2Address } from "../../../src/methods/permit2/permit.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import { sendHttp } from "../../../src/util/http-client.ts";
 import {
   type BrokenRequest,

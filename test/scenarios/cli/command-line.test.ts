@@ -4,7 +4,7 @@ import { createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { localContracts } from "../../../src/published/local-chains.ts";
+import { localContracts } from "../../../src/payer/local-chains.ts";
 import { kitVersion } from "../../../src/util/self-command.ts";
 import { repository, start } from "../../support/cli.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";

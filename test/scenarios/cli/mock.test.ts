@@ -6,9 +6,9 @@ import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { startMockServer } from "../../../src/fixtures/mock-server/index.ts";
+import { testKeys } from "../../../src/payer/test-keys.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import { networkNames } from "../../../src/protocol/networks.ts";
-import { testKeys } from "../../../src/published/test-keys.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
 import { repository, runCli, startCli } from "../../support/cli.ts";
 import { runHere } from "../../support/run-here.ts";
 

@@ -10,7 +10,7 @@ import { authorizationOf } from "../../../src/methods/exact-eip3009/eip3009-meth
 import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { captureSchema } from "../../../src/observe/capture/capture.ts";
 import { paymentListSchema } from "../../../src/observe/timeline/payment-view.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import { requestJson, sendHttp } from "../../../src/util/http-client.ts";
 import { closeAtOnce, listenOnLoopback } from "../../../src/util/node-http.ts";
 import { type CliProcess, startCli } from "../../support/cli.ts";

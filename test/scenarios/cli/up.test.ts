@@ -16,12 +16,12 @@ import {
   signAuthorization,
 } from "../../../src/methods/exact-eip3009/authorization.ts";
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
+import { localTokens } from "../../../src/payer/local-chains.ts";
+import { createPayerSigner } from "../../../src/payer/sign-as.ts";
+import { localOrganization } from "../../../src/payer/test-keys.ts";
+import { type TestPayer, testPayers } from "../../../src/payer/test-payers.ts";
 import { type BuiltInNetworkName, networkNames, networks } from "../../../src/protocol/networks.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { localTokens } from "../../../src/published/local-chains.ts";
-import { createPayerSigner } from "../../../src/published/sign-as.ts";
-import { localOrganization } from "../../../src/published/test-keys.ts";
-import { type TestPayer, testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson, sendHttp } from "../../../src/util/http-client.ts";
 import { type CliProcess, repository, runCli, startCli } from "../../support/cli.ts";
 import { runHere } from "../../support/run-here.ts";

@@ -9,11 +9,11 @@ import type { RunningHarness } from "../../../src/harness/run/running-harness.ts
 import { compareExactly } from "../../../src/judge/conformance/compare.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import { askNextApproval, askNextTransaction } from "../../../src/methods/on-chain/payer-state.ts";
+import { type TestKeyName, testKeys } from "../../../src/payer/test-keys.ts";
+import type { TestPayerName } from "../../../src/payer/test-payers.ts";
 import { create2Deployer } from "../../../src/protocol/create2.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import type { Operation } from "../../../src/protocol/problems.ts";
-import { type TestKeyName, testKeys } from "../../../src/published/test-keys.ts";
-import type { TestPayerName } from "../../../src/published/test-payers.ts";
 import { cases, combination, combineCases } from "../../support/conformance/combined-cases.ts";
 import { loosen } from "../../support/conformance/loosen.ts";
 import { runningChain } from "../../support/running-chain.ts";

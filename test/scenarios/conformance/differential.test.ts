@@ -3,8 +3,8 @@ import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type PaymentSpec, signPayment } from "../../../src/harness/control/pay.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import { type TestPayerName, testPayers } from "../../../src/payer/test-payers.ts";
 import { checksumAddress, keccak256Text } from "../../../src/protocol/hex.ts";
-import { type TestPayerName, testPayers } from "../../../src/published/test-payers.ts";
 import { createSerialQueue, inParallel } from "../../../src/util/concurrency.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import {

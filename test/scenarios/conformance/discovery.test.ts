@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createFixtures } from "../../../src/fixtures/index.ts";
 import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { testKeys } from "../../../src/published/test-keys.ts";
+import { testKeys } from "../../../src/payer/test-keys.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import { type Body, signedRequest, startTestHarness } from "../../support/service.ts";
 import { signInWay } from "../../support/ways.ts";

@@ -7,8 +7,8 @@ import { type MockServer, startMockServer } from "../../../src/fixtures/mock-ser
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { compareExactly } from "../../../src/judge/conformance/compare.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
-import { localTokenNames } from "../../../src/published/local-chains.ts";
-import { testKeys } from "../../../src/published/test-keys.ts";
+import { localTokenNames } from "../../../src/payer/local-chains.ts";
+import { testKeys } from "../../../src/payer/test-keys.ts";
 import { loosen } from "../../support/conformance/loosen.ts";
 import { startTestHarness } from "../../support/service.ts";
 

@@ -13,10 +13,10 @@ import { type ConformanceTarget, runScenario } from "../../../src/judge/conforma
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import { askNextApproval, askNextTransaction } from "../../../src/methods/on-chain/payer-state.ts";
 import { channels } from "../../../src/observe/channels/channels.ts";
+import { testKeys } from "../../../src/payer/test-keys.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import type { NetworkName } from "../../../src/protocol/networks.ts";
 import { type PayToPolicy, payToPolicies } from "../../../src/protocol/signed-payment.ts";
-import { testKeys } from "../../../src/published/test-keys.ts";
 import { createFaultArranger } from "../../support/conformance/arrange-faults.ts";
 import { startTestHarness } from "../../support/service.ts";
 

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { main } from "../../../src/cli/main.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { judgeTable } from "../../support/judge/judge-tables.ts";
 import { listenOnLoopback } from "../../support/loopback-server.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { sharedPostgres } from "../../support/databases.ts";
 import { createRandom } from "../../support/random.ts";
 import type { Body } from "../../support/service.ts";

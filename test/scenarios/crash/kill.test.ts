@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
 import type { JsonResponse } from "../../../src/util/http-client.ts";
 import { type Boundary, boundaries } from "../../support/crash/boundaries.ts";
 import { backends, useTestDatabase } from "../../support/databases.ts";

@@ -10,7 +10,7 @@ import {
   type Harness,
   KitError,
 } from "../../../src/harness/index.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { isRunning, stillRunningAfter } from "../../support/live-processes.ts";
 import { commandOf, descendantsOf, noteStarted } from "../../support/processes.ts";

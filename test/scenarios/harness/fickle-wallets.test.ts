@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import { type Address, addressWord } from "../../../src/protocol/hex.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
 import { accountOf } from "../../support/key-accounts.ts";
 
 /* Fresh accounts that share a delegate (EIP-7702) which accepts every simulation and reverts when it is mined. */

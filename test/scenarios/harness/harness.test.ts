@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { connectHarness, createHarness, type Harness } from "../../../src/harness/index.ts";
-import { type TestPayer, type TestPayerName, testPayers } from "../../../src/published/test-payers.ts";
+import { type TestPayer, type TestPayerName, testPayers } from "../../../src/payer/test-payers.ts";
 
 /* What `x402-facilitator-kit/harness` gives to an integrator's tests. */
 

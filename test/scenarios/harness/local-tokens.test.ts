@@ -1,8 +1,8 @@
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
+import { networks } from "../../../src/payer/local-networks.ts";
 import { networkNames } from "../../../src/protocol/networks.ts";
-import { networks } from "../../../src/published/local-networks.ts";
 
 /* The tokens besides USDC that every local chain has, as a test uses them. */
 

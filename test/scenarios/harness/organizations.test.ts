@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { connectHarness, createHarness, type Harness } from "../../../src/harness/index.ts";
-import { testKeys } from "../../../src/published/test-keys.ts";
+import { testKeys } from "../../../src/payer/test-keys.ts";
 import { startCli } from "../../support/cli.ts";
 
 /* Organizations of a test's own, with the limits that production has. */

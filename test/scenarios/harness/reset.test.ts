@@ -3,7 +3,7 @@ import { parseEther } from "viem";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
 import { channels } from "../../../src/observe/channels/channels.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 
 /* What a test may do to a harness, and the next one must not notice. */
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createPaymentReader } from "../../../src/cli/kit/read-payments.ts";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 
 /* `seed`: the same calls give the same chains, to the hash of each block. */

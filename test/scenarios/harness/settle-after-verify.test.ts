@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 
 /* What a verify has found out of a signature counts for further verifies and the settle of that payment, and for no other. */
 

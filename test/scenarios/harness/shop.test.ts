@@ -6,7 +6,7 @@ import express from "express";
 import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createHarness, type Harness, KitError } from "../../../src/harness/index.ts";
-import { type TestPayerName, testPayers } from "../../../src/published/test-payers.ts";
+import { type TestPayerName, testPayers } from "../../../src/payer/test-payers.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
 
 /* A shop of the public packages, made with what the harness says, and a buyer of the harness. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { connectHarness, createHarness, type Harness } from "../../../src/harness/index.ts";
-import { testKeys } from "../../../src/published/test-keys.ts";
+import { testKeys } from "../../../src/payer/test-keys.ts";
 
 /* Going back to a moment of all chains and the ledger together. */
 

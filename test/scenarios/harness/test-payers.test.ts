@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createFixtureEngine, testKeys } from "../../../src/fixtures/index.ts";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
+import { type TestPayer, type TestPayerName, testPayers } from "../../../src/payer/test-payers.ts";
 import type { Operation } from "../../../src/protocol/problems.ts";
-import { type TestPayer, type TestPayerName, testPayers } from "../../../src/published/test-payers.ts";
 import { contents } from "../../support/fixtures/pay.ts";
 
 /* What each test payer stands for is what becomes of its payments, in every way to pay, with a chain and without. */

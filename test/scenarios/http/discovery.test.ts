@@ -2,8 +2,8 @@ import { HTTPFacilitatorClient } from "@x402/core/server";
 import { declareDiscoveryExtension, withBazaar } from "@x402/extensions/bazaar";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { localOrganization } from "../../../src/published/test-keys.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
+import { localOrganization } from "../../../src/payer/test-keys.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { addRival, type Body, post, signedRequest, startTestHarness } from "../../support/service.ts";
 

@@ -1,8 +1,8 @@
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { localOrganization } from "../../../src/published/test-keys.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
+import { localOrganization } from "../../../src/payer/test-keys.ts";
 import { type Answer, post, signedRequest, startTestHarness } from "../../support/service.ts";
 
 /*

@@ -7,7 +7,7 @@ import {
 } from "@x402/extensions/payment-identifier";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { localOrganization } from "../../../src/published/test-keys.ts";
+import { localOrganization } from "../../../src/payer/test-keys.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import {
   addRival,

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { z } from "zod";
 import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import { testKeys } from "../../../src/payer/test-keys.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { faults, maxUint256 } from "../../../src/protocol/wire-values.ts";
-import { testKeys } from "../../../src/published/test-keys.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { goods, startMerchant } from "../../support/merchant.ts";
 import { runningChain } from "../../support/running-chain.ts";

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import { localOrganization } from "../../../src/payer/test-keys.ts";
 import { type Route, routes } from "../../../src/protocol/routes.ts";
-import { localOrganization } from "../../../src/published/test-keys.ts";
 import { signedRequest, startTestHarness } from "../../support/service.ts";
 
 /*

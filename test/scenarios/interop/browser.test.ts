@@ -7,7 +7,7 @@ import { rolldown } from "rolldown";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { findScenario } from "../../../src/fixtures/index.ts";
 import { startMockServer } from "../../../src/fixtures/mock-server/index.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import { startBrowser } from "../../support/browser.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { localOrganization } from "../../../src/published/test-keys.ts";
-import { type TestPayer, type TestPayerName, testPayers } from "../../../src/published/test-payers.ts";
+import { localOrganization } from "../../../src/payer/test-keys.ts";
+import { type TestPayer, type TestPayerName, testPayers } from "../../../src/payer/test-payers.ts";
 import { createBuyer } from "../../support/buyer.ts";
 import type { LoopbackServer } from "../../support/loopback-server.ts";
 import { goods, startMerchant } from "../../support/merchant.ts";

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { localOrganization } from "../../../src/published/test-keys.ts";
+import { localOrganization } from "../../../src/payer/test-keys.ts";
 import { createBuyer, fundedAccount } from "../../support/buyer.ts";
 import type { LoopbackServer } from "../../support/loopback-server.ts";
 import { goods, startMerchant } from "../../support/merchant.ts";

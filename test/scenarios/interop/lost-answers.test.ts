@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
-import { localOrganization } from "../../../src/published/test-keys.ts";
+import { localOrganization } from "../../../src/payer/test-keys.ts";
 import { createBuyer, fundedAccount, payAgain } from "../../support/buyer.ts";
 import type { LoopbackServer } from "../../support/loopback-server.ts";
 import { goods, startMerchant } from "../../support/merchant.ts";

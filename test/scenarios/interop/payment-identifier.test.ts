@@ -8,8 +8,8 @@ import {
 import { x402Client, x402HTTPClient } from "@x402/fetch";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import { localOrganization } from "../../../src/payer/test-keys.ts";
 import { networks } from "../../../src/protocol/networks.ts";
-import { localOrganization } from "../../../src/published/test-keys.ts";
 import { fundedAccount } from "../../support/buyer.ts";
 import { type Offer, startMerchant } from "../../support/merchant.ts";
 import { runningChain } from "../../support/running-chain.ts";

@@ -5,9 +5,9 @@ import {
   type HarnessDescription,
   harnessDescriptionSchema,
 } from "../../../src/harness/control/description.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import { addressWord } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { createBuyer } from "../../support/buyer.ts";
 import { type CliProcess, startCli } from "../../support/cli.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
 import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
-import { testKeys } from "../../../src/published/test-keys.ts";
+import { testKeys } from "../../../src/payer/test-keys.ts";
 import { repository } from "../../support/cli.ts";
 import { openRawConnection } from "../../support/http/raw-connection.ts";
 import { findFreePort } from "../../support/postgres.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import { localOrganization } from "../../../src/payer/test-keys.ts";
 import { type BuiltInNetworkName, networkNames, networks } from "../../../src/protocol/networks.ts";
-import { localOrganization } from "../../../src/published/test-keys.ts";
 import { createBuyer, fundedAccount } from "../../support/buyer.ts";
 import type { LoopbackServer } from "../../support/loopback-server.ts";
 import { goods, type Offer, startMerchant } from "../../support/merchant.ts";

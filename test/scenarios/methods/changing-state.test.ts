@@ -4,9 +4,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { z } from "zod";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
 import { permit2Address } from "../../../src/methods/permit2/permit.ts";
+import { revertingDelegateAddress } from "../../../src/payer/accounts.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
-import { revertingDelegateAddress } from "../../../src/published/accounts.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 
 /*

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
 import { boundaries, giftBoundaries } from "../../support/crash/boundaries.ts";
 import { value } from "../../support/recovery-scene.ts";
 import { settleAfterDeath } from "../../support/service-process.ts";

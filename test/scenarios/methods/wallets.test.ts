@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
+import { createPayerSigner } from "../../../src/payer/sign-as.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
+import { walletInitCode } from "../../../src/payer/undeployed-wallet.ts";
 import { create2Address, create2Deployer } from "../../../src/protocol/create2.ts";
 import { type Address, type Hex, keccak256Text } from "../../../src/protocol/hex.ts";
 import { wrapErc6492 } from "../../../src/protocol/signed-payment.ts";
-import { createPayerSigner } from "../../../src/published/sign-as.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
-import { walletInitCode } from "../../../src/published/undeployed-wallet.ts";
 import type { JsonResponse } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
 import { value } from "../../support/recovery-scene.ts";

@@ -6,7 +6,7 @@ import { readNetworkData } from "../../../src/config/network-file.ts";
 import { createFixtureEngine } from "../../../src/fixtures/index.ts";
 import { connectHarness, createHarness } from "../../../src/harness/index.ts";
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { startCli } from "../../support/cli.ts";
 import { judge, subject } from "../../support/judge/judge.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { frameworks } from "../../../src/published/shop-variables.ts";
+import { frameworks } from "../../../src/payer/shop-variables.ts";
 import { childEnvironment } from "../../support/child-environment.ts";
 import {
   createOutsideProject,

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { main } from "../../../src/cli/main.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
 import { value } from "../../support/recovery-scene.ts";
 import type { Body } from "../../support/service.ts";

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Chain } from "../../../src/chain/chain.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
 import type { JsonResponse } from "../../../src/util/http-client.ts";
 import type { Running } from "../../support/composition.ts";
 import { value } from "../../support/recovery-scene.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { addressWord } from "../../../src/protocol/hex.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { value } from "../../support/recovery-scene.ts";
 import { useRecoveryScene } from "../../support/use-composition.ts";
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { postPayment, signPayment } from "../../../src/harness/control/pay.ts";
 import { describeFaults } from "../../../src/harness/faults/faults.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import { post, signedRequest } from "../../support/service.ts";
 import { soon, useStudio, useStudioPage } from "../../support/studio.ts";
 

@@ -4,7 +4,7 @@ import { parseEnv } from "node:util";
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { pay } from "../../../src/harness/control/pay.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import { repository } from "../../support/cli.ts";
 import { startTestHarness } from "../../support/service.ts";
 import { soon, useStudio, useStudioPage } from "../../support/studio.ts";

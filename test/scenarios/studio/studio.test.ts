@@ -24,8 +24,8 @@ import {
   paymentListSchema,
   transactionViewSchema,
 } from "../../../src/observe/timeline/payment-view.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import { networks } from "../../../src/protocol/networks.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { type Body, post, sendFrom, signedRequest, startTestHarness } from "../../support/service.ts";
 import { useStudio } from "../../support/studio.ts";

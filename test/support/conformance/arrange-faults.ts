@@ -14,10 +14,10 @@ import { authorizationOf } from "../../../src/methods/exact-eip3009/eip3009-meth
 import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { parsePaymentRequest } from "../../../src/methods/methods.ts";
 import { exactProxyAddress, permit2Address } from "../../../src/methods/permit2/permit.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
+import { testKeys } from "../../../src/payer/test-keys.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { testKeys } from "../../../src/published/test-keys.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
 import { runningChain } from "../running-chain.ts";
 import { balanceOf, sendFrom } from "../service.ts";
 import { type Breakage, startBreakingProxy } from "./breaking-proxy.ts";

@@ -4,7 +4,7 @@ import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
 import { withTestKeys } from "../../../src/harness/run/harness-core.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { createLogger } from "../../../src/observe/log/logger.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { type AppOptions, createApp } from "../../../src/service/http/app.ts";
 import { createCore } from "../../../src/service/service.ts";
 import { listenOnLoopback } from "../../../src/util/node-http.ts";

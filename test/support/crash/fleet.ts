@@ -1,8 +1,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Payer } from "../../../src/harness/control/pay.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import type { Operation } from "../../../src/protocol/problems.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import { type Balancer, startBalancer } from "../balancer.ts";
 import type { Composition } from "../composition.ts";

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
 import { createLogger } from "../../../src/observe/log/logger.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { address, bytes32 } from "../../../src/protocol/primitives.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localNetwork } from "../local-network.ts";
 import { transferFromWays } from "../methods/transfer-from.ts";
 import { openMigrated } from "../open-migrated.ts";

@@ -8,7 +8,7 @@ import {
   type Faults,
 } from "../../../src/harness/faults/faults.ts";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { type Composition, compose } from "../composition.ts";
 import type { Random } from "../random.ts";
 

@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { authorizationJson, signAuthorization } from "../../../src/methods/exact-eip3009/authorization.ts";
+import { createPayerSigner } from "../../../src/payer/sign-as.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
-import { createPayerSigner } from "../../../src/published/sign-as.ts";
 
 /*
  * Buyers for `judge client`, of protocol version 1. The first argument says how they behave:

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Payer } from "../../../src/harness/control/pay.ts";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
+import type { TestPayerName } from "../../../src/payer/test-payers.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
-import type { TestPayerName } from "../../../src/published/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { instanceHeader } from "../balancer.ts";
 import { accountOf, keyOf } from "../key-accounts.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import type { Random } from "../random.ts";
 import { quietFee } from "./blocks.ts";
 import type { OperatorStage } from "./stage.ts";

@@ -1,7 +1,7 @@
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { networks } from "../../../src/protocol/networks.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { createOrganizations } from "../../../src/service/organizations/create-organizations.ts";
 import type { Body } from "../service.ts";
 import { signAs } from "../sign-as.ts";

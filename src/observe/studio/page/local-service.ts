@@ -1,7 +1,7 @@
 import { computed, signal } from "@preact/signals";
+import { type TestPayer, testPayers } from "../../../payer/test-payers.ts";
 import { builtInNetworks } from "../../../protocol/networks.ts";
 import { type TokenUnits, unitsOf } from "../../../protocol/token-units.ts";
-import { type TestPayer, testPayers } from "../../../published/test-payers.ts";
 import type { ChainView, FaultForm } from "../harness-views.ts";
 import { toast } from "./toasts.tsx";
 

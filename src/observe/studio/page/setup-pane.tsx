@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { type Framework, frameworks } from "../../../payer/shop-variables.ts";
 import { unitsOf } from "../../../protocol/token-units.ts";
-import { type Framework, frameworks } from "../../../published/shop-variables.ts";
 import { Ago, Button, CodeBlock, CodeLine, CopyButton, Icon, Select, withCode } from "./controls.tsx";
 import {
   atThisPlace,

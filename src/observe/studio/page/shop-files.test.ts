@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { networks } from "../../../published/local-networks.ts";
-import { type Framework, frameworks } from "../../../published/shop-variables.ts";
+import { networks } from "../../../payer/local-networks.ts";
+import { type Framework, frameworks } from "../../../payer/shop-variables.ts";
 import { type SetupPart, setupOf } from "./shop-files.ts";
 
 const { base } = networks;

@@ -1,10 +1,10 @@
-import { builtInNetworks } from "../../../protocol/networks.ts";
 import {
   type Framework,
   renderVariables,
   type ShopVariables,
   shopVariables,
-} from "../../../published/shop-variables.ts";
+} from "../../../payer/shop-variables.ts";
+import { builtInNetworks } from "../../../protocol/networks.ts";
 
 /** What `x402-kit init` writes, by its path in the folder `templates`: the same text, so that it is tested once. */
 const templates = import.meta.glob<string>(

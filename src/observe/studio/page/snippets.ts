@@ -1,6 +1,6 @@
 import { type TimeField, timeFields } from "../../../methods/payment-times.ts";
+import { type LocalTokenName, nameOfLocalToken } from "../../../payer/local-chains.ts";
 import { invalidReasons, isSituation, settleErrorReason } from "../../../protocol/catalogue.ts";
-import { type LocalTokenName, nameOfLocalToken } from "../../../published/local-chains.ts";
 import type { PaymentDetail } from "../../timeline/payment-view.ts";
 
 /** A time in unix seconds, and whose clock says it. */
