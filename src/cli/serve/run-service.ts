@@ -114,6 +114,7 @@ function composeService(
     database,
     inspectEveryMs,
     inspectSigners: config.operators.kind === "remote",
+    refusesUsedOperators: true,
     apiKeyPepper,
     settleWaitMs,
     anonymousVerify,

@@ -36,6 +36,7 @@ export type InspectionOptions = Accounts & {
   /** One for each RPC URL of the network, in order, without failover. */
   endpoints: readonly Pick<Rpc, "ask">[];
   nextTxNonce: CheckContext["nextTxNonce"];
+  refusesUsedOperators?: CheckContext["refusesUsedOperators"];
   /** Unix milliseconds. */
   now: () => number;
   clock?: ClockTolerance | undefined;
