@@ -10,7 +10,12 @@ import type { Lanes } from "./facilitator/context.ts";
 import type { Check } from "./health/check.ts";
 import { permit2CheckName } from "./health/check-contract.ts";
 import { sponsorCheckName, warnsOfGasMoney } from "./health/check-operators.ts";
-import { type ClockTolerance, confirmingCheckName, type Inspection } from "./health/inspect-network.ts";
+import {
+  type ClockTolerance,
+  chainIdCheckName,
+  confirmingCheckName,
+  type Inspection,
+} from "./health/inspect-network.ts";
 import { wrongPepper } from "./organizations/key-issuing.ts";
 import type { Organizations } from "./organizations/organizations.ts";
 import type { RecoveryLoop } from "./relayer/recovery.ts";
@@ -117,7 +122,12 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
 }
 
 /** Checks that say which payments cannot be taken, or not in time, if they are not ok. */
-const limiting: ReadonlySet<string> = new Set([permit2CheckName, sponsorCheckName, confirmingCheckName]);
+const limiting: ReadonlySet<string> = new Set([
+  permit2CheckName,
+  sponsorCheckName,
+  confirmingCheckName,
+  chainIdCheckName,
+]);
 
 type Supervision = ReturnType<typeof createSupervision>;
 
@@ -154,7 +164,10 @@ export function createSupervision(options: {
 
     /** What of the payments that are configured cannot be taken on a network, by the last inspection; the others can. */
     limits: (network: NetworkName): readonly string[] =>
-      (found.get(network) ?? []).flatMap(({ name, detail }) => (limiting.has(name) ? [detail] : [])),
+      (found.get(network) ?? []).flatMap(({ name, detail }) =>
+        // A check of one of several endpoints has its number.
+        limiting.has(name.replace(/ \d+$/, "")) ? [detail] : [],
+      ),
     /** Returns true if an operator can send on a network, by the last inspection: it has its role, gas money, and its signer. */
     canSend: (network: NetworkName, operator: Address) =>
       !checksOf(network, operator).some(({ status }) => status === "failed"),

@@ -14,6 +14,7 @@ import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
+import { altering } from "../../support/misbehaviour.ts";
 import { runHere } from "../../support/run-here.ts";
 import {
   makeDirectory,
@@ -220,6 +221,20 @@ describe("from deployment to payment", () => {
       expect.objectContaining({ level: 40, msg: "network not ready yet; trying again" }),
     );
     expect(stderr).not.toContain("secret-of-the-url");
+  });
+
+  test("readiness says that one of several RPC URLs serves another chain, while payments go on", async () => {
+    const other = await startStubNode(altering(forwardingTo(chain.rpcUrl), "eth_chainId", () => "0x2a"));
+    const { command, url } = await startServing({
+      BASE_RPC_URL: `${chain.rpcUrl},${chain.rpcUrl}/?second,${other.url}`,
+    });
+    await using _ = command;
+    const { body } = await requestJson(url.replace("/v1", "/readyz"));
+    expect(body).toMatchObject({
+      networks: { base: { ready: true, detail: expect.stringContaining("serves chain 42") } },
+    });
+    expect((await pay(url, await signPayment(deployed))).body).toMatchObject({ success: true });
+    await other.stop();
   });
 
   test("with its key behind a remote signer, a payment settles as well", async () => {
