@@ -9,6 +9,7 @@ import { withTimeout } from "../util/waiting.ts";
 import type { Lanes } from "./facilitator/context.ts";
 import type { Check } from "./health/check.ts";
 import { permit2CheckName } from "./health/check-contract.ts";
+import { warnOfClock } from "./health/check-database.ts";
 import { sponsorCheckName, warnsOfGasMoney } from "./health/check-operators.ts";
 import {
   type ClockTolerance,
@@ -106,7 +107,9 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
     if (reason !== undefined) return { ready: false, detail: reason };
     const found = await inspect(lanes).catch(() => ({ problem: "the RPC does not answer" }));
     if ("problem" in found) return { ready: false, detail: found.problem };
-    return { ready: true, detail: [...found.warnings, ...supervision.limits(name)].join("; ") || "ok" };
+    const clock = warnOfClock(options.database)?.detail ?? [];
+    const details = [...found.warnings, ...supervision.limits(name)].concat(clock);
+    return { ready: true, detail: details.join("; ") || "ok" };
   }
 
   return async () => {

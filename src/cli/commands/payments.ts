@@ -27,7 +27,6 @@ import {
 import { createPaymentReader, type PaymentReader } from "../kit/read-payments.ts";
 import { paint } from "../kit/terminal.ts";
 import { findLastAsked, lastAskedAt } from "./look-up.ts";
-import { describeSettlement } from "./settlements.ts";
 
 const usualLimit = 20;
 
@@ -111,6 +110,8 @@ export const why = defineCommand({
     const payment = await findSeen(reader, which);
     const settlement = payment === undefined && !isLast ? await reader.findSettlement(which) : undefined;
     if (settlement !== undefined) {
+      // Loaded only now, as it brings the database along.
+      const { describeSettlement } = await import("./settlements.ts");
       const note = "This process has not seen the payment, or has forgotten it. Its ledger has:";
       return {
         json: { settlement },
