@@ -289,16 +289,29 @@ test("HAProxy sends callers to instances that live when none is ready", () => {
   expect(servers(alive)).toEqual(servers(ready));
 });
 
-test.each([500, 502, 503, 504])("HAProxy's own %i is a problem that no client signs again for", (status) => {
-  const line = read("production/haproxy.cfg")
+test.each([500, 502, 503, 504])("a proxy's own %i is a problem that no client signs again for", (status) => {
+  const haproxy = read("production/haproxy.cfg")
     .split("\n")
     .find((one) => one.includes(`http-error status ${status} content-type ${problemMediaType} `));
-  const [, json = "", seconds] = /string '([^']+)' hdr Retry-After (\d+)$/.exec(line ?? "") ?? [];
-  expect(problemSchema.parse(JSON.parse(json))).toMatchObject({
-    status,
-    situation: "no_verdict",
-    nextAction: "retry_same_payment",
-    paymentState: "unknown",
-    retryAfterSeconds: Number(seconds),
-  });
+  const nginx = read("production/nginx.conf");
+  const [, codes = ""] = /error_page ([\d ]+) @no_verdict;/.exec(nginx) ?? [];
+  expect(codes.split(" ")).toContain(`${status}`);
+  const [, location = ""] = nginx.split("location @no_verdict {");
+  expect(location).toContain(`default_type ${problemMediaType};`);
+  const answers = [
+    /string '(?<json>[^']+)' hdr Retry-After (?<seconds>\d+)$/.exec(haproxy ?? ""),
+    /add_header Retry-After (?<seconds>\d+) always;\s+return 503 '(?<json>[^']+)';/.exec(location),
+  ].map((found) => ({
+    json: found?.groups?.json?.replace("$status", `${status}`) ?? "",
+    seconds: found?.groups?.seconds,
+  }));
+  for (const { json, seconds } of answers) {
+    expect(problemSchema.parse(JSON.parse(json))).toMatchObject({
+      status,
+      situation: "no_verdict",
+      nextAction: "retry_same_payment",
+      paymentState: "unknown",
+      retryAfterSeconds: Number(seconds),
+    });
+  }
 });

@@ -297,6 +297,11 @@ describe("refuses", () => {
       "BASE_RPC_URL: the 3rd URL is the same as the 1st",
     ],
     [
+      "the same RPC URL in another spelling",
+      { BASE_RPC_URL: "https://a.example/v2/key,HTTPS://A.example:443/v2/key/#x" },
+      "BASE_RPC_URL: the 2nd URL is the same as the 1st",
+    ],
+    [
       "an empty place in a list",
       { BASE_RPC_URL: "https://a.example," },
       "BASE_RPC_URL: the 2nd URL is empty",

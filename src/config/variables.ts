@@ -78,7 +78,7 @@ function rpcUrls(network: NetworkName, summary = `the same for ${network}`) {
   return {
     summary,
     // However it is written: one endpoint must not count as two.
-    read: readList("URL", readHttpUrl, (url) => URL.parse(url)?.href),
+    read: readList("URL", readHttpUrl, (url) => URL.parse(url)?.href.replace(/#.*/, "").replace(/\/$/, "")),
     unset: `${network} is not served`,
     example: `https://${network}.example/v2/KEY`,
     secret: true,

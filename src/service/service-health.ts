@@ -9,8 +9,14 @@ import { withTimeout } from "../util/waiting.ts";
 import type { Lanes } from "./facilitator/context.ts";
 import type { Check } from "./health/check.ts";
 import { permit2CheckName } from "./health/check-contract.ts";
+import { warnOfClock } from "./health/check-database.ts";
 import { sponsorCheckName, warnsOfGasMoney } from "./health/check-operators.ts";
-import { type ClockTolerance, confirmingCheckName, type Inspection } from "./health/inspect-network.ts";
+import {
+  type ClockTolerance,
+  chainIdCheckName,
+  confirmingCheckName,
+  type Inspection,
+} from "./health/inspect-network.ts";
 import { wrongPepper } from "./organizations/key-issuing.ts";
 import type { Organizations } from "./organizations/organizations.ts";
 import type { RecoveryLoop } from "./relayer/recovery.ts";
@@ -101,7 +107,9 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
     if (reason !== undefined) return { ready: false, detail: reason };
     const found = await inspect(lanes).catch(() => ({ problem: "the RPC does not answer" }));
     if ("problem" in found) return { ready: false, detail: found.problem };
-    return { ready: true, detail: [...found.warnings, ...supervision.limits(name)].join("; ") || "ok" };
+    const clock = warnOfClock(options.database)?.detail ?? [];
+    const details = [...found.warnings, ...supervision.limits(name)].concat(clock);
+    return { ready: true, detail: details.join("; ") || "ok" };
   }
 
   return async () => {
@@ -117,7 +125,12 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
 }
 
 /** Checks that say which payments cannot be taken, or not in time, if they are not ok. */
-const limiting: ReadonlySet<string> = new Set([permit2CheckName, sponsorCheckName, confirmingCheckName]);
+const limiting: ReadonlySet<string> = new Set([
+  permit2CheckName,
+  sponsorCheckName,
+  confirmingCheckName,
+  chainIdCheckName,
+]);
 
 type Supervision = ReturnType<typeof createSupervision>;
 
@@ -154,7 +167,10 @@ export function createSupervision(options: {
 
     /** What of the payments that are configured cannot be taken on a network, by the last inspection; the others can. */
     limits: (network: NetworkName): readonly string[] =>
-      (found.get(network) ?? []).flatMap(({ name, detail }) => (limiting.has(name) ? [detail] : [])),
+      (found.get(network) ?? []).flatMap(({ name, detail }) =>
+        // A check of one of several endpoints has its number.
+        limiting.has(name.replace(/ \d+$/, "")) ? [detail] : [],
+      ),
     /** Returns true if an operator can send on a network, by the last inspection: it has its role, gas money, and its signer. */
     canSend: (network: NetworkName, operator: Address) =>
       !checksOf(network, operator).some(({ status }) => status === "failed"),

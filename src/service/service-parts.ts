@@ -55,6 +55,8 @@ export type ServiceOptions = {
   inspectEveryMs?: number;
   /** True if an inspection has the signers sign, which are somewhere else. */
   inspectSigners?: boolean;
+  /** True if an operator that is new to the ledger must be new to the chain too; not by default, as on local chains. */
+  refusesUsedOperators?: boolean;
   /** Names the service on the channels (`src/observe/channels`), since a process may run several. A random one by default. */
   serviceId?: string;
   logger: Logger;

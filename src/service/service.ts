@@ -324,6 +324,7 @@ function createNetworks(
         recoverer: recoverer?.address,
         sponsor: sponsor?.address,
         nextTxNonce: ledger.claims.nextTxNonce,
+        refusesUsedOperators: options.refusesUsedOperators,
         now: () => Date.now(),
         clock,
       }),

@@ -84,13 +84,14 @@ async function examine(
   const db = state.kind === "ready" ? state.db : undefined;
   const clock = db === undefined ? [] : [warnOfClock(db) ?? []].flat();
   const ledger = db && createLedger({ db, instanceId: crypto.randomUUID() });
-  const nextTxNonce = ledger?.claims.nextTxNonce;
+  // In a database that does not exist yet, every operator is new.
+  const nextTxNonce = state.kind === "missing" ? async () => null : ledger?.claims.nextTxNonce;
   try {
     const networks = config.networks.map(async (network) => {
       const endpoints = openEndpoints(network);
       const accounts = { operators, recoverer, sponsor };
       const [{ checks }, tokenLogs] = await Promise.all([
-        inspectNetwork({ network, endpoints, ...accounts, nextTxNonce, now }),
+        inspectNetwork({ network, endpoints, ...accounts, nextTxNonce, refusesUsedOperators: true, now }),
         checkTokenLogs(network, endpoints),
       ]);
       return { name: network.name, checks: [...checks, ...tokenLogs] };

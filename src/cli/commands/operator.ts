@@ -126,10 +126,11 @@ async function accept(
       chain.transactionCount(operator),
       chain.pendingTransactionCount(operator),
     ]);
-    const from = await ledger.claims.nextTxNonce(chainId, operator);
-    if (from === null) {
+    const next = await ledger.claims.nextTxNonce(chainId, operator);
+    if (next === null && Math.max(mined, pending) === 0) {
       throw new KitError(`The database knows no operator ${operator} on ${name}: there is nothing to accept`);
     }
+    const from = next ?? 0;
     if (pending > Math.max(mined, from)) {
       throw new KitError(
         `${operator} has transactions under way on ${name} that this database does not know`,
@@ -144,6 +145,7 @@ async function accept(
         .filter(({ attempt }) => attempt.txNonce < mined)
         .flatMap(({ settlements }) => settlements.map(({ id }) => id)),
     );
+    if (next === null) await ledger.claims.introduceOperator(chainId, operator, from);
     const moved = await ledger.claims.acceptTxNonce({ chainId, operator, txNonce: mined }, actor);
     return { from, to: moved ? mined : from, passed: passed.size };
   } finally {

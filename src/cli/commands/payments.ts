@@ -12,7 +12,7 @@ import { formatAmount, plural } from "../../protocol/token-units.ts";
 import { createSerialQueue } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
-import { escapeControls } from "../../util/text.ts";
+import { escapeControls, escapeControlsInText } from "../../util/text.ts";
 import { atUrl, defineCommand, flag, option, textOption, tokenOption, urlOption } from "../kit/command.ts";
 import {
   createLineRenderer,
@@ -105,29 +105,43 @@ export const why = defineCommand({
   },
 
   async run({ which, url, token }) {
-    const payment = await find(createPaymentReader(url, token), which, url);
-    const stale = which.toLowerCase() === "last" && Date.now() - lastAskedAt(payment) > newForMs;
+    const reader = createPaymentReader(url, token);
+    const isLast = which.toLowerCase() === "last";
+    const payment = await findSeen(reader, which);
+    const settlement = payment === undefined && !isLast ? await reader.findSettlement(which) : undefined;
+    if (settlement !== undefined) {
+      // Loaded only now, as it brings the database along.
+      const { describeSettlement } = await import("./settlements.ts");
+      const note = "This process has not seen the payment, or has forgotten it. Its ledger has:";
+      return {
+        json: { settlement },
+        text: escapeControlsInText(`${note}\n\n${describeSettlement(settlement)}`),
+      };
+    }
+    if (payment === undefined) throw await notSeen(which, url);
+    const stale = isLast && Date.now() - lastAskedAt(payment) > newForMs;
     const text = [...(stale ? nothingNewer(payment) : []), describe(payment, url)].join("\n");
     return { json: { ...payment, stale }, text, code: stale ? 1 : 0 };
   },
 });
 
-async function find(reader: PaymentReader, which: string, url: string): Promise<PaymentDetail> {
-  const isLast = which.toLowerCase() === "last";
-  const id = isLast ? (await findLastAsked(reader))?.id : which;
-  const payment = id === undefined ? undefined : await reader.find(id);
-  if (payment !== undefined) return payment;
-  if (!isLast) {
-    throw new KitError(`No payment with the id or transaction ${which} has been seen there`, {
+async function findSeen(reader: PaymentReader, which: string): Promise<PaymentDetail | undefined> {
+  const id = which.toLowerCase() === "last" ? (await findLastAsked(reader))?.id : which;
+  return id === undefined ? undefined : reader.find(id);
+}
+
+async function notSeen(which: string, url: string): Promise<KitError> {
+  if (which.toLowerCase() !== "last") {
+    return new KitError(`No payment with the id or transaction ${which} has been seen there`, {
       hints: [`List those that were: ${self} logs${atUrl(url)}`],
     });
   }
   // A mock has no chains to pay on, and `serve` needs a payer of its own.
   const isUp = (await askHarness(url).catch(() => undefined)) !== undefined;
-  throw new KitError("No payment has been seen there yet", {
+  return new KitError("No payment has been seen there yet", {
     hints: [
       `Have a client verify or settle one${isUp ? `, or pay yourself: ${self} pay${atUrl(url)}` : "."}`,
-      `Payments from before its start${isUp ? ", such as those of --state," : ""} are not shown.`,
+      `Payments from before its start${isUp ? ", such as those of --state," : ""} are not shown${isUp ? "" : "; `serve` finds one by its settlement id"}.`,
     ],
   });
 }

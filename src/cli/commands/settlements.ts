@@ -1,7 +1,7 @@
 import { InvalidValue, readBytes32, readMoment, readOneOf, readWholeNumber } from "../../config/values.ts";
-import { isSetAside, noTransaction, type Settlement } from "../../ledger/settlement.ts";
-import { nonceMember } from "../../methods/method.ts";
+import { isSetAside, type Settlement } from "../../ledger/settlement.ts";
 import { type Cursor, readCursor, settlementStates, writeCursor } from "../../protocol/settlement-query.ts";
+import { settlementAsRecord, settlementColumns } from "../../service/admin/settlement-record.ts";
 import { KitError } from "../../util/errors.ts";
 import { renderTable } from "../../util/text.ts";
 import {
@@ -69,7 +69,7 @@ export const settlementsList = defineCommand({
       // The line break of RFC 4180 is CR and LF, the second of which is the terminal's.
       const printCsv = (fields: readonly (string | null)[]) => print(`${csvLine(fields)}\r`);
 
-      if (csv) printCsv(Object.keys(columns));
+      if (csv) printCsv(settlementColumns);
       let next: Cursor | null = null;
       for (let count = 0, after = cursor; ; ) {
         const page = await ledger.claims.list(filter, { limit: Math.min(pageSize, most - count), after });
@@ -135,40 +135,16 @@ export const settlementsShow = defineCommand({
         });
       }
       const record = settlementAsRecord(settlement);
-      const width = Math.max(...Object.keys(record).map((name) => name.length));
-      const lines = Object.entries(record).map(([name, text]) => `${name.padEnd(width)}  ${text ?? "-"}`);
-      return { json: record, text: lines.join("\n") };
+      return { json: record, text: describeSettlement(record) };
     }),
 });
 
-/** The columns of the CSV, in order, and what they say of a settlement: text, or null where there is nothing. */
-const columns = {
-  id: ({ id }) => id,
-  organizationId: ({ organizationId }) => organizationId,
-  state: ({ state }) => state,
-  network: ({ network }) => network,
-  asset: ({ asset }) => asset,
-  payer: ({ payer }) => payer,
-  [nonceMember]: ({ nonce }) => nonce,
-  value: ({ amount }) => `${amount}`,
-  maximum: ({ maximum, amount }) => `${maximum ?? amount}`,
-  recipient: ({ recipient }) => recipient,
-  operator: ({ operator }) => operator,
-  txNonce: ({ txNonce }) => `${txNonce}`,
-  transaction: ({ transactionHash }) => (transactionHash === noTransaction ? "" : transactionHash),
-  blockNumber: ({ blockNumber }) => blockNumber?.toString() ?? null,
-  blockHash: ({ blockHash }) => blockHash,
-  failure: ({ failure }) => failure,
-  claimedAt: ({ claimedAt }) => isoTime(claimedAt),
-  concludedAt: ({ concludedAt }) => isoTime(concludedAt),
-  deliveredAt: ({ deliveredAt }) => isoTime(deliveredAt),
-} as const satisfies Readonly<Record<string, (settlement: Settlement) => string | null>>;
-
-const isoTime = (time: number | null) => (time === null ? null : new Date(time).toISOString());
-
-/** A settlement's fields by their names. */
-function settlementAsRecord(settlement: Settlement): Record<keyof typeof columns, string | null> {
-  return Object.fromEntries(Object.entries(columns).map(([name, read]) => [name, read(settlement)])) as never;
+/** A line for each field. */
+export function describeSettlement(record: Readonly<Record<string, string | null>>): string {
+  const width = Math.max(...Object.keys(record).map((name) => name.length));
+  return Object.entries(record)
+    .map(([name, text]) => `${name.padEnd(width)}  ${text ?? "-"}`)
+    .join("\n");
 }
 
 /**

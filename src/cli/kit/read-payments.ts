@@ -15,6 +15,8 @@ export type PaymentReader = ReturnType<typeof createPaymentReader>;
 
 const listSchema = paymentListSchema.extend({ payments: z.array(z.unknown()) });
 
+const settlementSchema = z.record(z.string(), z.string().nullable());
+
 /** Between attempts to go on with a stream that was cut. */
 const reconnectMs = 500;
 
@@ -102,6 +104,15 @@ export function createPaymentReader(origin: string, token?: string) {
       const { data } = paymentAnswerSchema.safeParse(body);
       if (data === undefined) throw somethingElse(path);
       return data.payment;
+    },
+    /** The ledger's entry of a payment that {@link find} does not give, by its settlement id; only `serve` keeps one. */
+    async findSettlement(id: string) {
+      const path = `/payments/${encodeURIComponent(id)}`;
+      const answer = sendHttp(`${origin}${path}`, { headers: authorization });
+      const { text } = await answer.catch((cause: unknown) => {
+        throw unreachable(cause);
+      });
+      return settlementSchema.safeParse(membersOf(parseJson(text)).settlement).data;
     },
     /**
      * Calls back with every change of a payment until the signal aborts, beginning with all that is known; goes on by

@@ -56,7 +56,7 @@ export function actorOr(given: string | undefined): string {
  * @throws KitError when it is not there, or behind this version, with what to do about it
  */
 export async function withDatabase<T>(url: string, work: (db: Database) => Promise<T>): Promise<T> {
-  const db = await openReady(url);
+  const db = await openReady(url, { readOnly: true });
   try {
     return await work(db);
   } finally {

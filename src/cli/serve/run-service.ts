@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import { createLocalSigner, type Signer } from "../../chain/signing/local-signer.ts";
 import { readOpenFileLimit } from "../../config/open-files.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
+import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Database } from "../../ledger/database/database.ts";
 import type { Metrics } from "../../observe/metrics/metrics.ts";
 import { createMetrics } from "../../observe/metrics/metrics.ts";
@@ -114,6 +115,7 @@ function composeService(
     database,
     inspectEveryMs,
     inspectSigners: config.operators.kind === "remote",
+    refusesUsedOperators: true,
     apiKeyPepper,
     settleWaitMs,
     anonymousVerify,
@@ -133,10 +135,11 @@ function composeService(
 }
 
 /** Where operators look at payments, when that is configured. */
-async function createAdminServer({ config, openTimeline, logger }: ServeOptions) {
+async function createAdminServer({ config, database, openTimeline, logger }: ServeOptions) {
   if (config.admin === undefined) return undefined;
   const { createAdmin } = await import("../../service/admin/create-admin.ts");
-  return createAdmin(config, config.admin, { timeline: openTimeline(), logger });
+  const { claims } = createLedger({ db: database, instanceId: crypto.randomUUID() });
+  return createAdmin(config, config.admin, { timeline: openTimeline(), ledger: claims, logger });
 }
 
 /** `prefix` is how the names of the variables begin that say where. */

@@ -71,7 +71,7 @@ export const serve = defineCommand({
       const contracts = readContractLists(reader);
       await refuseStranding(config.databaseUrl, { contracts, networks: reader.networks });
     }
-    const database = await openReady(config.databaseUrl, migrate ? onMigrated : undefined);
+    const database = await openReady(config.databaseUrl, { onMigrated: migrate ? onMigrated : undefined });
     const wrongClock = warnOfClock(database);
     if (wrongClock !== null) logger.warn({ advice: wrongClock.advice }, wrongClock.detail);
     if (tracing !== undefined) logger.info("tracing: an OpenTelemetry SDK is registered");

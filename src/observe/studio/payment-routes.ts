@@ -18,6 +18,8 @@ type PaymentRouteOptions = {
   context: RefusalContext;
   /** Where the chains of payments can be asked. */
   chain?: PaymentChain | undefined;
+  /** Looks a payment up that is not in the timeline, by its settlement id, in a ledger that outlives it. */
+  findSettlement?: ((id: string) => Promise<object | undefined>) | undefined;
 };
 
 const limitProblem = `must be a whole number from 1 to ${mostListed}`;
@@ -35,7 +37,10 @@ const listQuerySchema = z.strictObject({
  * `GET /payments`, `GET /payments/{id}` and `GET /events`: what a service did about each payment. Where its chains can be
  * asked, `GET /payments/{id}/transaction` as well: the transaction that carried it, decoded.
  */
-export function paymentRoutes(app: FastifyInstance, { timeline, context, chain }: PaymentRouteOptions): void {
+export function paymentRoutes(
+  app: FastifyInstance,
+  { timeline, context, chain, findSettlement }: PaymentRouteOptions,
+): void {
   app.get("/payments", async (request, reply) => {
     const { data, error } = listQuerySchema.safeParse(request.query);
     if (error !== undefined) {
@@ -50,7 +55,9 @@ export function paymentRoutes(app: FastifyInstance, { timeline, context, chain }
   app.get<OfPayment>("/payments/:id", async ({ params }, reply) => {
     const record = timeline.find(params.id.toLowerCase());
     if (record === undefined) {
-      return reply.code(404).send({ error: "No request has named this payment, or it is forgotten by now" });
+      const error = "No request has named this payment, or it is forgotten by now";
+      const settlement = await findSettlement?.(params.id.toLowerCase());
+      return reply.code(404).send({ error, settlement });
     }
     return { apiVersion: paymentApiVersion, payment: await describePayment(record, context, chain) };
   });

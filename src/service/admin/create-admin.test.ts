@@ -19,7 +19,7 @@ const authorized = { host: "127.0.0.1:4403", authorization: `Bearer ${token}` };
 function start() {
   const timeline = createTimeline(serviceId);
   const app = createAdminApp({
-    ...{ timeline, host: "127.0.0.1", token },
+    ...{ timeline, host: "127.0.0.1", token, ledger: { find: async () => null } },
     context: { contracts: { mainnet: contract, testnet: contract } },
     chainOf: () => ({
       ...{

@@ -3,18 +3,21 @@ import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { openEndpoints } from "../../chain/deploy/endpoints.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import type { NetworkConfig, ServeConfig } from "../../config/serve-config.ts";
+import type { Claims } from "../../ledger/ledger.ts";
 import { capturePayment } from "../../observe/capture/capture-payment.ts";
 import { createUseFinder, type ReadableChain } from "../../observe/capture/chain-questions.ts";
 import type { RefusalContext } from "../../observe/explain/explanations.ts";
 import { answerFrom, paymentRoutes } from "../../observe/studio/payment-routes.ts";
 import type { PaymentRecord } from "../../observe/timeline/record.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
+import { isBytes32 } from "../../protocol/hex.ts";
 import { addToBuiltIn, findAsset } from "../../protocol/networks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { tokensOf } from "../../protocol/token-units.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { createInternalApp } from "../http/app.ts";
 import { foreign } from "../http/local-server.ts";
+import { settlementAsRecord } from "./settlement-record.ts";
 
 const noContract = `0x${"00".repeat(20)}` as const;
 
@@ -22,13 +25,14 @@ const noContract = `0x${"00".repeat(20)}` as const;
 export function createAdmin(
   { networks }: Pick<ServeConfig, "networks">,
   admin: NonNullable<ServeConfig["admin"]>,
-  { timeline, logger }: { timeline: Timeline; logger: FastifyBaseLogger },
+  { timeline, ledger, logger }: Pick<AdminOptions, "timeline" | "ledger" | "logger">,
 ): FastifyInstance {
   const contractOf = (tier: "mainnet" | "testnet") =>
     networks.find((network) => network.tier === tier)?.facilitatorContract ?? noContract;
   const endpoints = new Map<string, ReturnType<typeof openEndpoints>>();
   const app = createAdminApp({
     timeline,
+    ledger,
     ...admin,
     context: {
       contracts: { mainnet: contractOf("mainnet"), testnet: contractOf("testnet") },
@@ -81,6 +85,8 @@ function readableChain(
 export type AdminOptions = {
   /** The payments that are shown. */
   timeline: Timeline;
+  /** Where payments are that this process has not seen. */
+  ledger: Pick<Claims, "find">;
   /** The host that it will listen on, which callers may name. */
   host: string;
   /** Without it, every request is refused. */
@@ -100,7 +106,7 @@ const mostChainReads = 2;
  * token, and a Host that is its own; no answer holds a signature, a key or a secret.
  */
 export function createAdminApp(options: AdminOptions): FastifyInstance {
-  const { timeline, host, token, context, chainOf, logger } = options;
+  const { timeline, ledger, host, token, context, chainOf, logger } = options;
   const app = createInternalApp(logger, { max: 50, maxPerAddress: 25 });
 
   const isToken = createTokenCheck(token);
@@ -162,6 +168,10 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
             (await import("../../observe/capture/chain-questions.ts")).transactionOf(record, chain),
           ),
         authorizationUse: createUseFinder(chainOf),
+      },
+      async findSettlement(id) {
+        const settlement = isBytes32(id) ? await ledger.find(id) : null;
+        return settlement === null ? undefined : settlementAsRecord(settlement);
       },
     });
     const { contracts, payTo } = context;

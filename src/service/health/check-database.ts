@@ -21,12 +21,13 @@ export type DatabaseState =
   | { kind: "missing" }
   | { kind: "unreadable"; reason: string; advice: string };
 
-/** Opens a database without changing it. The caller must close a `ready` one. */
-export async function openAsIs(url: string): Promise<DatabaseState> {
+/** Opens a database without changing it, to write it later unless `readOnly` is set. The caller must close a `ready` one. */
+export async function openAsIs(url: string, { readOnly = false } = {}): Promise<DatabaseState> {
   if (isMissingFile(url)) return { kind: "missing" };
   let db: Database | undefined;
   try {
     db = await openDatabase({ url });
+    if (!readOnly && !url.startsWith("sqlite:") && (await isReadOnlySession(db))) throw takesNoWrites;
     const pending = await pendingMigrations(db);
     if (pending.length === 0) return { kind: "ready", db };
     await db.destroy();
@@ -39,18 +40,38 @@ export async function openAsIs(url: string): Promise<DatabaseState> {
   }
 }
 
+const takesNoWrites = new KitError("The database takes no writes from this user", {
+  hints: [
+    "If the server is the primary: alter role … (or database …) set default_transaction_read_only = off, and see whether DATABASE_URL sets it.",
+  ],
+});
+
+/** Returns true if Postgres lets a new transaction only read. A replica is refused when it is opened. */
+async function isReadOnlySession(db: Database): Promise<boolean> {
+  const row = await db
+    .selectNoFrom(({ fn, val }) =>
+      fn<string>("current_setting", [val("transaction_read_only")]).as("setting"),
+    )
+    .executeTakeFirst();
+  return row?.setting === "on";
+}
+
 /**
  * Opens a database that must exist and be up to date.
  *
  * @param onMigrated if given, a database that is behind or missing is migrated, and this is called with the applied
  * migrations
+ * @param readOnly true for what reads, and reports a failed write itself
  * @throws KitError when it cannot be used, with what to do about it
  */
 export async function openReady(
   url: string,
-  onMigrated?: (migrations: readonly string[]) => void,
+  {
+    onMigrated,
+    readOnly,
+  }: { onMigrated?: ((migrations: readonly string[]) => void) | undefined; readOnly?: boolean } = {},
 ): Promise<Database> {
-  const state = await openAsIs(url);
+  const state = await openAsIs(url, { readOnly });
   if (state.kind === "ready") return state.db;
   if (state.kind === "unreadable" || onMigrated === undefined) {
     const { detail, advice } = checkDatabase(url, state);

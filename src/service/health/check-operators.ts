@@ -5,7 +5,7 @@ import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import type { Signer } from "../../chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { type Address, readQuantity } from "../../protocol/hex.ts";
-import { formatCoins, formatCount, formatGwei } from "../../protocol/token-units.ts";
+import { formatCoins, formatCount, formatGwei, plural } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 import {
   type Accounts,
@@ -113,7 +113,7 @@ export const txNoncesCheck: NetworkCheck = {
 async function checkTxNonce(
   [minedAnswer, pendingAnswer]: readonly RpcAnswer[],
   operator: Address,
-  { network, nextTxNonce }: CheckContext,
+  { network, nextTxNonce, refusesUsedOperators = false }: CheckContext,
 ): Promise<readonly Check[]> {
   if (nextTxNonce === undefined) return [];
   const mined = Number(expectAnswer("the operator's txNonce", minedAnswer, readQuantity));
@@ -129,6 +129,11 @@ async function checkTxNonce(
         fatal: true,
       }),
     ];
+  }
+  if (next === null && mined > 0 && refusesUsedOperators) {
+    const detail = `${operator} has sent ${plural(mined, "transaction")}, and this database knows none of them: payments may have been settled that it would refuse as used, and their buyers would pay again`;
+    const advice = `Use the database that belongs to this key, or give this service an operator of its own: ${self} deploy --network ${network.name} --grant-operator ADDRESS. If no payment was settled with the key, or their database is lost for good: ${self} operator accept-tx-nonce --network ${network.name} --operator ${operator}`;
+    return [failed("txNonce", detail, { advice, fatal: true })];
   }
   if (next !== null && next < known) {
     const detail = `the chain is at ${known} for ${operator}, and this database at ${next}: another service sends with this key, or the database is an old copy`;

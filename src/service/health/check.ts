@@ -69,6 +69,8 @@ export type CheckContext = Accounts & {
    * ledger.
    */
   nextTxNonce: ((chainId: number, operator: Address) => Promise<number | null>) | undefined;
+  /** True if an operator that is new to the ledger must be new to the chain too. Not so on local chains. */
+  refusesUsedOperators?: boolean | undefined;
 };
 
 /** A named check of a network: its calls to a node, and its reading of the answers, in the same order. */
@@ -76,7 +78,7 @@ export type NetworkCheck = {
   name: string;
   /** True if the network must not be served before this check could be made. */
   required: boolean;
-  calls(context: Omit<CheckContext, "head" | "nextTxNonce">): readonly RpcCall[];
+  calls(context: Omit<CheckContext, "head" | "nextTxNonce" | "refusesUsedOperators">): readonly RpcCall[];
   /** @throws UndeterminedError when an answer cannot be used. */
   read(answers: readonly RpcAnswer[], context: CheckContext): readonly Check[] | Promise<readonly Check[]>;
 };

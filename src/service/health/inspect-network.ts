@@ -36,6 +36,7 @@ export type InspectionOptions = Accounts & {
   /** One for each RPC URL of the network, in order, without failover. */
   endpoints: readonly Pick<Rpc, "ask">[];
   nextTxNonce: CheckContext["nextTxNonce"];
+  refusesUsedOperators?: CheckContext["refusesUsedOperators"];
   /** Unix milliseconds. */
   now: () => number;
   clock?: ClockTolerance | undefined;
@@ -122,7 +123,8 @@ function countCheck({
   );
 }
 
-/** The name of this check, by which readiness finds its detail. */
+/** The names of these checks, by which readiness finds their details. */
+export const chainIdCheckName = "chain id";
 export const confirmingCheckName = "confirming";
 
 /** Finds a network with several RPC endpoints of which too few answer to confirm an outcome. */
@@ -217,12 +219,12 @@ export function checkEndpoint(
   if (chainId !== BigInt(network.chainId)) {
     const detail = `the RPC serves chain ${chainId}, but ${network.name} is chain ${network.chainId}`;
     const advice = `${rpcVariableOf(network.name)} names a node of another network.`;
-    return { checks: [failed("chain id", detail, { advice })], isFresh: false, isOtherChain: true };
+    return { checks: [failed(chainIdCheckName, detail, { advice })], isFresh: false, isOtherChain: true };
   }
   const head = expectAnswer("the newest block", block, readHead);
   const headCheck = checkHead(head, now, clock);
   return {
-    checks: [ok("chain id", `${chainId}`), headCheck],
+    checks: [ok(chainIdCheckName, `${chainId}`), headCheck],
     head,
     isFresh: headCheck.status === "ok",
     isOtherChain: false,

@@ -8,7 +8,11 @@ import { x402FacilitatorBytecode } from "../../contracts/x402Facilitator.ts";
 import { initial } from "../../ledger/database/migrations/initial-migration.ts";
 import { migrations } from "../../ledger/database/migrations/later-migrations.ts";
 import { openDatabase } from "../../ledger/database/open-database.ts";
-import { buildPaymentRequest, paymentOf } from "../../methods/exact-eip3009/eip3009-method.ts";
+import {
+  buildPaymentRequest,
+  exactEip3009Method,
+  paymentOf,
+} from "../../methods/exact-eip3009/eip3009-method.ts";
 import { encodeSettle } from "../../methods/exact-eip3009/on-chain/eip3009-transaction.ts";
 import { harnessAccounts } from "../../payer/accounts.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
@@ -160,7 +164,8 @@ describe("the database and the contract of a former version, with payments under
       ids.push(id);
       await insert("settlements", {
         ...{ id, organization_id: "org", network: name, chain_id: chainId, asset: asset.toLowerCase() },
-        ...{ payer: payer.toLowerCase(), authorization_nonce: nonce, digest: `0x${"00".repeat(32)}` },
+        ...{ payer: payer.toLowerCase(), authorization_nonce: nonce },
+        digest: exactEip3009Method.digester(chain.asset, chainId)(payment),
         ...{ value: `${limit}`, valid_after: `${window.first - 1n}`, valid_before: `${window.last + 1n}` },
         ...{ signature, recipient: recipient.toLowerCase(), state: "submitted", operator: account },
         ...{ tx_nonce: txNonce, transaction_hash: signed.hash, block_number: null, block_hash: null },
@@ -192,6 +197,14 @@ describe("the database and the contract of a former version, with payments under
     expect(await composition.recipientBalance()).toBe(before + 30_000n);
     expect(await composition.operatorTransactions()).toBe(first + 3);
     expect(log.filter((line) => line.includes('"level":50'))).toEqual([]);
+    // Their callers have no answer yet: each gets its success once, and none is refused before.
+    for (const { body } of payments) {
+      const repeats = [];
+      for (let count = 0; count < 3; count++) repeats.push(await composition.post(running, "settle", body));
+      const isSuccess = repeats.map((repeat) => Reflect.get(Object(repeat.body), "success"));
+      expect(isSuccess).toEqual([true, false, false]);
+    }
+    expect(await composition.recipientBalance()).toBe(before + 30_000n);
     const next = await composition.post(running, "settle", await composition.payment());
     expect(next.body).toMatchObject({ success: true });
   });

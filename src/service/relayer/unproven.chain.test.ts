@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Running } from "../../../test/support/composition.ts";
+import { altering } from "../../../test/support/misbehaviour.ts";
 import { runHere } from "../../../test/support/run-here.ts";
 import type { Body } from "../../../test/support/service.ts";
 import { signAs } from "../../../test/support/sign-as.ts";
+import { forwardingTo, startStubNode } from "../../../test/support/stub-node.ts";
 import { useComposition } from "../../../test/support/use-composition.ts";
 import { mockOddTokenDeployedBytecode } from "../../contracts/mockTokens.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-method.ts";
@@ -122,8 +124,12 @@ test("sixteen transactions that prove nothing stop nobody else, are logged once,
 
 describe("settlements reexamine", () => {
   async function reexamine(...options: string[]) {
+    return reexamineAt(composition.chain.rpcUrl, ...options);
+  }
+
+  async function reexamineAt(rpcUrl: string, ...options: string[]) {
     const { code, stdout } = await runHere(["settlements", "reexamine", "--json", ...options], {
-      BASE_RPC_URL: composition.chain.rpcUrl,
+      BASE_RPC_URL: rpcUrl,
       FACILITATOR_CONTRACT_MAINNET: composition.chain.facilitatorContract,
       CONFIRMATIONS: "base=1",
       DATABASE_URL: composition.databaseUrl(),
@@ -186,6 +192,52 @@ describe("settlements reexamine", () => {
     const { code, settlements } = await reexamine("--id", idOf(payment));
     expect({ code, settlements }).toMatchObject({ code: 1, settlements: [{ outcome: "undecided" }] });
     expect(await stateOf(running, payment)).toMatchObject({ state: "submitted", failure: null });
+  });
+
+  test.each([
+    { to: "the facilitator contract", outcome: "recovering", state: "failed" },
+    { to: "its payee", outcome: "settled", state: "settled" },
+  ])("of one that somebody else submitted to $to is $outcome", async ({ to, outcome, state }) => {
+    const { chain } = composition;
+    const { asset } = chain;
+    const straight = outcome === "settled";
+    const payment = await composition.payment("funded", 600, 1, { straight });
+    const first = await composition.start({ settleWaitMs: 200 });
+    const mined = await composition.operatorTransactions();
+    const release = await composition.holdMining();
+    composition.proxy.take();
+    const pending = composition.post(first, "settle", payment);
+    await composition.untilSent();
+    await pending;
+    await composition.stop(first);
+    const from = harnessAccounts.treasury.address;
+    await request("anvil_impersonateAccount", from);
+    const { authorization, signature } = payment.paymentPayload.payload;
+    const direct = await request("eth_sendTransaction", {
+      ...{ from, to: asset.address, data: encodeSubmission(authorization, signature) },
+      ...{ maxPriorityFeePerGas: "0x2540be400", maxFeePerGas: "0x174876e800" },
+    });
+    await release();
+    await expect.poll(() => composition.operatorTransactions(), { timeout: 20_000 }).toBe(mined + 1);
+
+    // As of a token that returns silently for a used authorization.
+    const node = await startStubNode(
+      altering(forwardingTo(chain.rpcUrl), "eth_getTransactionReceipt", (receipt) =>
+        Reflect.get(Object(receipt), "status") === "0x0"
+          ? { ...Object(receipt), status: "0x1", logs: [] }
+          : receipt,
+      ),
+    );
+    const id = idOf(payment, asset.address);
+    expect(await reexamineAt(node.url, "--id", id), to).toMatchObject({
+      code: 0,
+      settlements: [{ outcome, transaction: direct }],
+    });
+    await node.stop();
+    const shown = await runHere(["settlements", "show", "--id", id, "--json"], {
+      DATABASE_URL: composition.databaseUrl(),
+    });
+    expect(JSON.parse(shown.stdout)).toMatchObject({ state });
   });
 
   test("finds a success that no service has seen, which is answered once", async () => {

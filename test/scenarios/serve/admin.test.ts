@@ -23,10 +23,9 @@ let command: RunningCommand;
 let api: string;
 let admin: string;
 let folder: string;
-beforeAll(async () => {
-  ({ deployed, key } = await startDeployedShop());
-  folder = await mkdtemp(join(tmpdir(), "x402-admin-"));
-  command = startCommand(
+/** Starts an instance with an admin listener. */
+const startInstance = () =>
+  startCommand(
     ["serve"],
     {
       ...deployed.variables,
@@ -37,6 +36,10 @@ beforeAll(async () => {
     },
     "/",
   );
+beforeAll(async () => {
+  ({ deployed, key } = await startDeployedShop());
+  folder = await mkdtemp(join(tmpdir(), "x402-admin-"));
+  command = startInstance();
   admin = urlIn(await command.logged(/showing payments to operators/));
   api = urlIn(await command.logged(/"serving"/));
 });
@@ -114,6 +117,25 @@ test("a payment is seen, followed and captured there with the token, and its sig
     verdict: "valid",
     answer: { body: { success: true } },
   });
+});
+
+test("another instance explains a payment by the ledger, without its signature", async () => {
+  const body = await signPayment(deployed);
+  const headers = { authorization: key };
+  const settled = await requestJson(`${api}/settle`, { method: "POST", headers, body });
+  const id = settled.headers.location?.split("/").at(-1) ?? "";
+  await using other = startInstance();
+  const otherAdmin = urlIn(await other.logged(/showing payments to operators/));
+  await other.logged(/"serving"/);
+  const why = (...args: string[]) =>
+    runHere(["why", ...args, "--url", otherAdmin, "--token", token, "--json"]);
+  const { code, stdout } = await why(id);
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({
+    settlement: { id, state: "settled", transaction: (settled.body as { transaction: string }).transaction },
+  });
+  expect(stdout).not.toContain(body.paymentPayload.payload.signature.slice(2));
+  expect((await why(`0x${"00".repeat(32)}`)).code).toBe(1);
 });
 
 test("without the token nothing is said, and the command says which one is needed", async () => {

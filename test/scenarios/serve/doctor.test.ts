@@ -185,6 +185,7 @@ test("a configuration with much that is wrong", async () => {
       FAIL  asset                 there is no EIP-3009 token at 0x7D47eB18134a43d7B3109FC795f648A4f4c72840
                                   → Correct its address in ASSETS.
       ok    Permit2               0x000000000022D473030F116dDEE9F6B43aC78BA3 is there, and both proxies of x402 use it
+      ok    txNonce               0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd is new to this database, and begins at 0
 
     optimism
       FAIL  RPC                   the connection failed (ECONNREFUSED)
@@ -201,7 +202,7 @@ test("a configuration with much that is wrong", async () => {
                                   → Name a second provider in POLYGON_RPC_URL.
       -     the rest              was not looked at: there is no RPC endpoint to ask
 
-    10 of 27 checks failed: serve would not be safe. 5 warnings.
+    10 of 28 checks failed: serve would not be safe. 5 warnings.
     "
   `);
 });
@@ -600,6 +601,20 @@ describe("of the database it says", () => {
       "→ Run npx --no-install x402-kit migrate, or start with npx --no-install x402-kit serve --migrate.",
     ]);
     expect((await examine({ DATABASE_URL: `sqlite:${file}` })).stdout).toContain("does not exist yet");
+  });
+
+  test("that the operator has transactions which it does not know, even before it exists", async () => {
+    const used = accountOf("used operator").address;
+    await base.request("anvil_setNonce", used, "0x5");
+    const variables = { OPERATOR_PRIVATE_KEY: keyOf("used operator") };
+    const missing = `sqlite:${join(tmpdir(), `${randomUUID()}.db`)}`;
+    for (const outcome of [
+      await examine(variables),
+      await examine({ ...variables, DATABASE_URL: missing }),
+    ]) {
+      expect(linesOf(outcome, "txNonce")[0]).toContain(`FAIL txNonce ${used} has sent 5 transactions`);
+      expect(outcome.code).toBe(1);
+    }
   });
 
   test("that another program sends with the operator's key", async () => {

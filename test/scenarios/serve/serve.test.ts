@@ -11,9 +11,10 @@ import { createLedger } from "../../../src/ledger/create-ledger.ts";
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
 import { exactProxyAddress } from "../../../src/methods/permit2/permit.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
-import type { Hex } from "../../../src/protocol/hex.ts";
+import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
+import { altering } from "../../support/misbehaviour.ts";
 import { runHere } from "../../support/run-here.ts";
 import {
   makeDirectory,
@@ -56,6 +57,17 @@ function linesOf(stderr: string): Line[] {
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line));
+}
+
+/** Gives an account that has sent nothing its role and gas money. */
+async function makeOperator(name: string): Promise<Address> {
+  const { address } = accountOf(name);
+  await chain.setBalance(address, 10n ** 18n);
+  await runHere(["deploy", "--network", "base", "--grant-operator", address, "--yes"], {
+    ...deployed.variables,
+    DEPLOYER_PRIVATE_KEY: keyOf("deployer"),
+  });
+  return address;
 }
 
 async function pay(url: string, body: unknown): Promise<JsonResponse> {
@@ -211,6 +223,20 @@ describe("from deployment to payment", () => {
     expect(stderr).not.toContain("secret-of-the-url");
   });
 
+  test("readiness says that one of several RPC URLs serves another chain, while payments go on", async () => {
+    const other = await startStubNode(altering(forwardingTo(chain.rpcUrl), "eth_chainId", () => "0x2a"));
+    const { command, url } = await startServing({
+      BASE_RPC_URL: `${chain.rpcUrl},${chain.rpcUrl}/?second,${other.url}`,
+    });
+    await using _ = command;
+    const { body } = await requestJson(url.replace("/v1", "/readyz"));
+    expect(body).toMatchObject({
+      networks: { base: { ready: true, detail: expect.stringContaining("serves chain 42") } },
+    });
+    expect((await pay(url, await signPayment(deployed))).body).toMatchObject({ success: true });
+    await other.stop();
+  });
+
   test("with its key behind a remote signer, a payment settles as well", async () => {
     const signer = await startSigner(keyOf("operator"));
     const { command, url } = await startServing({
@@ -228,13 +254,7 @@ describe("from deployment to payment", () => {
   });
 
   test("several operators serve together", async () => {
-    const other = accountOf("other operator").address;
-    await chain.setBalance(other, 10n ** 18n);
-    const grant = ["--grant-operator", other, "--yes", "--json"];
-    await runHere(["deploy", "--network", "base", ...grant], {
-      ...deployed.variables,
-      DEPLOYER_PRIVATE_KEY: keyOf("deployer"),
-    });
+    const other = await makeOperator("other operator");
     const { command, url } = await startServing({
       OPERATOR_PRIVATE_KEY: `${keyOf("operator")},${keyOf("other operator")}`,
     });
@@ -345,7 +365,12 @@ describe("configuration", () => {
 
   test("migrates a database when it is told to, and only then", async () => {
     await using directory = await makeDirectory();
-    const variables = { ...deployed.variables, DATABASE_URL: "sqlite:./new.db" };
+    await makeOperator("new operator");
+    const variables = {
+      ...deployed.variables,
+      DATABASE_URL: "sqlite:./new.db",
+      OPERATOR_PRIVATE_KEY: keyOf("new operator"),
+    };
     const refused = await startCommand(["serve"], variables, directory.path).ended;
     expect(refused.code).toBe(1);
     expect(refused.stderr).toMatchInlineSnapshot(`
@@ -513,6 +538,25 @@ describe("does not start", () => {
       POLYGON_RPC_URL: chain.rpcUrl,
     });
     expect(wrong.stderr).toContain("The RPC serves chain 8453, but polygon is chain 137");
+  });
+
+  test("where the operator has transactions that a new database does not know, until they are accepted", async () => {
+    const used = await makeOperator("operator of a lost database");
+    const variables = { OPERATOR_PRIVATE_KEY: keyOf("operator of a lost database") };
+    await chain.node.request("anvil_setNonce", used, "0x5");
+    const { code, stderr } = await refuse(variables);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`base: ${used} has sent 5 transactions, and this database knows none of them`);
+    const about = ["--network", "base", "--operator", used];
+    expect(stderr).toContain(`operator accept-tx-nonce ${about.join(" ")}`);
+
+    const accepted = await runHere(["operator", "accept-tx-nonce", ...about, "--json"], deployed.variables);
+    expect(JSON.parse(accepted.stdout)).toMatchObject({ from: 0, to: 5 });
+    const shown = await runHere(["operator", "show", ...about, "--json"], deployed.variables);
+    expect(JSON.parse(shown.stdout)).toMatchObject({ nextTxNonce: 5, changes: [{ from: 0, to: 5 }] });
+    const { command, url } = await startServing(variables);
+    await using _ = command;
+    expect(await pay(url, await signPayment(deployed))).toMatchObject({ body: { success: true } });
   });
 
   test("and `operator show` names the transactions that the node does not know", async () => {
