@@ -3,6 +3,7 @@ import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { tokenNamed } from "../../payer/local-chains.ts";
 import { readOffer } from "../../payer/read-offer.ts";
 import { bodiesOf, headerOf, signOffer, transferOf } from "../../payer/sign-payment.ts";
+import { type Amount, toUnits } from "../../payer/terms.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { requireGiven, type Wanted } from "../../util/given.ts";
@@ -118,7 +119,7 @@ export function describeShop(
     amount,
     apiKey,
     options,
-  }: { network: string; amount: bigint; apiKey: string; options: ShopOptions },
+  }: { network: string; amount: Amount; apiKey: string; options: ShopOptions },
 ): ShopConfig {
   requireGiven(options, shopOptions, "options");
   const { scheme = "exact" } = options;
@@ -137,7 +138,7 @@ export function describeShop(
       scheme,
       network: caip2,
       payTo: payToOf(description, [network, running], apiKey),
-      price: { asset: address, amount: `${amount}`, extra: { name, version } },
+      price: { asset: address, amount: `${toUnits(amount, asset)}`, extra: { name, version } },
       // Scheme “upto” has no other way.
       ...(scheme === "exact" && method === "permit2" && { extra: { assetTransferMethod: "permit2" } }),
     },
