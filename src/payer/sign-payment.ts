@@ -130,7 +130,9 @@ export function agree<N extends PayingNetwork>(
   }
   const read = (amount: Amount | undefined) => (amount === undefined ? undefined : toUnits(amount, asset));
   const given = read(terms.amount);
-  const value = read(terms.max) ?? given ?? 10n ** BigInt(Math.max(asset.decimals - 2, 0));
+  const hundredth = 10n ** BigInt(Math.max(asset.decimals - 2, 0));
+  const isWithin = scheme === "upto" && given !== undefined && given < hundredth;
+  const value = read(terms.max) ?? (isWithin ? hundredth : (given ?? hundredth));
   const payTo = terms.payTo ?? network.payTo;
   const offer = { x402Version, network, scheme, method, asset, payTo, value, validForSeconds };
   return { ...makeOffer(offer, resource), amount: given ?? value };

@@ -58,7 +58,7 @@ export type PaymentTerms<N extends NetworkName = NetworkName, Payer = TestPayerN
   scheme?: (typeof schemes)[number] | undefined;
   /** By EIP-3009 by default, and with scheme “upto” by Permit2. */
   method?: TransferMethod | undefined;
-  /** Of scheme “upto”: the most that settle may take; `amount` by default. */
+  /** Of scheme “upto”: the most that settle may take; `amount` by default, and at least a hundredth of a token. */
   max?: Amount | undefined;
   /** The facilitator contract by default; the organization's recipient where the option `payTo` allows that. */
   payTo?: Address | undefined;
