@@ -244,14 +244,20 @@ export async function readPayment(
     const text = asked[name];
     if (text !== undefined) authorization[name] = await read(name, text);
   }
-  const { validAfter: _, validBefore: __, units, ...terms } = asked;
-  const { method, max, asset } = terms;
-  const isByPermit2 = method === "permit2" || max !== undefined || asset !== undefined;
+  const { network, payer, asset, payTo, method, units, approval, x402Version, validForSeconds } = asked;
+  const isByPermit2 = method === "permit2" || asked.max !== undefined || asset !== undefined;
   return {
-    ...terms,
-    amount: jsonAmount(terms.amount, units),
-    max: jsonAmount(max, units),
-    scheme: max === undefined ? "exact" : "upto",
+    network,
+    payer,
+    amount: jsonAmount(asked.amount, units),
+    max: jsonAmount(asked.max, units),
+    asset,
+    payTo,
+    scheme: asked.max === undefined ? "exact" : "upto",
+    method,
+    approval,
+    x402Version,
+    validForSeconds,
     ...(isByPermit2 ? { permit: permitTimes(authorization) } : { authorization }),
   };
 }
