@@ -5,7 +5,7 @@ package main
 //	session, err := NewSession("http://127.0.0.1:4402")
 //	defer session.Close()
 //	err = session.Scenario("settle.insufficient_funds", 1)
-//	payment, err := session.Payment(map[string]any{"payer": "funded", "amount": "10000"})
+//	payment, err := session.Payment(map[string]any{"payer": "funded", "amount": "0.01"})
 //	request.Header.Set(payment.Header.Name, payment.Header.Value)
 
 import (

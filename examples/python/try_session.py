@@ -20,7 +20,7 @@ def post(session: Session, operation: str, body: dict) -> dict:
 def main() -> None:
     where = sys.argv[1] if len(sys.argv) > 1 else "4402"
     with Session(int(where) if where.isdigit() else where) as session:
-        payment = session.payment(amount="12345")
+        payment = session.payment(amount="0.012345")
         print("settle", post(session, "settle", payment["settleBody"])["success"])
         session.scenario("settle.insufficient_funds")
         print("settle", post(session, "settle", session.payment()["settleBody"])["errorReason"])

@@ -4,7 +4,7 @@
 
     with Session() as session:                      # or Session(4500), Session("http://mock:4402")
         session.scenario("settle.insufficient_funds")
-        header = session.payment(payer="funded", amount="10000")["header"]
+        header = session.payment(payer="funded", amount="0.01")["header"]
         answer = shop_under_test(session.url, session.api_key, {header["name"]: header["value"]})
         assert answer.status == 402
         assert [call["operation"] for call in session.calls()] == ["verify", "settle"]

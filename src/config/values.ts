@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { amountForm, readAmount, smallestUnit } from "../payer/terms.ts";
 import { type Address, type Hex, isBytes32, readAddress as parseAddress } from "../protocol/hex.ts";
 import {
   builtInNetworks,
@@ -7,9 +8,9 @@ import {
   type NetworkRegistry,
 } from "../protocol/networks.ts";
 import type { CorsOrigins } from "../protocol/routes.ts";
-import { parseAmount, plural, type TokenUnits } from "../protocol/token-units.ts";
+import { plural, type TokenUnits } from "../protocol/token-units.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
-import { type ConfigurationProblem, KitError } from "../util/errors.ts";
+import type { ConfigurationProblem } from "../util/errors.ts";
 import { quote } from "../util/text.ts";
 
 /*
@@ -245,15 +246,8 @@ export type Price = (token: TokenUnits, isUnits: boolean) => bigint;
 
 /** An amount of zero or more: whole tokens (`1`, `0.01`, `$0.01`), or the smallest unit if the command says so. */
 export function readPriceOrZero(text: string): Price {
-  const [, amount] = /^\$?(\d{1,78}(?:\.\d{1,60})?|\.\d{1,60})$/.exec(text) ?? [];
-  if (amount === undefined) throw new InvalidValue(`${quote(text)} is not an amount, such as 0.01 or 1`);
-  return ({ symbol, decimals }, isUnits) => {
-    const units = parseAmount(amount, isUnits ? 0 : decimals);
-    const places = isUnits ? "the smallest unit has none" : `${symbol} has ${decimals}`;
-    if (units === undefined) throw new KitError(`${text} has too many decimals: ${places}`);
-    if (parseUint256(units) === null) throw new KitError(`${text} is more than any token can count`);
-    return BigInt(units);
-  };
+  if (!amountForm.test(text)) throw new InvalidValue(`${quote(text)} is not an amount, such as 0.01 or 1`);
+  return (token, isUnits) => readAmount(text, isUnits ? smallestUnit : token);
 }
 
 /** The same, above zero. */

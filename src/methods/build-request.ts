@@ -21,7 +21,7 @@ export type RequirementParts = {
 };
 
 /** Requirements as public servers write them: the amount is `maxAmountRequired` in version 1, `amount` in version 2. */
-type WrittenRequirements = {
+export type WrittenRequirements = {
   scheme: "exact" | "upto";
   network: string;
   amount?: string;
@@ -71,17 +71,29 @@ export function buildRequirements(parts: RequirementParts): WrittenRequirements 
 
 /** The body of a verify or settle call with a payment that was written already, in whatever way it is paid. */
 export function buildBody(parts: RequirementParts, payload: object, extensions?: object): WrittenRequest {
-  const { x402Version, network, resource } = parts;
+  const { x402Version, resource } = parts;
   const paymentRequirements = buildRequirements(parts);
-  const paymentPayload: WrittenRequest["paymentPayload"] =
-    x402Version === 1
-      ? { x402Version, scheme: "exact", network: network.name, payload: { ...payload } }
-      : {
-          x402Version,
-          resource: { url: resource },
-          accepted: { ...paymentRequirements },
-          payload: { ...payload },
-          ...(extensions !== undefined && { extensions }),
-        };
-  return { x402Version, paymentPayload, paymentRequirements };
+  const offer = { x402Version, written: paymentRequirements, resource: { url: resource } };
+  return { x402Version, paymentPayload: writePayload(offer, payload, extensions), paymentRequirements };
+}
+
+/**
+ * `paymentPayload` of a payment for an offer. Version 2 repeats the offer as the shop wrote it: public shops compare every member.
+ *
+ * @param payload what the payment method has written
+ */
+export function writePayload<Written extends { network: string }, Resource>(
+  { x402Version, written, resource }: { x402Version: X402Version; written: Written; resource: Resource },
+  payload: object,
+  extensions?: object,
+) {
+  return x402Version === 1
+    ? { x402Version, scheme: "exact" as const, network: written.network, payload: { ...payload } }
+    : {
+        x402Version,
+        resource,
+        accepted: { ...written },
+        payload: { ...payload },
+        ...(extensions && { extensions }),
+      };
 }

@@ -1,7 +1,6 @@
 import type { Address } from "../protocol/hex.ts";
 import type { TransferMethod } from "../protocol/networks.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
-import { KitError } from "../util/errors.ts";
 import {
   type Authorization,
   type AuthorizationSigner,
@@ -49,17 +48,4 @@ export async function signTerms(
       ...permit,
     }),
   );
-}
-
-/**
- * How tokens move by a scheme: by EIP-3009 unless said otherwise, and with scheme “upto” by Permit2.
- *
- * @throws {KitError} when scheme “upto” is to be paid otherwise
- */
-export function transferMethodOf(scheme: "exact" | "upto", method?: TransferMethod): TransferMethod {
-  if (scheme === "exact") return method ?? "eip3009";
-  if (method !== undefined && method !== "permit2") {
-    throw new KitError("Scheme upto is paid by Permit2 alone", { hints: ["Leave the method out."] });
-  }
-  return "permit2";
 }

@@ -1,7 +1,16 @@
 import { z } from "zod";
 import { transferMethods } from "../protocol/networks.ts";
-import { address, strictMembers, uint256String } from "../protocol/primitives.ts";
+import { address, strictMembers } from "../protocol/primitives.ts";
 import { localTokenNames } from "./local-chains.ts";
+import {
+  amountForm,
+  type PaymentTerms,
+  paymentTerms,
+  readAmount,
+  schemes,
+  smallestUnit,
+  usual,
+} from "./terms.ts";
 
 /** How a payment can be made wrong on request: what verify then says is in the name of the situation. */
 const breakages = {
@@ -17,30 +26,54 @@ const breakages = {
 
 export type Breakage = keyof typeof breakages;
 
-/** What `POST /__payment` takes: a payment to be signed. Amounts are in the asset's smallest unit. */
-export const orderSchema = strictMembers({
-  payer: z.string().max(66).default("funded").describe("A test payer by its name, or a private key"),
-  network: z.string().optional().describe("The first one by default"),
-  asset: z.enum(localTokenNames).optional().describe("The token; USDC by default"),
-  amount: uint256String.optional().describe("10000 by default; of scheme upto what settle is to take"),
-  scheme: z.enum(["exact", "upto"]).default("exact"),
-  method: z.enum(transferMethods).optional().describe("eip3009, and of scheme upto permit2, by default"),
-  max: uint256String.optional().describe("Of scheme upto: the most that may be taken"),
-  payTo: address.optional(),
-  x402Version: z.union([z.literal(1), z.literal(2)]).default(2),
+const amount = z.string().regex(amountForm, "is no amount in whole tokens, such as 0.01").optional();
+const help = (name: keyof PaymentTerms) => paymentTerms[name].help;
+
+/** The members of a payment's terms in JSON. */
+export const termMembers = {
+  payer: z.string().max(66).default(usual.payer).describe(help("payer")),
+  network: z.string().optional().describe(help("network")),
+  asset: z.enum(localTokenNames).optional().describe(help("asset")),
+  amount: amount.describe(help("amount")),
+  max: amount.describe(help("max")),
+  units: z
+    .boolean()
+    .default(false)
+    .describe("true: amounts count the token's smallest unit (10000 is 0.01 USDC)"),
+  scheme: z.enum(schemes).default(usual.scheme).describe(help("scheme")),
+  method: z.enum(transferMethods).optional().describe(help("method")),
+  payTo: address.optional().describe(help("payTo")),
+  x402Version: z
+    .union([z.literal(1), z.literal(2)])
+    .default(usual.x402Version)
+    .describe(help("x402Version")),
   validForSeconds: z
     .int()
     .min(-1_000_000_000)
     .max(1_000_000_000_000)
     .optional()
-    .describe("600 by default, or what the challenge allows"),
+    .describe(help("validForSeconds")),
+  resource: z.string().max(2_000).default(usual.resource).describe(help("resource")),
+};
+
+/**
+ * Reads an amount of JSON.
+ *
+ * @returns a bigint where it counts the smallest unit
+ */
+export function jsonAmount<Text extends string | undefined>(text: Text, units: boolean): Text | bigint {
+  return units && text !== undefined ? readAmount(text, smallestUnit) : text;
+}
+
+/** The body of `POST /__payment`: a payment to be signed. */
+export const orderSchema = strictMembers({
+  ...termMembers,
   challenge: z
     .union([z.string().max(100_000), z.looseObject({})])
     .optional()
     .describe(
       "A shop's 402, to be paid as it offers: its body, or the text of its PAYMENT-REQUIRED header. It replaces all members but payer, broken, validForSeconds and amount",
     ),
-  resource: z.string().max(2_000).default("https://merchant.example/resource"),
   broken: z
     .enum(Object.keys(breakages) as [Breakage, ...Breakage[]])
     .optional()
@@ -53,7 +86,7 @@ export const orderSchema = strictMembers({
 
 export type PaymentOrder = z.infer<typeof orderSchema>;
 
-/** What `POST /__payment` answers. */
+/** The answer of `POST /__payment`. */
 const signedOrderSchema = {
   type: "object",
   required: ["body", "settleBody", "header", "payer", "network"],

@@ -1,14 +1,17 @@
 import { z } from "zod";
-import { methodOf } from "../methods/methods.ts";
-import { type Network, transferMethods } from "../protocol/networks.ts";
+import { methods } from "../methods/methods.ts";
+import type { Address } from "../protocol/hex.ts";
+import { type Asset, findAsset, formatNetwork, type Network, transferMethods } from "../protocol/networks.ts";
 import { decodeHeader } from "../protocol/payment-headers.ts";
 import { address, uint256String } from "../protocol/primitives.ts";
-import type { SignedPayment } from "../protocol/signed-payment.ts";
+import type { X402Version } from "../protocol/requests.ts";
 import { KitError } from "../util/errors.ts";
 import { membersOf } from "../util/json.ts";
+import type { Offer } from "./sign-payment.ts";
+import { schemes } from "./terms.ts";
 
 const offerSchema = z.looseObject({
-  scheme: z.enum(["exact", "upto"]),
+  scheme: z.enum(schemes),
   network: z.string(),
   asset: address,
   payTo: address,
@@ -19,6 +22,8 @@ const offerSchema = z.looseObject({
     .looseObject({
       assetTransferMethod: z.enum(transferMethods).optional(),
       facilitatorAddress: address.optional(),
+      name: z.string().optional(),
+      version: z.string().optional(),
     })
     .default({}),
 });
@@ -31,77 +36,90 @@ const challengeSchema = z.looseObject({
 
 export type Challenge = z.infer<typeof challengeSchema>;
 
-/** The offer of a challenge that a payer can accept. */
-export type Offer<N> = ReturnType<typeof readOffer<N & OfferNetwork>>;
+/** A network whose offers can be read, with the tokens that are known there. */
+type OfferNetwork = Pick<Network, "name" | "chainId" | "caip2"> & {
+  asset: Asset;
+  tokens?: Readonly<Record<string, Asset>> | undefined;
+};
 
-type OfferNetwork = Pick<Network, "name" | "caip2">;
+/** The challenge that a value holds: its body as JSON, or the text of its header `PAYMENT-REQUIRED`; undefined without one. */
+export function findChallenge(value: unknown): Challenge | undefined {
+  return challengeSchema.safeParse(typeof value === "string" ? decodeHeader(value) : value).data;
+}
+
+/** The offers of a challenge that a payer can accept on these networks. */
+export function readOffers<N extends OfferNetwork>(
+  { x402Version, accepts, resource }: Challenge,
+  networks: readonly N[],
+): Offer<N>[] {
+  return accepts.flatMap((one) => readOneOffer(one, x402Version, resource, networks) ?? []);
+}
+
+function readOneOffer<N extends OfferNetwork>(
+  one: unknown,
+  x402Version: X402Version,
+  resource: unknown,
+  networks: readonly N[],
+): Offer<N> | undefined {
+  const { data } = offerSchema.safeParse(one);
+  const network = networks.find((known) => formatNetwork(known, x402Version) === data?.network);
+  const value = x402Version === 1 ? data?.maxAmountRequired : data?.amount;
+  if (data === undefined || network === undefined || value === undefined) return undefined;
+  const { scheme, asset, payTo, maxTimeoutSeconds: validForSeconds, extra } = data;
+  const transfer = scheme === "upto" ? "permit2" : (extra.assetTransferMethod ?? "eip3009");
+  const way = methods.find((method) => method.scheme === scheme && method.transfer === transfer);
+  if (way?.versions.includes(x402Version) !== true) return undefined;
+  const { name, version, facilitatorAddress } = extra;
+  // Public clients sign for the domain that the offer names, and a payment of scheme “upto” names who may submit it.
+  const isComplete = scheme === "upto" ? facilitatorAddress : transfer === "permit2" || (name && version);
+  if (!isComplete) return undefined;
+  const facilitator: Address | undefined = scheme === "upto" ? facilitatorAddress : undefined;
+  const known = findAsset([network.asset, ...Object.values(network.tokens ?? {})], asset) ?? network.asset;
+  return {
+    x402Version,
+    // As the shop wrote it: public shops compare every member with their offer.
+    written: { ...membersOf(one), network: data.network },
+    resource,
+    network,
+    scheme,
+    method: transfer,
+    asset: { ...known, address: asset, name: name ?? "", version: version ?? "" },
+    payTo,
+    value,
+    validForSeconds,
+    facilitator,
+  };
+}
 
 /**
- * Reads a shop's 402.
+ * Reads a shop's 402, and finds the first offer that can be paid on these networks.
  *
  * @param challenge its body as JSON, or the text of its header `PAYMENT-REQUIRED`
  * @param shop the subject of error messages, such as "The shop at http://127.0.0.1:3000"
- * @throws {KitError} when it is neither
- */
-export function readChallenge(challenge: unknown, shop: string): Challenge {
-  const value = typeof challenge === "string" ? decodeHeader(challenge) : challenge;
-  const { data } = challengeSchema.safeParse(value);
-  if (data !== undefined) return data;
-  throw new KitError(`${shop} answers 402 without a challenge that can be read`, {
-    hints: ["A challenge has x402Version and accepts: the body in version 1, PAYMENT-REQUIRED in version 2."],
-  });
-}
-
-/**
- * Finds the first offer that can be paid on one of these networks.
- *
- * @throws {KitError} when there is none
+ * @throws {KitError} when it is neither, or there is none
  */
 export function readOffer<N extends OfferNetwork>(
-  { x402Version, accepts, resource }: Challenge,
+  challenge: unknown,
   networks: readonly N[],
   shop: string,
-) {
-  for (const one of accepts) {
-    const { data } = offerSchema.safeParse(one);
-    if (data === undefined) continue;
-    const { scheme, asset, payTo, maxTimeoutSeconds, extra } = data;
-    const facilitator = scheme === "upto" ? extra.facilitatorAddress : undefined;
-    const isByPermit2 = scheme === "upto" || extra.assetTransferMethod === "permit2";
-    // Version 1 knows EIP-3009 alone, and a payment of scheme “upto” names who may submit it.
-    if (isByPermit2 && (x402Version === 1 || (scheme === "upto" && facilitator === undefined))) continue;
-    const value = data.maxAmountRequired ?? data.amount;
-    const network = networks.find(({ name, caip2 }) => data.network === (x402Version === 1 ? name : caip2));
-    if (network === undefined || value === undefined) continue;
-    const method = isByPermit2 ? ("permit2" as const) : ("eip3009" as const);
-    return {
-      x402Version,
-      // As the shop wrote it: public shops compare every member with their offer.
-      written: membersOf(one),
-      resource,
-      network,
-      scheme,
-      method,
-      asset,
-      payTo,
-      value,
-      maxTimeoutSeconds,
-      facilitator,
-    };
+): Offer<N> {
+  const found = findChallenge(challenge);
+  if (found === undefined) {
+    throw new KitError(`${shop} answers 402 without a challenge that can be read`, {
+      hints: [
+        "A challenge has x402Version and accepts: the body in version 1, PAYMENT-REQUIRED in version 2.",
+      ],
+    });
   }
+  const [offer] = readOffers(found, networks);
+  if (offer !== undefined) return offer;
   const running = networks.map(({ name }) => name).join(", ");
   throw new KitError(
-    `${shop} offers nothing that can be paid here: there are ${running}, with schemes exact and upto`,
+    `${shop} offers nothing that can be paid here: there are ${running}, with schemes ${schemes.join(" and ")}`,
+    {
+      hints: [
+        "An offer by EIP-3009 has the token's name and version in extra; one of upto facilitatorAddress.",
+      ],
+    },
   );
-}
-
-/** The payment for an offer as its header carries it. */
-export function payloadFor(
-  { x402Version, written, resource }: Pick<Offer<OfferNetwork>, "x402Version" | "written" | "resource">,
-  payment: SignedPayment,
-) {
-  const payload = methodOf(payment).write(payment);
-  return x402Version === 1
-    ? { x402Version, scheme: "exact", network: written.network, payload }
-    : { x402Version, resource, accepted: written, payload };
 }

@@ -4,7 +4,7 @@
 //! ```no_run
 //! let session = Session::new("127.0.0.1:4402")?;
 //! session.scenario(r#"{"name":"settle.insufficient_funds"}"#)?;
-//! let payment = session.payment(r#"{"payer":"funded","amount":"10000"}"#)?; // body, settleBody, header
+//! let payment = session.payment(r#"{"payer":"funded","amount":"0.01"}"#)?; // body, settleBody, header
 //! let calls = session.calls()?;
 //! ```
 //! What the shop under test needs is in [`Session::description`]: `facilitator.url`, `organization.apiKey`, and the payers.

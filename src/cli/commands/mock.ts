@@ -1,12 +1,8 @@
 import { InvalidValue } from "../../config/values.ts";
-import { usualAmount } from "../../fixtures/cases/payment-spec.ts";
 import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases/scenarios.ts";
-import { signForScenario } from "../../fixtures/engine/sign-payment.ts";
+import { signPayment } from "../../fixtures/engine/sign-payment.ts";
 import { type MockServer, startObservedMock } from "../../fixtures/mock-server/start-mock-server.ts";
 import { curlOf, originOf } from "../../harness/control/description.ts";
-import { buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-method.ts";
-import { timesFrom } from "../../methods/payment-times.ts";
-import { usualPayTo } from "../../protocol/signed-payment.ts";
 import { renderRows, renderTable } from "../../util/text.ts";
 import { contractsOf, defineCommand, flag, localOptions, option } from "../kit/command.ts";
 import { createLineRenderer, type PaymentLine } from "../kit/payment-line.ts";
@@ -161,26 +157,6 @@ function networkTables({ environment }: MockServer): string {
 }
 
 async function paymentCurl({ environment, description }: MockServer): Promise<string> {
-  const [network] = environment.networks;
-  const { chainId } = network;
-  const payTo = usualPayTo(network, description.organization.recipient);
-  const [asset] = network.assets;
-  const { authorization, signature } = await signForScenario("funded", {
-    asset,
-    chainId,
-    to: payTo,
-    value: usualAmount,
-    ...timesFrom(await environment.now(), { until: curlValidSeconds }),
-  });
-  const body = buildPaymentRequest({
-    x402Version: 1,
-    network,
-    asset,
-    payTo,
-    amount: usualAmount,
-    resource: "https://merchant.example/resource",
-    authorization,
-    signature,
-  });
-  return curlOf(description, "verify", body);
+  const payment = await signPayment(environment, { validForSeconds: curlValidSeconds });
+  return curlOf(description, "verify", payment);
 }

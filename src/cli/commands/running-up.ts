@@ -4,6 +4,7 @@ import { createControlClient, type HarnessControl } from "../../harness/control/
 import { findHarness, requireRunning } from "../../harness/control/description.ts";
 import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
 import { localTokenNames, tokenNamed } from "../../payer/local-chains.ts";
+import { paymentTerms as terms } from "../../payer/terms.ts";
 import { type TestPayerName, testPayers } from "../../payer/test-payers.ts";
 import { settleAnswerSchema } from "../../protocol/answers.ts";
 import type { Address } from "../../protocol/hex.ts";
@@ -34,7 +35,7 @@ const unitsOption = { units: flag("count amounts in the token's smallest unit (1
 const usualPrice = readPrice("0.01");
 
 const assetOption = {
-  asset: option("NAME", `the token: ${localTokenNames.join(", ")} (default: USDC)`, {
+  asset: option("NAME", terms.asset.help, {
     read: readOneOf(localTokenNames),
     example: "plain",
   }),
@@ -75,11 +76,9 @@ export const pay = defineCommand({
       read: readPriceOrZero,
       example: "0.01",
     }),
-    "pay-to": addressOption(
-      "where it goes (default: the facilitator contract; the organization's wallet where `up --pay-to` allows that)",
-    ),
+    "pay-to": addressOption(terms.payTo.help),
     ...assetOption,
-    method: option("NAME", "how the tokens move: eip3009 or permit2 (default: eip3009 in USDC)", {
+    method: option("NAME", terms.method.help, {
       read: readOneOf(transferMethods),
       example: "permit2",
     }),
@@ -94,7 +93,7 @@ export const pay = defineCommand({
     ...unitsOption,
     approval: flag("send an approval of Permit2 along (eip2612GasSponsoring), for a payer who has none"),
     "approval-transaction": flag("the same as a transaction of the payer's own (erc20ApprovalGasSponsoring)"),
-    version: option("N", "x402 protocol version, 1 or 2", {
+    version: option("N", terms.x402Version.help, {
       read: (text) => versions[readOneOf(["1", "2"])(text)],
       example: "1",
       default: "2",
@@ -115,7 +114,6 @@ export const pay = defineCommand({
       payer,
       amount: paid,
       x402Version: version,
-      validForSeconds: 600,
       payTo,
       asset,
       scheme: max === undefined ? "exact" : "upto",

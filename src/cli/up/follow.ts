@@ -90,7 +90,7 @@ export function describeAction({ path, body }: ControlAction): string | undefine
     case "/harness/fund":
       return line(
         "fund",
-        `${text("network")}: ${text("amount")} of the smallest unit to ${shortenHex(text("to"))}`,
+        `${text("network")}: ${text("amount")}${given.units === true ? " of the smallest unit" : ""} to ${shortenHex(text("to"))}`,
       );
     case "/harness/advance-time":
       return line("time", `${text("network")}: ${text("seconds")} s forward`);

@@ -4,6 +4,7 @@ import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import { tokenNamed } from "../../payer/local-chains.ts";
+import { type Amount, anAmount, toUnits } from "../../payer/terms.ts";
 import { problemSchema, settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
 import { type Address, isBytes32 } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
@@ -14,7 +15,6 @@ import { KitError } from "../../util/errors.ts";
 import {
   aText,
   aTextOrObject,
-  aUint256,
   jsonObject,
   requireArgument,
   requireGiven,
@@ -214,7 +214,7 @@ function speakFor<N extends NetworkName>(
       });
     },
     shopConfig(network, amount, options = {}) {
-      requireArgument("amount", amount, aUint256);
+      requireArgument("amount", amount, anAmount);
       return describeShop(description, { network, amount, apiKey, options });
     },
   };
@@ -275,6 +275,11 @@ function assembleNetwork(
   const running = requireRunning(description, name);
   const { chainId, caip2, rpcUrl, facilitatorContract, payTo, asset, tokens = {}, fork } = running;
 
+  const unitsOf = (amount: Amount, token: string | undefined) => {
+    requireArgument("amount", amount, anAmount);
+    return toUnits(amount, tokenNamed(running, token));
+  };
+
   // A node does not list the accounts that it impersonates, and keeps them through a revert.
   const impersonated = new Set<Address>();
   const client = createViemClient(name, running, ({ method, params }) => {
@@ -297,13 +302,13 @@ function assembleNetwork(
     tokens,
     async fund(account, amount, token) {
       requireOpen();
-      requireArgument("amount", amount, aUint256);
-      await inTurn(name, () => control.fund(name, requireAccount(account), amount, token));
+      const units = unitsOf(amount, token);
+      await inTurn(name, () => control.fund(name, requireAccount(account), units, token));
     },
     async approvePermit2(account, amount = 2n ** 256n - 1n, token) {
       requireOpen();
-      requireArgument("amount", amount, aUint256);
-      await inTurn(name, () => control.approve(name, requireAccount(account), amount, token));
+      const units = unitsOf(amount, token);
+      await inTurn(name, () => control.approve(name, requireAccount(account), units, token));
     },
     async balanceOf(account, token) {
       return client.readContract({

@@ -1,12 +1,10 @@
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { timesFrom } from "../../methods/payment-times.ts";
-import { signTerms, transferMethodOf } from "../../methods/sign-terms.ts";
 import { tokenNamed } from "../../payer/local-chains.ts";
-import { payloadFor, readChallenge, readOffer } from "../../payer/read-offer.ts";
+import { readOffer } from "../../payer/read-offer.ts";
+import { bodiesOf, headerOf, signOffer, transferOf } from "../../payer/sign-payment.ts";
+import { type Amount, toUnits } from "../../payer/terms.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { usualMethod } from "../../protocol/networks.ts";
-import { encodeHeader } from "../../protocol/payment-headers.ts";
 import { KitError } from "../../util/errors.ts";
 import { requireGiven, type Wanted } from "../../util/given.ts";
 import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
@@ -71,25 +69,17 @@ async function pay(
   const shop = `The shop at ${response.url}`;
   // A shop of both versions has the one in a header, and the other in the body.
   const header = wanted === 1 ? null : response.headers.get("PAYMENT-REQUIRED");
-  const challenge = readChallenge(header ?? (await response.json().catch(() => null)), shop);
-  if (wanted !== undefined && wanted !== challenge.x402Version) {
-    throw new KitError(`${shop} asks for payments of version ${challenge.x402Version}, not ${wanted}`);
-  }
+  const challenge = header ?? (await response.json().catch(() => null));
   const networks = Object.entries(description.networks).map(([name, network]) => ({ name, ...network }));
   const offer = readOffer(challenge, networks, shop);
-  const { network, asset, payTo, value, method, facilitator, maxTimeoutSeconds } = offer;
-  const now = await readHeadTime(createLocalRpc(network.rpcUrl), network.name);
-  const payment = await signTerms(readPayer(payer), {
-    method,
-    facilitator,
-    chainId: network.chainId,
-    asset: { ...network.asset, address: asset },
-    to: payTo,
-    value,
-    ...timesFrom(now, { until: validForSeconds ?? maxTimeoutSeconds }),
-  });
-  const name = offer.x402Version === 1 ? "X-PAYMENT" : "PAYMENT-SIGNATURE";
-  return { [name]: encodeHeader(payloadFor(offer, payment)) };
+  if (wanted !== undefined && wanted !== offer.x402Version) {
+    throw new KitError(`${shop} asks for payments of version ${offer.x402Version}, not ${wanted}`);
+  }
+  const now = await readHeadTime(createLocalRpc(offer.network.rpcUrl), offer.network.name);
+  const seconds = validForSeconds ?? offer.validForSeconds;
+  const payment = await signOffer(readPayer(payer), { ...offer, validForSeconds: seconds }, now);
+  const { name, value } = headerOf(offer.x402Version, bodiesOf(offer, payment).request.paymentPayload);
+  return { [name]: value };
 }
 
 type Headers = { Authorization: string };
@@ -129,14 +119,14 @@ export function describeShop(
     amount,
     apiKey,
     options,
-  }: { network: string; amount: bigint; apiKey: string; options: ShopOptions },
+  }: { network: string; amount: Amount; apiKey: string; options: ShopOptions },
 ): ShopConfig {
   requireGiven(options, shopOptions, "options");
   const { scheme = "exact" } = options;
   const running = requireRunning(description, network);
   const { caip2 } = running;
   const asset = tokenNamed(running, options.asset);
-  const method = transferMethodOf(scheme, options.method ?? usualMethod(asset));
+  const method = transferOf(options, asset);
   const headers = { Authorization: `Bearer ${apiKey}` };
   const { address, name, version } = asset;
   return {
@@ -148,7 +138,7 @@ export function describeShop(
       scheme,
       network: caip2,
       payTo: payToOf(description, [network, running], apiKey),
-      price: { asset: address, amount: `${amount}`, extra: { name, version } },
+      price: { asset: address, amount: `${toUnits(amount, asset)}`, extra: { name, version } },
       // Scheme “upto” has no other way.
       ...(scheme === "exact" && method === "permit2" && { extra: { assetTransferMethod: "permit2" } }),
     },

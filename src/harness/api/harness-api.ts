@@ -8,6 +8,7 @@ import type { WrittenRequest } from "../../methods/build-request.ts";
 import type { Capture } from "../../observe/capture/capture.ts";
 import type { PaymentSummary } from "../../observe/timeline/payment-view.ts";
 import type { LocalTokenName, LocalTokens } from "../../payer/local-chains.ts";
+import type { Amount } from "../../payer/terms.ts";
 import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/answers.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { AddedBy, Asset, BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
@@ -20,7 +21,7 @@ import type { Journal } from "../journal/journal-reader.ts";
 import type { BuyerOptions, HarnessBuyer, ShopConfig, ShopOptions } from "./buyer.ts";
 import type { HarnessClient } from "./viem-client.ts";
 
-/** A local chain of a harness. Amounts are in the asset's smallest unit, times in unix seconds. */
+/** A local chain of a harness. Amounts are texts in whole tokens (`"0.01"`), or bigints in the smallest unit; times unix seconds. */
 export type HarnessNetwork<N extends NetworkName = NetworkName> = {
   readonly name: N;
   readonly chainId: number;
@@ -48,12 +49,12 @@ export type HarnessNetwork<N extends NetworkName = NetworkName> = {
    */
   readonly tokens: LocalTokens;
   /** Gives an account more of the asset, or of one of the tokens. Resolves when that is mined. */
-  fund(account: Address, amount: bigint, asset?: LocalTokenName): Promise<void>;
+  fund(account: Address, amount: Amount, asset?: LocalTokenName): Promise<void>;
   /**
    * Has an account let Permit2 take its tokens, all of them by default, as its own `approve` would, but without gas; 0 withdraws
    * it. The test payers have done so, except `unapproved`, `approvedShort` and `sponsored`. Resolves when that is mined.
    */
-  approvePermit2(account: Address, amount?: bigint, asset?: LocalTokenName): Promise<void>;
+  approvePermit2(account: Address, amount?: Amount, asset?: LocalTokenName): Promise<void>;
   /** How much of the asset, or of one of the tokens, an account has. */
   balanceOf(account: Address, asset?: LocalTokenName): Promise<bigint>;
   /** Mines blocks at once; one by default. */
@@ -134,7 +135,7 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    * Signs a payment, and sends it nowhere. Give the result to a server, or change it and give it to {@link verify}.
    *
    * @example
-   * const request = await harness.sign({ network: "base", payer: "smartWallet", amount: 2_500n });
+   * const request = await harness.sign({ network: "base", payer: "smartWallet", amount: "0.0025" });
    */
   sign(spec: PaymentSpec<N>): Promise<SignedRequest>;
   /** Posts a body to `/v1/verify` as the organization. */
@@ -157,7 +158,7 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    * @throws {KitError} when there is no organization of that id
    *
    * @example
-   * const { settle } = await harness.as("acme").pay({ network: "base", amount: 10_000n });
+   * const { settle } = await harness.as("acme").pay({ network: "base", amount: "0.01" });
    */
   as(idOrApiKey: string): HarnessCaller<N>;
   /**
@@ -210,11 +211,11 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    * @param options how it is to be paid: scheme “exact”, in USDC by EIP-3009, by default; other tokens by Permit2
    *
    * @example
-   * const { facilitator, accepts } = harness.shopConfig("base", 10_000n);
+   * const { facilitator, accepts } = harness.shopConfig("base", "0.01");
    * const server = new x402ResourceServer(new HTTPFacilitatorClient(facilitator)).register("eip155:*", new ExactEvmScheme());
    * app.use(paymentMiddleware({ "GET /report": { accepts } }, server));
    */
-  shopConfig(network: N, amount: bigint, options?: ShopOptions): ShopConfig;
+  shopConfig(network: N, amount: Amount, options?: ShopOptions): ShopConfig;
   /**
    * Remembers all chains and the ledger together; `restore()` puts them back, any number of times. Take it while no
    * payment is under way. To restore it ends faults and empties the journal, as {@link reset} does, and ends snapshots that

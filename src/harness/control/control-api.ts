@@ -1,26 +1,16 @@
 import { z } from "zod";
 import { forTimes } from "../../methods/payment-times.ts";
-import { localTokenNames } from "../../payer/local-chains.ts";
-import { orderRoute } from "../../payer/payment-order.ts";
+import { orderRoute, termMembers } from "../../payer/payment-order.ts";
+import { usual } from "../../payer/terms.ts";
 import { type TestPayerName, testPayers } from "../../payer/test-payers.ts";
-import { transferMethods } from "../../protocol/networks.ts";
-import { address, bytes32, strictMembers, uint256String } from "../../protocol/primitives.ts";
+import { bytes32, strictMembers } from "../../protocol/primitives.ts";
 import { describeRoutes, type LocalRoute } from "../../service/http/local-server.ts";
 
-/** The bodies of the routes. Amounts are in the asset's smallest unit. */
-const asset = z.enum(localTokenNames).optional().describe("The token; USDC by default");
-export const fundRequest = strictMembers({
-  network: z.string(),
-  to: z.string(),
-  amount: uint256String,
-  asset,
-});
-export const approveRequest = strictMembers({
-  network: z.string(),
-  account: z.string(),
-  amount: uint256String,
-  asset,
-});
+/** The bodies of the routes. */
+const { amount, asset, units } = termMembers;
+const needed = { amount: amount.unwrap(), units, asset };
+export const fundRequest = strictMembers({ network: z.string(), to: z.string(), ...needed });
+export const approveRequest = strictMembers({ network: z.string(), account: z.string(), ...needed });
 export const advanceTimeRequest = strictMembers({ network: z.string(), seconds: z.number() });
 export const mineRequest = strictMembers({ network: z.string(), blocks: z.number() });
 export const journalRequest = strictMembers({ id: bytes32 });
@@ -31,21 +21,15 @@ const time = z
   .string()
   .regex(/^(\d{1,15}|now([+-]\d{1,13})?)$/, 'is neither unix seconds nor as "now-60" or "now+600"');
 
+const { scheme: _, resource: __, ...terms } = termMembers;
+
 /** The body of `POST /harness/pay`, with a test payer by its name. */
 export const payRequest = strictMembers({
+  ...terms,
   network: z.string(),
-  payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]),
-  amount: uint256String,
-  asset,
-  payTo: address.optional(),
-  /** How the tokens move, and of scheme “upto” the maximum, of which `amount` is taken. */
-  method: z.enum(transferMethods).optional(),
-  max: uint256String.optional(),
+  payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]).default(usual.payer),
   /** By Permit2: whether an approval is sent along (EIP-2612), or as a transaction of the payer's. */
   approval: z.union([z.boolean(), z.literal("transaction")]).optional(),
-  x402Version: z.union([z.literal(1), z.literal(2)]).optional(),
-  /** From the chain's time; below zero it has expired. */
-  validForSeconds: z.int().default(600),
   /** Unix seconds, or `now-60` and `now+600`: from the chain's time. When it ends goes before `validForSeconds`. */
   ...forTimes(() => time.optional()),
 });

@@ -109,9 +109,10 @@ export function createControlClient(origin: string): HarnessControl {
     answer.parse(await post(action, body));
 
   return {
-    fund: (network, to, amount, asset) => act("fund", { network, to, amount: amount.toString(), asset }),
+    fund: (network, to, amount, asset) =>
+      act("fund", { network, to, amount: `${amount}`, units: true, asset }),
     approve: (network, account, amount, asset) =>
-      act("approve", { network, account, amount: amount.toString(), asset }),
+      act("approve", { network, account, amount: `${amount}`, units: true, asset }),
     mine: (network, blocks) => act("mine", { network, blocks }),
     advanceTime: async (network, seconds) =>
       BigInt((await ask("advance-time", advancedSchema, { network, seconds })).now),

@@ -9,7 +9,8 @@ import { permitTimes } from "../../methods/permit2/permit2-payload.ts";
 import type { ChainView } from "../../observe/studio/harness-views.ts";
 import { harnessAccounts } from "../../payer/accounts.ts";
 import { tokenNamed } from "../../payer/local-chains.ts";
-import { orderSchema } from "../../payer/payment-order.ts";
+import { jsonAmount, orderSchema } from "../../payer/payment-order.ts";
+import { toUnits } from "../../payer/terms.ts";
 import { testPayers } from "../../payer/test-payers.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { controlRefusal } from "../../service/http/local-server.ts";
@@ -70,18 +71,29 @@ export function controlRoutes(
     describeChains(Object.values(harness.chains), describe().organization.recipient),
   );
 
+  /** The token that a body names, and the amount in its smallest unit. */
+  const readTokens = ({
+    network,
+    amount,
+    units,
+    asset,
+  }: z.infer<typeof fundRequest | typeof approveRequest>) => {
+    const token = tokenNamed(runningChain(harness, network), asset);
+    return { token, count: toUnits(jsonAmount(amount, units), token) };
+  };
+
   app.post("/harness/fund", async (request) => {
-    const { network, to, amount, asset } = fundRequest.parse(request.body);
-    const { address } = tokenNamed(runningChain(harness, network), asset);
-    await control.fund(network, requireAccount(to), amount, asset);
-    return { network, to, amount: amount.toString(), asset: address };
+    const asked = fundRequest.parse(request.body);
+    const { token, count } = readTokens(asked);
+    await control.fund(asked.network, requireAccount(asked.to), count, asked.asset);
+    return { ...asked, asset: token.address };
   });
 
   app.post("/harness/approve", async (request) => {
-    const { network, account, amount, asset } = approveRequest.parse(request.body);
-    const { address } = tokenNamed(runningChain(harness, network), asset);
-    await control.approve(network, requireAccount(account), amount, asset);
-    return { network, account, spender: permit2Address, amount: amount.toString(), asset: address };
+    const asked = approveRequest.parse(request.body);
+    const { token, count } = readTokens(asked);
+    await control.approve(asked.network, requireAccount(asked.account), count, asked.asset);
+    return { ...asked, spender: permit2Address, asset: token.address };
   });
 
   app.post("/harness/pay", async (request) => {
@@ -232,17 +244,17 @@ export async function readPayment(
     const text = asked[name];
     if (text !== undefined) authorization[name] = await read(name, text);
   }
-  const { network, payer, amount, asset, payTo, method, max, approval, x402Version, validForSeconds } = asked;
-  const isByPermit2 = method === "permit2" || max !== undefined || asset !== undefined;
+  const { network, payer, asset, payTo, method, units, approval, x402Version, validForSeconds } = asked;
+  const isByPermit2 = method === "permit2" || asked.max !== undefined || asset !== undefined;
   return {
     network,
     payer,
-    amount,
+    amount: jsonAmount(asked.amount, units),
+    max: jsonAmount(asked.max, units),
     asset,
     payTo,
-    scheme: max === undefined ? "exact" : "upto",
+    scheme: asked.max === undefined ? "exact" : "upto",
     method,
-    max,
     approval,
     x402Version,
     validForSeconds,

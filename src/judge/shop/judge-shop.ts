@@ -250,21 +250,21 @@ function requireTerms(
 }
 
 function requireWay(name: WayName, offers: readonly Terms[]): Terms {
-  const found = offers.find(({ way }) => wayNameOf(way) === name);
+  const found = offers.find((one) => wayNameOf(one) === name);
   if (found !== undefined) return found;
-  const offered = [...new Set(offers.map(({ way }) => wayNameOf(way)))];
+  const offered = [...new Set(offers.map(wayNameOf))];
   throw new KitError(`The shop's 402 has no offer by ${name}`, {
     hints: [`It has offers by ${offered.join(", ")}: --ways ${offered.join(",")}`],
   });
 }
 
 /** Returns true if an answer asks for the same terms, so that a payment fits both resources. */
-function sells(answer: Answer, { network, payTo, amount, asset }: Terms, known: NetworkRegistry): boolean {
+function sells(answer: Answer, { network, payTo, value, asset }: Terms, known: NetworkRegistry): boolean {
   return readTerms(answer, known).some(
     (other) =>
-      other.network === network &&
+      other.network.name === network.name &&
       other.payTo === payTo &&
-      other.amount === amount &&
+      other.value === value &&
       other.asset.address === asset.address,
   );
 }

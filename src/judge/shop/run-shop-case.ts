@@ -55,21 +55,22 @@ export type ShopCaseOptions = Omit<BuyerOptions, "payer" | "line"> & {
 /** The result of a case that was not run. */
 export function notRun(
   tested: ShopCase,
-  { way, network }: Terms,
+  terms: Terms,
   verdict: "not_run" | "not_judged",
   notes: readonly string[],
 ): ShopResult {
   const nothing = { transfers: [], services: 0, exchanges: [], links: [], tookMs: 0 };
-  return { tested, network: network.name, way: wayNameOf(way), verdict, notes, ...nothing };
+  return { tested, network: terms.network.name, way: wayNameOf(terms), verdict, notes, ...nothing };
 }
 
 /** Runs the case's buyer against the shop, and judges the shop. */
 export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): Promise<ShopResult> {
   const { scene, terms, seed, redelivers } = options;
   const startedAt = performance.now();
-  const { way, network } = terms;
-  const payer = payerOf(seed, `shop/${network.name}/${wayNameOf(way)}/${tested.name}`);
-  await scene.fund(payer, { way: wayNameOf(way) });
+  const { network, scheme, value: price } = terms;
+  const way = wayNameOf(terms);
+  const payer = payerOf(seed, `shop/${network.name}/${way}/${tested.name}`);
+  await scene.fund(payer, { way });
   const line = options.line.of(payer.address);
   const { buyer, record } = createShopBuyer({ ...options, payer, line });
   let skipped: string | undefined;
@@ -82,7 +83,7 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
   const services = redelivers ? withoutRedeliveries(record.services) : record.services;
   const charges = services.map(({ charge }) => charge);
   const transfers = await transfersInTime(buyer, record, charges, options);
-  const facts = { transfers, price: terms.amount, takesLess: way.scheme === "upto", charges };
+  const facts = { transfers, price, takesLess: scheme === "upto", charges };
   const verdict = skipped === undefined ? judgeShopFacts({ ...facts, wrong: record.wrong }) : "not_run";
   const notes = skipped === undefined ? [...record.wrong] : [skipped];
   if (verdict !== "good" && verdict !== "not_run" && record.payments > 0 && line.requests === 0) {
@@ -94,7 +95,7 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
   return {
     tested,
     network: network.name,
-    way: wayNameOf(way),
+    way,
     verdict,
     transfers,
     services: services.length,
@@ -118,7 +119,7 @@ async function transfersInTime(
   charges: readonly (bigint | undefined)[],
   { scene, lateMs }: ShopCaseOptions,
 ): Promise<readonly TokenTransfer[]> {
-  const due = Math.min(dueFor(charges, terms.way.scheme === "upto").length, payments);
+  const due = Math.min(dueFor(charges, terms.scheme === "upto").length, payments);
   const until = performance.now() + lateMs;
   for (;;) {
     const transfers = await scene.transfersFrom(payer.address);

@@ -147,15 +147,15 @@ export const shopCases: readonly ShopCase[] = [
   },
   ...unpaidCases,
   invalid("wrong-signature", "The signature is another's.", () => ({ signature: `0x${"11".repeat(64)}1b` })),
-  invalid("underpaid", "The payment is one unit too small.", ({ terms: { amount } }) =>
-    differently(amount - 1n),
+  invalid("underpaid", "The payment is one unit too small.", ({ terms: { value } }) =>
+    differently(value - 1n),
   ),
   invalid("nothing-paid", "The payment is of 0.", () => differently(0n)),
   {
     name: "overpaid",
     situation: "The payment is one unit too large.",
     good: `${refuses} (Scheme "exact" means exactly the price.)`,
-    run: (buyer) => refused(buyer, differently(buyer.terms.amount + 1n)),
+    run: (buyer) => refused(buyer, differently(buyer.terms.value + 1n)),
   },
   invalid("other-recipient", "The payment is to another recipient.", () => ({
     authorization: { to: stranger },
@@ -194,7 +194,7 @@ export const shopCases: readonly ShopCase[] = [
       const x402Version = terms.x402Version === 1 ? 2 : 1;
       const { name, caip2 } = terms.network;
       const network = x402Version === 1 ? name : caip2;
-      const written = { ...terms.written, network, amount: `${terms.amount}` };
+      const written = { ...terms.written, network, amount: `${terms.value}` };
       const answer = await buyer.send(await buyer.sign({}, { ...terms, x402Version, written }));
       buyer.expect(answer, 200, 400, 402);
     },
@@ -251,7 +251,7 @@ export const shopCases: readonly ShopCase[] = [
     async run(buyer) {
       const payment = await buyer.sign();
       buyer.expect(await buyer.send(payment), 200);
-      await buyer.advanceTime(buyer.terms.maxTimeoutSeconds + 60);
+      await buyer.advanceTime(buyer.terms.validForSeconds + 60);
       await buyer.send(payment);
     },
   },

@@ -102,7 +102,7 @@ export type AuthorizationTerms = {
   /** Exclusive upper bound. */
   validBefore: bigint;
   /** 32 bytes; random by default. */
-  nonce?: Hex;
+  nonce?: Hex | undefined;
   /** The payer, when it is not the signer itself: a smart wallet that the signer controls. */
   from?: Address;
 };

@@ -102,11 +102,11 @@ const notApproved = [/Permit2 take 0 USDC \(0\); 0\.01 USDC \(10000\) is needed/
 test.each<[string, object, readonly RegExp[]]>([
   ["exact, of a payer with nothing", { payer: "empty" }, holdsNothing],
   ["Permit2, of a payer with nothing", { payer: "empty", method: "permit2" }, holdsNothing],
-  ["upto, of a payer with nothing", { payer: "empty", scheme: "upto", max: "10000" }, holdsNothing],
+  ["upto, of a payer with nothing", { payer: "empty", scheme: "upto", max: "0.01" }, holdsNothing],
   ["Permit2, of a payer who has not approved it", { payer: "unapproved", method: "permit2" }, notApproved],
   [
     "upto, of a payer who has not approved it",
-    { payer: "unapproved", scheme: "upto", max: "10000" },
+    { payer: "unapproved", scheme: "upto", max: "0.01" },
     notApproved,
   ],
 ])("a payment by %s: every place has the amounts in the token", async (_, order, names) => {

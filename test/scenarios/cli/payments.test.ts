@@ -158,7 +158,7 @@ test.each([
     expect(stdout).toContain("its authorization is unused on base");
     expect(stdout).not.toContain("not looked at");
     // What is only worth a look comes after it.
-    const both = await cli("explain", JSON.stringify({ ...request, x402Version: 2 }));
+    const both = await cli("explain", JSON.stringify({ ...request, x402Version: 1 }));
     expect(both.stdout).toContain(`1. ${told}`);
     expect(both.stdout).toMatch(/^2\. .*x402Version/m);
   },

@@ -157,12 +157,12 @@ describe("a running harness", () => {
     [
       "an amount that is no bigint",
       { network: "base", amount: 5 },
-      "An amount is a bigint below 2^256 in the asset's smallest unit, such as 10_000n, not 5",
+      'amount: 5 is not an amount: whole tokens as a text, or a bigint below 2^256 in the smallest unit (for example "0.01")',
     ],
     [
       "a negative amount",
       { network: "base", amount: -5n },
-      "An amount is a bigint below 2^256 in the asset's smallest unit, such as 10_000n, not -5",
+      'amount: -5n is not an amount: whole tokens as a text, or a bigint below 2^256 in the smallest unit (for example "0.01")',
     ],
     ["nobody", { network: "base", payer: "nobody" }, noPayer],
     ["a key outside the curve", { network: "base", payer: `0x${"ff".repeat(32)}` }, noPayer],

@@ -65,7 +65,7 @@ describe("a harness", () => {
     });
     expect((await harness.settle(request)).body).toMatchObject({
       success: false,
-      errorReason: "invalid_payload",
+      errorReason: "invalid_exact_evm_payload_authorization_valid_before",
     });
   });
 

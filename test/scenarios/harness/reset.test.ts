@@ -135,7 +135,7 @@ test("a settle under way is answered at once that it was cut short, and nothing 
   const { settle } = await waiting;
   expect(settle).toMatchObject({
     status: 503,
-    body: { success: false, errorReason: "unexpected_settle_error" },
+    body: { success: false, errorReason: "settlement_pending" },
   });
   await base.mine(2);
   expect(await base.balanceOf(harness.organization.recipient)).toBe(0n);

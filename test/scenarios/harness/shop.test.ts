@@ -89,7 +89,7 @@ test("a payment of which nothing was taken names no transaction, and when it com
 
 test("scheme upto is not asked for by EIP-3009", () => {
   const ask = () => harness.shopConfig("base", 1n, { scheme: "upto", method: "eip3009" });
-  expect(ask).toThrow("Scheme upto is paid by Permit2 alone");
+  expect(ask).toThrow("Scheme upto is paid by permit2, not by eip3009");
 });
 
 test("an amount that is no bigint is named as the guide names it", () => {

@@ -1,13 +1,16 @@
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { createFixtureEngine } from "../../../src/fixtures/engine/engine.ts";
 import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
+import { signPayment } from "../../../src/harness/control/pay.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { testKeys } from "../../../src/payer/test-keys.ts";
 import { testPayers } from "../../../src/payer/test-payers.ts";
 import { networks } from "../../../src/protocol/networks.ts";
-import { faults, maxUint256 } from "../../../src/protocol/wire-values.ts";
+import { maxUint256 } from "../../../src/protocol/wire-values.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
+import { membersOf } from "../../../src/util/json.ts";
 import { goods, startMerchant } from "../../support/merchant.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import { startTestHarness } from "../../support/service.ts";
@@ -77,10 +80,10 @@ describe.each(doors)("%s", (_, originOf) => {
     ["a token that returns nothing", { asset: "usdt", payer: "smartWallet" }, {}],
     [
       "a token with permits, to a maximum",
-      { asset: "permit", scheme: "upto", max: "20000", amount: "7" },
+      { asset: "permit", scheme: "upto", max: "20000", amount: "7", units: true },
       { amount: "7" },
     ],
-    ["a maximum", { scheme: "upto", max: "20000", amount: "1858" }, { amount: "1858" }],
+    ["a maximum", { scheme: "upto", max: "0.02", amount: "0.001858" }, { amount: "1858" }],
   ])("%s: it is signed so that it settles", async (_name, wanted, settled) => {
     const { verify, settle } = await pay(wanted);
     expect(verify).toMatchObject({ isValid: true });
@@ -144,15 +147,15 @@ describe.each(doors)("%s", (_, originOf) => {
       refusalOf("/__payment", { scheme: "upto", method: "eip3009" }),
       refusalOf("/__payment", { amount: "-5" }),
       refusalOf("/__payment", { amount: "0", broken: "too_little" }),
-      refusalOf("/__payment", { scheme: "upto", max: `${maxUint256}`, broken: "too_much" }),
+      refusalOf("/__payment", { scheme: "upto", max: `${maxUint256}`, units: true, broken: "too_much" }),
     ]);
     expect(asked.map(({ status }) => status)).toEqual(asked.map(() => 400));
     expect(asked.map(({ error }) => error)).toEqual([
       'The body: there is no "amout" here; did you mean "amount"?',
       'There is no network "bsae" here; did you mean base? There is base, polygon',
       `The payer is neither a test payer (${Object.keys(testPayers).join(", ")}) nor a private key`,
-      "Scheme upto is paid by Permit2 alone",
-      `amount: ${faults.decimal}`,
+      "Scheme upto is paid by permit2, not by eip3009",
+      "amount: is no amount in whole tokens, such as 0.01",
       "A payment of 0 cannot be too_little",
       `A payment of ${maxUint256} cannot be too_much`,
     ]);
@@ -173,6 +176,68 @@ describe.each(doors)("%s", (_, originOf) => {
   });
 });
 
+/** The doors at which a payment is signed, with what each signs: the amount in the smallest unit, and the version. */
+describe("every door signs the same", () => {
+  const signedSchema = z.object({
+    x402Version: z.number(),
+    paymentRequirements: z.looseObject({ amount: z.string() }),
+  });
+  const orderAt = (url: string) => async (terms: object) => {
+    const { origin } = new URL(url);
+    const { body } = await requestJson(`${origin}/__payment`, { method: "POST", body: terms });
+    return membersOf(body).settleBody ?? Promise.reject(new Error(refusalSchema.parse(body).error));
+  };
+  const signers: readonly [string, (terms: object) => Promise<unknown>, boolean][] = [
+    ["fixtures.payment", (terms) => createFixtureEngine({ networks: ["base"] }).payment(terms), false],
+    [
+      "harness.sign",
+      async (terms) => (await signPayment(harness.description, { network: "base", ...terms })).settleRequest,
+      false,
+    ],
+    ["the mock's /__payment", (terms) => orderAt(mock.url)(terms), true],
+    ["the harness's /__payment", (terms) => orderAt(harness.description.facilitator.url)(terms), true],
+  ];
+
+  test.each(signers)("%s", async (_, sign, isJson) => {
+    const signed = async (terms: object) => signedSchema.parse(await sign(terms));
+    const smallest = isJson ? { amount: "7", units: true } : { amount: 7n };
+    const asked = [{}, { amount: "0.5" }, { amount: "$1" }, smallest];
+    const bodies = await Promise.all(asked.map(signed));
+    expect(bodies.map(({ x402Version }) => x402Version)).toEqual([2, 2, 2, 2]);
+    const amounts = bodies.map(({ paymentRequirements: { amount } }) => amount);
+    expect(amounts).toEqual(["10000", "500000", "1000000", "7"]);
+    const refusals = await Promise.all(
+      [
+        { method: "permit2", x402Version: 1 },
+        { scheme: "upto", method: "eip3009" },
+        { max: "0.01" },
+        { amount: "0.0000001" },
+        { network: "bsae" },
+      ].map((terms) => sign(terms).catch(({ message }: Error) => message.replace("base, polygon", "base"))),
+    );
+    expect(refusals).toEqual([
+      "Version 1 of x402 has no payments by permit2",
+      "Scheme upto is paid by permit2, not by eip3009",
+      "Only scheme upto has a maximum",
+      "0.0000001 has too many decimals: USDC has 6",
+      expect.stringContaining("base"),
+    ]);
+  });
+
+  test("POST /harness/pay", async () => {
+    const post = async (body: object) => {
+      const { origin } = new URL(harness.description.facilitator.url);
+      return (await requestJson(`${origin}/harness/pay`, { method: "POST", body })).body;
+    };
+    expect(await post({ network: "base", method: "permit2", x402Version: 1 })).toMatchObject({
+      error: "Version 1 of x402 has no payments by permit2",
+    });
+    expect(await post({ network: "base", max: "0.02", amount: "0.000007" })).toMatchObject({
+      settle: { success: true, amount: "7" },
+    });
+  });
+});
+
 test("a control request with an unknown member does nothing, and says which was meant", async () => {
   const post = async (origin: string, path: string, body: object) =>
     refusalSchema.parse((await requestJson(`${origin}${path}`, { method: "POST", body })).body).error;
@@ -188,7 +253,7 @@ test("a control request with an unknown member does nothing, and says which was 
     [
       "The body: there is no "time" here; did you mean "times"?",
       "seconds: must be a number; The body: there is no "second" here; did you mean "seconds"?",
-      "amount: must be a string of decimal digits; The body: there is no "amout" here; did you mean "amount"?",
+      "amount: must be a string; The body: there is no "amout" here; did you mean "amount"?",
       "network: must be a string; The body: there is no "networks" here; did you mean "network"?",
       "The body: there is no "network" here; it takes nothing",
     ]

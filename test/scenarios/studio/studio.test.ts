@@ -290,7 +290,7 @@ describe("over HTTP", () => {
         await studio.harness.chains.base?.advanceTime(movedBy);
       }
       for (const x402Version of [1, 2]) {
-        const body = { network: "base", payer, amount: "777", x402Version, ...times };
+        const body = { network: "base", payer, amount: "777", units: true, x402Version, ...times };
         await requestJson(`${studio.origin}/harness/pay`, { method: "POST", body });
         const before = await detailOf((await list())[0]?.id ?? "");
         const { seconds, clock } = requestTimeOf(before);

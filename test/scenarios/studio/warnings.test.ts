@@ -20,6 +20,7 @@ const expired: Change = {
 
 const changes: Readonly<Record<Exclude<WarningCode, "identifier_ignored">, Change>> = {
   short_form: {
+    spec: { x402Version: 1 },
     change({ paymentRequirements: terms }) {
       terms.amount = terms.maxAmountRequired;
       delete terms.maxAmountRequired;

@@ -59,7 +59,7 @@ export type Buyer = {
 const goods = (attempt: Attempt) => attempt.status === 200;
 const is402 = ({ status }: Attempt) => status === 402;
 const asksTheSame = ({ terms: [terms] }: Attempt, { asked }: Memory) =>
-  terms !== undefined && terms.amount === asked.amount && sameAddress(terms.payTo, asked.payTo);
+  terms !== undefined && terms.value === asked.value && sameAddress(terms.payTo, asked.payTo);
 const discards = (when: (receipt: Attempt["receipt"], memory: Memory) => boolean) => ({
   step: (attempt: Attempt, memory: Memory): Step | undefined =>
     goods(attempt) && when(attempt.receipt, memory) ? "stop" : undefined,
@@ -151,8 +151,8 @@ export const wrongBuyers: readonly Buyer[] = [
     fault: "signs again for more, whatever its maximum is",
     foundBy: "asks-more",
     choose: ([first], allowed, maximum) =>
-      first !== undefined && (allowed(first) || first.amount === 2n * maximum) ? first : undefined,
-    ...signsAnew(({ terms: [terms] }, { asked }) => terms !== undefined && terms.amount > asked.amount),
+      first !== undefined && (allowed(first) || first.value === 2n * maximum) ? first : undefined,
+    ...signsAnew(({ terms: [terms] }, { asked }) => terms !== undefined && terms.value > asked.value),
   },
   {
     fault: "signs again for another recipient",
@@ -168,7 +168,7 @@ export const wrongBuyers: readonly Buyer[] = [
     fault: "pays whatever is asked",
     foundBy: "thousandfold",
     choose: (offers, allowed, maximum) =>
-      offers.find(allowed) ?? offers.find(({ amount }) => amount > 100n * maximum),
+      offers.find(allowed) ?? offers.find(({ value }) => value > 100n * maximum),
   },
   {
     fault: "pays on any network",
@@ -289,14 +289,14 @@ async function buy(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const maximum = BigInt(X402_MAX_AMOUNT);
-  const allowed = ({ network, asset, amount }: Terms) =>
-    network.caip2 === X402_CAIP2 && sameAddress(asset.address, X402_ASSET) && amount <= maximum;
+  const allowed = ({ network, asset, value }: Terms) =>
+    network.caip2 === X402_CAIP2 && sameAddress(asset.address, X402_ASSET) && value <= maximum;
   const choose = (offers: readonly Terms[]) =>
     decide((one) => one.choose?.(offers, allowed, maximum) ?? offers.find(allowed));
   const account = { privateKey: `0x${X402_PRIVATE_KEY.slice(2)}` as Hex, address: "0x" } as const;
   const sign = async (terms: Terms) => {
     const now = BigInt(Math.floor(Date.now() / 1_000));
-    const until = decide((one) => one.validSeconds ?? terms.maxTimeoutSeconds);
+    const until = decide((one) => one.validSeconds ?? terms.validForSeconds);
     const authorization = timesFrom(now, { from: -validBeforeNow, until });
     return (await payFor(terms, account, now, { authorization })).headers;
   };

@@ -143,6 +143,7 @@ export function fixOf(payment: PaymentDetail): Fix | undefined {
           network,
           account: payment.payer,
           amount: payment.amount,
+          units: true,
           asset: localTokenOf(payment),
         };
         if ((await ask("/harness/approve", body)) !== undefined) await pay(fresh, "Approved. ");
@@ -187,7 +188,7 @@ function fundingOf(payment: PaymentDetail, network: string): Fix | undefined {
   return {
     label: `Fund ${funds} and ${again}`,
     async run() {
-      const body = { network, to: payer, amount: `${missing}`, asset };
+      const body = { network, to: payer, amount: `${missing}`, units: true, asset };
       if ((await ask("/harness/fund", body)) === undefined) return;
       if (fresh === undefined) await resend(payment);
       else await pay(fresh, `${payerName} has ${funds} more. `);

@@ -54,7 +54,7 @@ function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney
     if (units === undefined) return sayAmount(decimals);
     const added = formatAmount(units, { symbol, decimals });
     const to = payers[payer.value]?.address;
-    await change("fund", { to, amount: units }, `${payer.value} has ${added} more.`);
+    await change("fund", { to, amount: units, units: true }, `${payer.value} has ${added} more.`);
   };
   const changes = [
     ["Mine a block", "mine", { blocks: 1 }, `${network} has a block more.`],

@@ -248,7 +248,7 @@ export function freshTermsOf(payment: PaymentDetail): PayTerms | undefined {
   // Where payments go to the contract alone, another one is a mistake that is not made again.
   const payTo = harness.value?.payToPolicy === undefined ? undefined : payment.required?.payTo;
   const asset = localTokenOf(payment);
-  return { network, payer, payTo, asset, ...payTermsOf(payKindOf(payment), amount, x402Version ?? 1) };
+  return { network, payer, payTo, asset, ...payTermsOf(payKindOf(payment), amount, x402Version ?? 2) };
 }
 
 /** Opens the dialog with the terms of a payment. */
@@ -262,7 +262,7 @@ export function edit(payment: PaymentDetail): void {
     amount: formatUnits(amount, (token ?? tokenOf(network)).decimals),
     kind: payKindOf(payment),
     asset: localTokenOf(payment) ?? "",
-    x402Version: String(x402Version ?? 1),
+    x402Version: String(x402Version ?? 2),
     times: forTimes((field) => timeOf(timeIn(payment, field), seconds) ?? usualTime(field)),
   };
   isPayOpen.value = true;

@@ -129,10 +129,10 @@ export function GuidePane() {
             No shop is needed: a test payer signs, and this facilitator verifies and settles it.
           </p>
           <div class="buttons">
-            <Button class="primary" onClick={() => pay(paymentOf("funded", network))}>
+            <Button class="primary" onClick={() => pay({ network, payer: "funded" })}>
               Pay as funded
             </Button>
-            <Button onClick={() => pay(paymentOf("empty", network))}>Pay as empty, which is refused</Button>
+            <Button onClick={() => pay({ network, payer: "empty" })}>Pay as empty, which is refused</Button>
             <Button onClick={() => (isPayOpen.value = true)}>Other terms…</Button>
           </div>
           <CodeLine name="the command" text={`${command} pay${atThisPlace}`} />
@@ -147,13 +147,6 @@ export function GuidePane() {
       </section>
     </div>
   );
-}
-
-/** A hundredth of a token with six decimals. */
-const usualAmount = "10000";
-
-function paymentOf(payer: string, network: string) {
-  return { network, payer, amount: usualAmount };
 }
 
 /** What a reader has chosen stays chosen wherever it is shown. */

@@ -68,7 +68,7 @@ function methodLines(payment: PaymentDetail): readonly string[] {
   const limit = memberOf(payment, "amount")?.value;
   switch (payKindOf(payment)) {
     case "eip3009":
-      return payment.x402Version === 2 ? ["    x402Version: 2,"] : [];
+      return payment.x402Version === 1 ? ["    x402Version: 1,"] : [];
     case "permit2":
       return ['    method: "permit2",'];
     case "upto":
@@ -97,11 +97,11 @@ export function wayOf(payment: PaymentDetail): string | null {
 export function payTermsOf(kind: PayKind, amount: string, x402Version: number): Record<string, unknown> {
   switch (kind) {
     case "eip3009":
-      return { amount, x402Version };
+      return { amount, units: true, x402Version };
     case "permit2":
-      return { amount, method: "permit2" };
+      return { amount, units: true, method: "permit2" };
     case "upto":
-      return { amount, max: amount };
+      return { amount, units: true, max: amount };
   }
 }
 

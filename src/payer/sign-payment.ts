@@ -1,0 +1,211 @@
+import { buildRequirements, type WrittenRequirements, writePayload } from "../methods/build-request.ts";
+import { type AuthorizationSigner, createDigestSigner } from "../methods/exact-eip3009/authorization.ts";
+import type { Method } from "../methods/method.ts";
+import { methodOf, methods } from "../methods/methods.ts";
+import { timesFrom } from "../methods/payment-times.ts";
+import type { PayerSigner } from "../methods/permit2/sign-permit.ts";
+import { type PayerTerms, signTerms } from "../methods/sign-terms.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
+import {
+  type Asset,
+  type Network,
+  type TransferMethod,
+  transferMethods,
+  usualMethod,
+} from "../protocol/networks.ts";
+import { encodeHeader } from "../protocol/payment-headers.ts";
+import type { X402Version } from "../protocol/requests.ts";
+import type { SignedPayment } from "../protocol/signed-payment.ts";
+import { KitError } from "../util/errors.ts";
+import { nearest } from "../util/text.ts";
+import { tokenNamed } from "./local-chains.ts";
+import { type Amount, type PaymentTerms, type schemes, toUnits, usual } from "./terms.ts";
+import { type TestPayer, type TestPayerName, testPayers } from "./test-payers.ts";
+import { wrapForUndeployed } from "./undeployed-wallet.ts";
+
+/*
+ * How a payment is made: terms, or a shop's 402 (`read-offer.ts`), become an offer; an offer becomes a signed payment, and that the
+ * bodies and the header in which it travels. Runs in a browser, but for the header.
+ */
+
+/** An offer that a payer accepts, with a value for each of its terms. */
+export type Offer<
+  N = Pick<Network, "name" | "caip2" | "chainId">,
+  Written extends { network: string } = Readonly<Record<string, unknown>> & { network: string },
+  Resource = unknown,
+> = {
+  x402Version: X402Version;
+  network: N;
+  scheme: (typeof schemes)[number];
+  method: TransferMethod;
+  asset: Asset;
+  payTo: Address;
+  /** The signed amount, in the asset's smallest unit; of scheme “upto” the maximum. */
+  value: bigint;
+  validForSeconds: number;
+  /** Of scheme “upto”: who alone may submit the payment. */
+  facilitator: Address | undefined;
+  /** The requirements as the shop has written them. */
+  written: Written;
+  /** The `resource` of version 2, as the shop has written it. */
+  resource: Resource;
+};
+
+/** An offer that the kit has written. */
+export type OwnOffer<N> = Offer<N, WrittenRequirements, { url: string }>;
+
+/** A network of which payments are signed. */
+export type PayingNetwork = Pick<Network, "name" | "caip2" | "chainId"> & {
+  facilitatorContract: Address;
+  /** Where payments go by default. */
+  payTo: Address;
+  asset: Asset;
+  /** The accepted assets besides. */
+  tokens?: Readonly<Record<string, Asset>> | undefined;
+};
+
+/**
+ * How tokens move by a scheme: by EIP-3009 where the asset has it and nothing else is asked for.
+ *
+ * @throws {KitError} when the scheme is not paid in the way that is asked for
+ */
+export function transferOf(
+  { scheme = usual.scheme, method }: Pick<PaymentTerms, "scheme" | "method">,
+  asset: Asset,
+): TransferMethod {
+  const known = transferMethods.filter((one) => methods.some(isBy(scheme, one)));
+  const own = usualMethod(asset) ?? "eip3009";
+  const transfer = method ?? (known.includes(own) ? own : known[0]);
+  if (transfer !== undefined && known.includes(transfer)) return transfer;
+  throw new KitError(`Scheme ${scheme} is paid by ${known.join(" or ")}, not by ${transfer}`, {
+    hints: ["Leave the method out."],
+  });
+}
+
+/** Picks the payment method of a scheme and a way to move tokens. */
+export const isBy = (scheme: string, transfer: string) => (method: Method) =>
+  method.scheme === scheme && method.transfer === transfer;
+
+/**
+ * The network of a name, of either version; the first one where none is named.
+ *
+ * @throws {KitError} when there is none
+ */
+export function findNetworkNamed<N extends Pick<Network, "name" | "caip2">>(
+  networks: readonly N[],
+  wanted: string | undefined,
+): N {
+  const names = networks.map(({ name }) => name);
+  const found =
+    wanted === undefined ? networks[0] : networks.find(({ name, caip2 }) => [name, caip2].includes(wanted));
+  if (found !== undefined) return found;
+  throw new KitError(
+    `There is no network "${wanted}" here; did you mean ${nearest(wanted ?? "", names, 1)}? There is ${names.join(", ")}`,
+  );
+}
+
+/**
+ * Gives every term a value, as a shop offers it.
+ *
+ * @returns the offer, and the amount that settle takes of it
+ * @throws {KitError} when there is no such network or token, or the terms do not go together
+ */
+export function agree<N extends PayingNetwork>(
+  terms: Omit<PaymentTerms, "payer" | "network"> & { network?: string | undefined },
+  networks: readonly N[],
+): OwnOffer<N> & { amount: bigint } {
+  const { scheme = usual.scheme, x402Version = usual.x402Version, resource = usual.resource } = terms;
+  const { validForSeconds = usual.validForSeconds } = terms;
+  const network = findNetworkNamed(networks, terms.network);
+  const asset = tokenNamed(network, terms.asset);
+  const method = transferOf(terms, asset);
+  const versions = methods.find(isBy(scheme, method))?.versions ?? [];
+  if (!versions.includes(x402Version)) {
+    throw new KitError(`Version ${x402Version} of x402 has no payments by ${method}`, {
+      hints: [`Leave x402Version out, or ask for ${versions.join(" or ")}.`],
+    });
+  }
+  if (terms.max !== undefined && scheme !== "upto") {
+    throw new KitError("Only scheme upto has a maximum", { hints: ['Ask for it: { scheme: "upto" }.'] });
+  }
+  const read = (amount: Amount | undefined) => (amount === undefined ? undefined : toUnits(amount, asset));
+  const given = read(terms.amount);
+  const hundredth = 10n ** BigInt(Math.max(asset.decimals - 2, 0));
+  const isWithin = scheme === "upto" && given !== undefined && given < hundredth;
+  const value = read(terms.max) ?? (isWithin ? hundredth : (given ?? hundredth));
+  const payTo = terms.payTo ?? network.payTo;
+  const offer = { x402Version, network, scheme, method, asset, payTo, value, validForSeconds };
+  return { ...makeOffer(offer, resource), amount: given ?? value };
+}
+
+/** Writes an offer as a shop does. */
+export function makeOffer<N extends Omit<PayingNetwork, "payTo" | "asset">>(
+  offer: Omit<OwnOffer<N>, "facilitator" | "written" | "resource">,
+  url: string,
+): OwnOffer<N> {
+  const { scheme, method, network, asset, value: amount } = offer;
+  const { facilitatorContract } = network;
+  const extra = methods.find(isBy(scheme, method))?.extra({ ...network, assets: [asset] }) ?? {};
+  return {
+    ...offer,
+    facilitator: scheme === "upto" ? facilitatorContract : undefined,
+    written: buildRequirements({ ...offer, amount, resource: url, extra }),
+    resource: { url },
+  };
+}
+
+/** Signs a payment for an offer, whatever the way to pay; `instead` is signed in place of what the offer says. */
+export function signOffer(
+  signer: PayerSigner | KeySigner,
+  offer: Omit<Offer, "written" | "resource">,
+  now: bigint,
+  instead: Partial<PayerTerms> = {},
+): Promise<SignedPayment> {
+  const { method, asset, network, payTo: to, value, facilitator, validForSeconds } = offer;
+  const { chainId } = network;
+  const times = timesFrom(now, { until: validForSeconds });
+  return signTerms(signer, { method, asset, chainId, to, value, facilitator, ...times, ...instead });
+}
+
+/** The bodies of a verify and of a settle call, which differ where less than the maximum is settled. */
+export function bodiesOf<Written extends { network: string }, Resource>(
+  offer: Pick<Offer<unknown, Written, Resource>, "x402Version" | "written" | "resource">,
+  payment: SignedPayment,
+  { amount, extensions }: { amount?: bigint | undefined; extensions?: object | undefined } = {},
+) {
+  const { x402Version, written } = offer;
+  const paymentPayload = writePayload(offer, methodOf(payment).write(payment), extensions);
+  const request = { x402Version, paymentPayload, paymentRequirements: written };
+  const isLess = amount !== undefined && amount !== payment.limit;
+  const settled = isLess ? { ...written, amount: `${amount}` } : written;
+  return { request, settleRequest: isLess ? { ...request, paymentRequirements: settled } : request };
+}
+
+/** The header that buys at a shop. */
+export function headerOf(x402Version: X402Version, paymentPayload: object): { name: string; value: string } {
+  const name = x402Version === 1 ? "X-PAYMENT" : "PAYMENT-SIGNATURE";
+  return { name, value: encodeHeader(paymentPayload) };
+}
+
+/** Signs typed data of EIP-3009, and digests of anything. */
+export type KeySigner = AuthorizationSigner & { signDigest(digest: Hex): Hex };
+
+/**
+ * Makes a signer for an account, which signs in the way of its kind: a plain signature for an account with a key, delegated or not,
+ * the owner's signature for a contract wallet, and the owner's signature wrapped with the wallet's deployment (ERC-6492) for the
+ * undeployed one.
+ *
+ * @param payer a test payer by its name, or another account with the key that signs for it
+ * @param sign signs a digest with a key
+ */
+export function signerFor(
+  payer: TestPayerName | Pick<TestPayer, "address" | "privateKey">,
+  sign: (digest: Hex, privateKey: Hex) => Hex,
+): KeySigner {
+  const { address, privateKey } = typeof payer === "string" ? testPayers[payer] : payer;
+  const signDigest = (digest: Hex): Hex => {
+    const signature = sign(digest, privateKey);
+    return payer === "undeployedWallet" ? wrapForUndeployed(signature) : signature;
+  };
+  return { ...createDigestSigner(address, signDigest), signDigest };
+}

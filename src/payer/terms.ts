@@ -1,0 +1,113 @@
+import type { Address } from "../protocol/hex.ts";
+import { type Asset, type NetworkName, type TransferMethod, transferMethods } from "../protocol/networks.ts";
+import type { X402Version } from "../protocol/requests.ts";
+import { parseAmount, type TokenUnits, unitsOf } from "../protocol/token-units.ts";
+import { parseUint256 } from "../protocol/wire-values.ts";
+import { KitError } from "../util/errors.ts";
+import { aText, aTextOrObject, aUint256, oneOf, type Wanted, wholeNumber } from "../util/given.ts";
+import { type LocalTokenName, localTokenNames } from "./local-chains.ts";
+import type { TestPayerName } from "./test-payers.ts";
+
+/** An amount as people give it: a text in whole tokens (`"0.01"`, `"$0.01"`), or a bigint in the token's smallest unit. */
+export type Amount = bigint | string;
+
+/** The form of an amount in whole tokens. */
+export const amountForm = /^\$?(\d{1,78}(?:\.\d{1,60})?|\.\d{1,60})$/;
+
+export const anAmount: Wanted = {
+  what: "an amount: whole tokens as a text, or a bigint below 2^256 in the smallest unit",
+  fits: (value) => (typeof value === "string" ? amountForm.test(value) : aUint256.fits(value)),
+  example: '"0.01"',
+};
+
+/** The units of texts that count a token's smallest unit. */
+export const smallestUnit: TokenUnits = { symbol: "the smallest unit", decimals: 0 };
+
+/**
+ * Reads an amount in whole tokens.
+ *
+ * @returns the amount in the smallest unit
+ * @throws {KitError} when it has more digits than the token
+ */
+export function readAmount(text: string, { symbol, decimals }: TokenUnits): bigint {
+  const units = parseAmount(text.replace("$", ""), decimals);
+  if (units === undefined) throw new KitError(`${text} has too many decimals: ${symbol} has ${decimals}`);
+  if (parseUint256(units) === null) throw new KitError(`${text} is more than any token can count`);
+  return BigInt(units);
+}
+
+/** The amount of a token in its smallest unit. */
+export function toUnits(amount: Amount, token: Pick<Asset, "name" | "symbol" | "decimals">): bigint {
+  return typeof amount === "bigint" ? amount : readAmount(amount, unitsOf(token));
+}
+
+/** A payment to be signed, where it differs from the usual one: 0.01 USDC of the funded payer, good for ten minutes. */
+export type PaymentTerms<N extends NetworkName = NetworkName, Payer = TestPayerName> = {
+  /** The test payer `funded` by default. */
+  payer?: Payer | undefined;
+  /** The first one by default. */
+  network?: N | undefined;
+  /** The token, by its name in `networks.NAME.tokens`, such as “plain”; USDC by default. Others are paid by Permit2. */
+  asset?: LocalTokenName | undefined;
+  /**
+   * In whole tokens as a text (`"0.01"`), or in the smallest unit as a bigint; a hundredth of a token by default. Of scheme “upto”
+   * what settle takes; all of `max` by default.
+   */
+  amount?: Amount | undefined;
+  /** “exact” by default. */
+  scheme?: (typeof schemes)[number] | undefined;
+  /** By EIP-3009 by default, and with scheme “upto” by Permit2. */
+  method?: TransferMethod | undefined;
+  /** Of scheme “upto”: the most that settle may take; `amount` by default, and at least a hundredth of a token. */
+  max?: Amount | undefined;
+  /** The facilitator contract by default; the organization's recipient where the option `payTo` allows that. */
+  payTo?: Address | undefined;
+  /** 2 by default. */
+  x402Version?: X402Version | undefined;
+  /** Seconds from the chain's time until the payment expires; 600 by default. */
+  validForSeconds?: number | undefined;
+  /** The URL that is paid for. */
+  resource?: string | undefined;
+};
+
+export const schemes = ["exact", "upto"] as const;
+
+/** The value of each member where none is given, where that is the same everywhere. */
+export const usual = {
+  payer: "funded",
+  scheme: "exact",
+  x402Version: 2,
+  validForSeconds: 600,
+  resource: "https://merchant.example/resource",
+} as const satisfies PaymentTerms;
+
+/** The kind of value that a member takes, and its text in help and in OpenAPI. */
+type Term = Wanted & { help: string };
+
+/** The members of a payment's terms, for every call that signs one. */
+export const paymentTerms = {
+  payer: { ...aTextOrObject, help: "a test payer by its name, or a private key" },
+  network: { ...aText, help: "where to pay: base, or eip155:8453; the first one by default" },
+  asset: { ...oneOf(localTokenNames), help: `the token: ${localTokenNames.join(", ")} (default: USDC)` },
+  amount: {
+    ...anAmount,
+    help: "how much, in whole tokens (0.01, 1) (default: 0.01); of scheme upto what settle takes",
+  },
+  scheme: { ...oneOf(schemes), help: "of scheme upto settle may take less than what is signed" },
+  method: {
+    ...oneOf(transferMethods),
+    help: "how the tokens move: eip3009 or permit2 (default: eip3009 in USDC)",
+  },
+  max: { ...anAmount, help: "of scheme upto: the most that settle may take" },
+  payTo: {
+    ...aText,
+    help: "where it goes (default: the facilitator contract; the organization's wallet where `up --pay-to` allows that)",
+  },
+  x402Version: { ...oneOf([1, 2]), help: "x402 protocol version, 1 or 2" },
+  validForSeconds: {
+    // A second from the first day of unix time, to one that no chain will see.
+    ...wholeNumber(-1_000_000_000, 1_000_000_000_000),
+    help: "seconds from the chain's time until it expires",
+  },
+  resource: { ...aText, help: "the URL that is paid for" },
+} as const satisfies Readonly<Record<keyof PaymentTerms, Term>>;
