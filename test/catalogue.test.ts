@@ -64,7 +64,7 @@ async function compileWith(reason: string): Promise<string[]> {
 }
 
 test("a new situation does not compile without its text, nor a new reason without its text, advice and scenarios", async () => {
-  const reason = '  too_heavy: of("invalid_payload", { weighs_too_much: giveUp }),\n';
+  const reason = '  too_heavy: of("invalid_payload", { weighs_too_much: terms(giveUp) }),\n';
   expect(await compileWith("")).toEqual([]);
   expect(await compileWith(reason)).toEqual([
     "src/fixtures/cases/refusal-cases.ts: too_heavy",
@@ -72,4 +72,10 @@ test("a new situation does not compile without its text, nor a new reason withou
     "src/protocol/catalogue-texts.ts: too_heavy",
     "src/protocol/catalogue-texts.ts: weighs_too_much",
   ]);
+}, 60_000);
+
+test("a new situation does not compile if nothing says what decides it", async () => {
+  const reason = '  too_heavy: of("invalid_payload", { weighs_too_much: giveUp }),\n';
+  const found = await compileWith(reason);
+  expect(found.some((line) => /catalogue\.ts.*not assignable to type 'Row'/.test(line))).toBe(true);
 }, 60_000);

@@ -7,28 +7,12 @@ import { createFixtureEngine } from "../src/fixtures/engine/engine.ts";
 import { parsePaymentRequest } from "../src/methods/methods.ts";
 import { explain } from "../src/observe/explain/explain-input.ts";
 import { explainRefusal } from "../src/observe/explain/explanations.ts";
-import type { RefusedSituation } from "../src/protocol/catalogue.ts";
+import { isSituation, situations } from "../src/protocol/catalogue.ts";
 import { isCause } from "../src/protocol/mistakes.ts";
 import { membersOf } from "../src/util/json.ts";
 import { combination, combineCases } from "./support/conformance/combined-cases.ts";
 
 /* `explain` never calls a request good that verify refuses without asking the chain or the ledger. */
-
-/** The refusals that depend on the state of the chain or the ledger, or on a limit of the organization. */
-const decidedByState: readonly RefusedSituation[] = [
-  "allowance_too_small",
-  "amount_below_minimum",
-  "approval_refused",
-  // Of its cases, the nonce alone.
-  "approval_transaction_not_sent",
-  "balance_too_small",
-  "payer_blacklisted",
-  "payer_has_code",
-  "recipient_blacklisted",
-  "settled_before",
-  "token_refuses_signature",
-  "used_here",
-];
 
 const engine = createFixtureEngine({ networks: ["base", "base-sepolia"] });
 const [mainnet, testnet = mainnet] = engine.environment.networks;
@@ -49,7 +33,9 @@ async function findSilent(request: FixtureRequest): Promise<string | undefined> 
   // Only a wallet contract can check a signature of another length.
   const isForWallet =
     situation === "signature_wrong" && /"signature":"0x[0-9a-f]{132,}"/i.test(request.body ?? "");
-  const isStated = findings.some(isCause) || isForWallet || decidedByState.some((one) => one === situation);
+  // What the chain and the ledger decide is not in the request.
+  const isElsewhere = isSituation(situation) && ["state", "ledger"].includes(situations[situation].decidedBy);
+  const isStated = findings.some(isCause) || isForWallet || isElsewhere;
   return isStated ? undefined : situation;
 }
 

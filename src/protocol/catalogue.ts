@@ -42,6 +42,9 @@ export const paymentStates = {
   unknown: "It is not known, or was not looked at.",
 } as const;
 
+/** Where a decision comes from, in the order in which verify looks at it. */
+export type DecidedBy = "form" | "terms" | "signature" | "time" | "state" | "ledger";
+
 /** What follows from a situation: a row of the catalogue. */
 export type Step = {
   nextAction: keyof typeof nextActions;
@@ -54,16 +57,41 @@ export type Step = {
   settleV1?: SettleErrorReasonV1;
 };
 
-const fixRequest = { nextAction: "fix_request", paymentState: "not_taken" } as const;
-const signAgain = { nextAction: "sign_again", paymentState: "not_taken" } as const;
-const giveUp = { nextAction: "give_up", paymentState: "not_taken" } as const;
-const askOperator = { nextAction: "ask_operator", paymentState: "not_taken" } as const;
-const wait = { nextAction: "wait", paymentState: "not_taken" } as const;
-const approve = { nextAction: "approve", paymentState: "not_taken" } as const;
+/** What follows where nothing was taken. */
+const notTaken = <const Action extends keyof typeof nextActions>(nextAction: Action) =>
+  ({ nextAction, paymentState: "not_taken" }) as const;
+
+const fixRequest = notTaken("fix_request");
+const signAgain = notTaken("sign_again");
+const giveUp = notTaken("give_up");
+const askOperator = notTaken("ask_operator");
+const wait = notTaken("wait");
+const approve = notTaken("approve");
 const unknown = { paymentState: "unknown" } as const;
 
+/** A row: what follows from a situation, and what decided it. */
+type Row = Step & { decidedBy: DecidedBy };
+
+/** Makes rows of the situations that are decided by one thing. */
+const by =
+  (decidedBy: DecidedBy) =>
+  <const S extends Step>(step: S) => ({ ...step, decidedBy });
+
+/** The request cannot be read. */
+const form = by("form");
+/** The payment, the requirements and the operator's settings do not go together. */
+const terms = by("terms");
+/** The signature does not hold, or cannot be checked. */
+const signature = by("signature");
+/** The chain's clock. */
+const time = by("time");
+/** The chain's state: balances, approvals, the token, code at the payer's address. */
+const state = by("state");
+/** What this facilitator has stored: earlier requests, and the limits of its organizations. */
+const ledger = by("ledger");
+
 /** A reason: the code of a v1 settle, and its situations. */
-function of<const Code extends SettleErrorReasonV1, const Rows extends Readonly<Record<string, Step>>>(
+function of<const Code extends SettleErrorReasonV1, const Rows extends Readonly<Record<string, Row>>>(
   settleV1: Code,
   situations: Rows,
 ) {
@@ -76,119 +104,129 @@ function of<const Code extends SettleErrorReasonV1, const Rows extends Readonly<
  * `unexpected_verify_error` is not among the reasons: it stands for "no verdict" and only ever comes with a 503.
  */
 export const reasons = {
-  invalid_payload: of("invalid_payload", { payload_malformed: fixRequest }),
-  invalid_x402_version: of("invalid_payload", { version_unknown: fixRequest }),
+  invalid_payload: of("invalid_payload", { payload_malformed: form(fixRequest) }),
+  invalid_x402_version: of("invalid_payload", { version_unknown: form(fixRequest) }),
   unsupported_scheme: of("invalid_payload", {
-    scheme_of_payload: fixRequest,
-    scheme_of_requirements: { ...fixRequest, settleV1: "invalid_payment_requirements" },
+    scheme_of_payload: form(fixRequest),
+    scheme_of_requirements: form({ ...fixRequest, settleV1: "invalid_payment_requirements" }),
   }),
   invalid_network: of("invalid_payment_requirements", {
-    network_of_requirements: fixRequest,
-    network_of_payload: { ...fixRequest, settleV1: "invalid_payload" },
-    network_not_enabled: fixRequest,
-    networks_differ: fixRequest,
+    network_of_requirements: form(fixRequest),
+    network_of_payload: form({ ...fixRequest, settleV1: "invalid_payload" }),
+    network_not_enabled: terms(fixRequest),
+    networks_differ: terms(fixRequest),
   }),
   invalid_payment_requirements: of("invalid_payment_requirements", {
-    requirements_malformed: fixRequest,
-    asset_not_accepted: fixRequest,
-    pay_to_not_accepted: fixRequest,
-    amount_below_minimum: fixRequest,
-    amount_zero: fixRequest,
-    asset_paid_otherwise: signAgain,
+    requirements_malformed: form(fixRequest),
+    asset_not_accepted: terms(fixRequest),
+    pay_to_not_accepted: terms(fixRequest),
+    amount_below_minimum: ledger(fixRequest),
+    amount_zero: terms(fixRequest),
+    asset_paid_otherwise: terms(signAgain),
   }),
   invalid_exact_evm_payload_recipient_mismatch: of("invalid_payload", {
-    recipient_differs: signAgain,
+    recipient_differs: terms(signAgain),
   }),
-  invalid_exact_evm_payload_authorization_value: of("invalid_payload", { value_differs: signAgain }),
+  invalid_exact_evm_payload_authorization_value: of("invalid_payload", { value_differs: terms(signAgain) }),
   invalid_exact_evm_payload_authorization_valid_after: of("invalid_payload", {
-    never_valid: signAgain,
-    not_valid_yet: wait,
+    never_valid: time(signAgain),
+    not_valid_yet: time(wait),
   }),
   invalid_exact_evm_payload_authorization_valid_before: of("invalid_payload", {
-    expired: signAgain,
-    valid_too_long: signAgain,
+    expired: time(signAgain),
+    valid_too_long: time(signAgain),
   }),
   invalid_exact_evm_payload_signature: of("invalid_payload", {
-    signature_wrong: signAgain,
-    wallet_refuses: signAgain,
-    token_refuses_signature: giveUp,
-    payer_has_code: signAgain,
+    signature_wrong: signature(signAgain),
+    wallet_refuses: state(signAgain),
+    token_refuses_signature: state(giveUp),
+    payer_has_code: state(signAgain),
   }),
   invalid_exact_evm_payload_undeployed_smart_wallet: of("invalid_payload", {
-    wallet_not_deployed: signAgain,
+    wallet_not_deployed: signature(signAgain),
   }),
   insufficient_funds: of("insufficient_funds", {
-    balance_too_small: giveUp,
-    balance_taken_up: { ...wait, retryAfterSeconds: 2 },
+    balance_too_small: state(giveUp),
+    balance_taken_up: ledger({ ...wait, retryAfterSeconds: 2 }),
   }),
   invalid_transaction_state: of("invalid_transaction_state", {
-    used_here: { ...giveUp, ...unknown },
-    used_on_chain: { ...askOperator, ...unknown },
-    under_way: { ...wait, paymentState: "in_flight", retryAfterSeconds: 2 },
-    settled_before: { ...giveUp, paymentState: "taken" },
-    transaction_failed: { ...unknown, nextAction: "poll", retryAfterSeconds: 60, poll: true },
-    failed_for_good: signAgain,
-    asset_paused: { ...wait, retryAfterSeconds: 60 },
-    payer_blacklisted: giveUp,
-    recipient_blacklisted: askOperator,
-    contract_blacklisted: askOperator,
-    would_revert: { ...giveUp, ...unknown },
+    used_here: ledger({ ...giveUp, ...unknown }),
+    used_on_chain: state({ ...askOperator, ...unknown }),
+    under_way: ledger({ ...wait, paymentState: "in_flight", retryAfterSeconds: 2 }),
+    settled_before: ledger({ ...giveUp, paymentState: "taken" }),
+    transaction_failed: ledger({ ...unknown, nextAction: "poll", retryAfterSeconds: 60, poll: true }),
+    failed_for_good: ledger(signAgain),
+    asset_paused: state({ ...wait, retryAfterSeconds: 60 }),
+    payer_blacklisted: state(giveUp),
+    recipient_blacklisted: state(askOperator),
+    contract_blacklisted: state(askOperator),
+    would_revert: state({ ...giveUp, ...unknown }),
   }),
 
   // Those of payments by Permit2, which version 1 does not have. They are the names of the public packages: two of them make
   // these act, `permit2_allowance_required` and `settlement_pending`. Where one has no situations, see `permit2Reasons`.
-  invalid_permit2_spender: of("invalid_payload", { spender_differs: signAgain }),
+  invalid_permit2_spender: of("invalid_payload", { spender_differs: terms(signAgain) }),
   invalid_permit2_recipient_mismatch: of("invalid_payload", {}),
   permit2_deadline_expired: of("invalid_payload", {}),
   permit2_not_yet_valid: of("invalid_payload", {}),
   permit2_amount_mismatch: of("invalid_payload", {}),
-  permit2_token_mismatch: of("invalid_payload", { token_differs: signAgain }),
-  asset_not_deployed_contract: of("invalid_payment_requirements", { asset_without_code: askOperator }),
+  permit2_token_mismatch: of("invalid_payload", { token_differs: terms(signAgain) }),
+  asset_not_deployed_contract: of("invalid_payment_requirements", { asset_without_code: state(askOperator) }),
   invalid_permit2_signature: of("invalid_payload", {}),
-  permit2_proxy_not_deployed: of("invalid_payment_requirements", { proxy_missing: askOperator }),
+  permit2_proxy_not_deployed: of("invalid_payment_requirements", { proxy_missing: state(askOperator) }),
   permit2_insufficient_balance: of("insufficient_funds", {}),
   permit2_allowance_required: of("insufficient_funds", {
-    allowance_too_small: approve,
-    approval_refused: signAgain,
-    approval_gas_missing: approve,
+    allowance_too_small: state(approve),
+    approval_refused: state(signAgain),
+    approval_gas_missing: state(approve),
   }),
-  invalid_eip2612_extension_format: of("invalid_payload", { approval_malformed: signAgain }),
-  eip2612_from_mismatch: of("invalid_payload", { approval_of_other_payer: signAgain }),
-  eip2612_asset_mismatch: of("invalid_payload", { approval_of_other_token: signAgain }),
-  eip2612_spender_not_permit2: of("invalid_payload", { approval_for_other_spender: signAgain }),
-  permit2_2612_amount_mismatch: of("invalid_payload", { approval_amount_differs: signAgain }),
-  eip2612_deadline_expired: of("invalid_payload", { approval_expired: signAgain }),
+  invalid_eip2612_extension_format: of("invalid_payload", { approval_malformed: form(signAgain) }),
+  eip2612_from_mismatch: of("invalid_payload", { approval_of_other_payer: terms(signAgain) }),
+  eip2612_asset_mismatch: of("invalid_payload", { approval_of_other_token: terms(signAgain) }),
+  eip2612_spender_not_permit2: of("invalid_payload", { approval_for_other_spender: terms(signAgain) }),
+  permit2_2612_amount_mismatch: of("invalid_payload", { approval_amount_differs: terms(signAgain) }),
+  eip2612_deadline_expired: of("invalid_payload", { approval_expired: time(signAgain) }),
   invalid_erc20_approval_extension_format: of("invalid_payload", {
-    approval_transaction_malformed: signAgain,
+    approval_transaction_malformed: form(signAgain),
   }),
-  erc20_approval_from_mismatch: of("invalid_payload", { approval_transaction_of_other_payer: signAgain }),
-  erc20_approval_asset_mismatch: of("invalid_payload", { approval_transaction_of_other_token: signAgain }),
+  erc20_approval_from_mismatch: of("invalid_payload", {
+    approval_transaction_of_other_payer: terms(signAgain),
+  }),
+  erc20_approval_asset_mismatch: of("invalid_payload", {
+    approval_transaction_of_other_token: terms(signAgain),
+  }),
   erc20_approval_spender_not_permit2: of("invalid_payload", {
-    approval_transaction_for_other_spender: signAgain,
+    approval_transaction_for_other_spender: terms(signAgain),
   }),
-  erc20_approval_tx_parse_failed: of("invalid_payload", { approval_transaction_unreadable: signAgain }),
-  erc20_approval_tx_wrong_target: of("invalid_payload", { approval_transaction_to_other: signAgain }),
-  erc20_approval_tx_wrong_selector: of("invalid_payload", { approval_transaction_of_other_call: signAgain }),
-  erc20_approval_tx_wrong_spender: of("invalid_payload", { approval_transaction_approves_other: signAgain }),
+  erc20_approval_tx_parse_failed: of("invalid_payload", { approval_transaction_unreadable: form(signAgain) }),
+  erc20_approval_tx_wrong_target: of("invalid_payload", { approval_transaction_to_other: terms(signAgain) }),
+  erc20_approval_tx_wrong_selector: of("invalid_payload", {
+    approval_transaction_of_other_call: terms(signAgain),
+  }),
+  erc20_approval_tx_wrong_spender: of("invalid_payload", {
+    approval_transaction_approves_other: terms(signAgain),
+  }),
   erc20_approval_tx_invalid_calldata: of("invalid_payload", {
-    approval_transaction_call_malformed: signAgain,
-    approval_transaction_approves_less: signAgain,
+    approval_transaction_call_malformed: form(signAgain),
+    approval_transaction_approves_less: terms(signAgain),
   }),
-  erc20_approval_tx_signer_mismatch: of("invalid_payload", { approval_transaction_by_other: signAgain }),
+  erc20_approval_tx_signer_mismatch: of("invalid_payload", {
+    approval_transaction_by_other: signature(signAgain),
+  }),
   erc20_approval_tx_invalid_signature: of("invalid_payload", {
-    approval_transaction_signature_malformed: signAgain,
+    approval_transaction_signature_malformed: signature(signAgain),
   }),
   erc20_approval_broadcast_failed: of("invalid_transaction_state", {
-    approval_transaction_not_sent: signAgain,
-    approval_transaction_fails: approve,
+    approval_transaction_not_sent: state(signAgain),
+    approval_transaction_fails: state(approve),
   }),
   permit2_simulation_failed: of("invalid_transaction_state", {
-    permit_would_revert: { ...giveUp, ...unknown },
+    permit_would_revert: state({ ...giveUp, ...unknown }),
   }),
-  invalid_upto_evm_scheme: of("invalid_payload", { schemes_differ: fixRequest }),
-  upto_facilitator_mismatch: of("invalid_payload", { facilitator_differs: signAgain }),
+  invalid_upto_evm_scheme: of("invalid_payload", { schemes_differ: terms(fixRequest) }),
+  upto_facilitator_mismatch: of("invalid_payload", { facilitator_differs: terms(signAgain) }),
   invalid_upto_evm_payload_settlement_exceeds_amount: of("invalid_payment_requirements", {
-    amount_above_maximum: fixRequest,
+    amount_above_maximum: terms(fixRequest),
   }),
 };
 
@@ -219,20 +257,20 @@ export type RefusedSituation = {
 
 /** Situations without a reason of their own: there is no verdict, or the reason is that of another refusal. */
 const withoutReason = {
-  use_unknown: { ...unknown, nextAction: "retry_same_payment", retryAfterSeconds: 2 },
-  pending: { nextAction: "poll", paymentState: "in_flight", retryAfterSeconds: 2, poll: true },
-  request_refused: { ...fixRequest, ...unknown },
-  identifier_reused: { ...giveUp, ...unknown },
-  verify_refused: fixRequest,
-  verify_not_allowed: askOperator,
-  not_allowed: { ...askOperator, ...unknown },
-  no_verdict: { ...unknown, nextAction: "retry_same_payment", retryAfterSeconds: 1 },
-} as const satisfies Readonly<Record<string, Step>>;
+  use_unknown: state({ ...unknown, nextAction: "retry_same_payment", retryAfterSeconds: 2 }),
+  pending: ledger({ nextAction: "poll", paymentState: "in_flight", retryAfterSeconds: 2, poll: true }),
+  request_refused: form({ ...fixRequest, ...unknown }),
+  identifier_reused: ledger({ ...giveUp, ...unknown }),
+  verify_refused: form(fixRequest),
+  verify_not_allowed: ledger(askOperator),
+  not_allowed: ledger({ ...askOperator, ...unknown }),
+  no_verdict: state({ ...unknown, nextAction: "retry_same_payment", retryAfterSeconds: 1 }),
+};
 
 export type Situation = RefusedSituation | keyof typeof withoutReason;
 
 /** Every situation in which an answer is not a success, and what follows from it. */
-export const situations: Readonly<Record<Situation, Step>> = Object.assign(
+export const situations: Readonly<Record<Situation, Row>> = Object.assign(
   {},
   ...Object.values(reasons).map((reason) => reason.situations),
   withoutReason,

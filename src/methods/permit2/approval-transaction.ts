@@ -17,7 +17,7 @@ export const transactionExtension: GasSponsoring = "erc20ApprovalGasSponsoring";
 
 /** Where its members are, as messages name it. */
 const at = `extensions.${transactionExtension}.info`;
-const ofTransaction = `${at}.signedTransaction`;
+export const ofTransaction = `${at}.signedTransaction`;
 
 /** What came: whom it says it is of, and the transaction, not read yet. */
 export type ApprovalTransaction = { from: Address; asset: Address; spender: Address; raw: string };
@@ -170,11 +170,6 @@ export const transactionRefusals = {
       "approval_transaction_not_sent",
       `${ofTransaction} offers ${fee} wei per gas, and blocks ask for ${least} at the moment`,
     ),
-  tipTooLow: (tip: bigint, least: Shown) =>
-    invalid(
-      "approval_transaction_not_sent",
-      `${ofTransaction} offers a tip of ${tip} wei per gas, and blocks ask for ${least} at the moment`,
-    ),
   otherNonce: (nonce: number, next: Shown) =>
     invalid(
       "approval_transaction_not_sent",
@@ -183,12 +178,6 @@ export const transactionRefusals = {
     ),
   refusedByToken: (why: string) =>
     invalid("approval_transaction_fails", `The token refuses the approval in ${ofTransaction}: ${why}`),
-  gasMoneyMissing: (payer: Address, has: Shown, needed: Shown) =>
-    invalid(
-      "approval_gas_missing",
-      `The payer ${payer} has ${has} wei, and the approval in ${ofTransaction} may cost ${needed}; the facilitator pays for at most 70,000 gas, once per token, or for none`,
-      "Let the payer approve Permit2 with gas money of its own, then send the same payment again",
-    ),
 } as const satisfies Record<string, (...facts: never[]) => Invalid>;
 
 /** The address whose key made a plain signature over a digest; undefined when it is none. */

@@ -11,7 +11,8 @@ import {
 import type { RpcAnswer } from "../../../chain/rpc/rpc.ts";
 import { recoverSigner, rememberSigners } from "../../../chain/signing/recover-signer.ts";
 import { callViews, readViews, viewGas } from "../../../chain/views.ts";
-import type { Invalid } from "../../../protocol/catalogue.ts";
+import { type Invalid, invalid } from "../../../protocol/catalogue.ts";
+import type { Address } from "../../../protocol/hex.ts";
 import { type ForeignTransaction, readSignedTransaction } from "../../../protocol/signed-transaction.ts";
 import { amountOf, type PayerTransaction, type SettleCall } from "../../on-chain/settling.ts";
 import { type Approval, checkApproval, checkDeadline, withoutApproval } from "../approval.ts";
@@ -20,9 +21,25 @@ import {
   approvalTransactionOf,
   broughtApproval,
   checkTransaction,
+  ofTransaction,
   transactionRefusals,
 } from "../approval-transaction.ts";
 import { allowanceOf } from "./permit2-state.ts";
+
+/** The refusals of a payer's transaction that only a chain gives: web pages with the fixtures do not load them. */
+const chainRefusals = {
+  tipTooLow: (tip: bigint, least: bigint) =>
+    invalid(
+      "approval_transaction_not_sent",
+      `${ofTransaction} offers a tip of ${tip} wei per gas, and blocks ask for ${least} at the moment`,
+    ),
+  gasMoneyMissing: (payer: Address, has: bigint, needed: bigint) =>
+    invalid(
+      "approval_gas_missing",
+      `The payer ${payer} has ${has} wei, and the approval in ${ofTransaction} may cost ${needed}; the facilitator pays for at most 70,000 gas, once per token, or for none`,
+      "Let the payer approve Permit2 with gas money of its own, then send the same payment again",
+    ),
+};
 
 /**
  * Keeps the approval that came with a payment only where it is to be used: where that is switched on, and Permit2 may not take
@@ -89,9 +106,7 @@ function findLowFee(
   const leastFee = (head.baseFeePerGas * 9n) / 8n;
   if (maxFeePerGas < leastFee) return transactionRefusals.feeTooLow(maxFeePerGas, leastFee);
   const least = leastTip(tip, network);
-  return maxPriorityFeePerGas < least
-    ? transactionRefusals.tipTooLow(maxPriorityFeePerGas, least)
-    : undefined;
+  return maxPriorityFeePerGas < least ? chainRefusals.tipTooLow(maxPriorityFeePerGas, least) : undefined;
 }
 
 /** Asks what decides about a transaction of the payer's, in one request. */
@@ -133,6 +148,6 @@ export function transactionBefore({ payment }: SettleCall): PayerTransaction | u
   const transaction = readSignedTransaction(approval.raw);
   if (transaction === undefined) return undefined;
   const from = payment.payer;
-  const refuse = (has: bigint, needed: bigint) => transactionRefusals.gasMoneyMissing(from, has, needed);
+  const refuse = (has: bigint, needed: bigint) => chainRefusals.gasMoneyMissing(from, has, needed);
   return { from, refuse, ...transaction };
 }
