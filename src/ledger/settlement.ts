@@ -117,7 +117,7 @@ export type MinedTransaction = {
   hash: Hex;
   blockNumber: bigint;
   blockHash: Hex;
-  /** What it has cost, in wei: charged in equal shares to those whose settlements it concludes. */
+  /** The cost of the transaction, in wei: charged in equal shares to those whose settlements it concludes. */
   gasCost?: bigint;
 };
 

@@ -93,7 +93,7 @@ function readTime(text: string): Date {
   return time;
 }
 
-/** What to begin with: the ends that clients most often get wrong. */
+/** Suggested first scenarios: the outcomes that clients most often handle wrongly. */
 const suggested: readonly ScenarioName[] = [
   "settle.insufficient_funds",
   "settle.invalid_transaction_state.used_before",

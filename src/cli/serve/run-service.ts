@@ -87,7 +87,7 @@ export async function runService(interrupted: AbortSignal, options: ServeOptions
   logger.info("ended");
 }
 
-/** What of the time for shutting down is kept for answering the settles that are not finished, and closing. */
+/** The part of the shutdown time that is reserved for answering unfinished settles and closing. */
 function closingMs(timeoutMs: number): number {
   return Math.min(5_000, timeoutMs / 3);
 }

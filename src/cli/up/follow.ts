@@ -67,7 +67,7 @@ export function followPayments(
   });
 }
 
-/** What is advised where there is no time to look for the cause. */
+/** The advice when there is no time to look for the cause. */
 function adviceToAsk({ payment: { id }, view: { reason } }: Ended): RefusalExplanation {
   return {
     mistake: "",
@@ -81,7 +81,7 @@ function adviceToAsk({ payment: { id }, view: { reason } }: Ended): RefusalExpla
   };
 }
 
-/** What was done to a running `up` from elsewhere, in a line; undefined of what only reads. */
+/** Describes an action on a running `up` from elsewhere in one line; undefined for actions that only read. */
 export function describeAction({ path, body }: ControlAction): string | undefined {
   const given = membersOf(body);
   const text = (name: string) => (given[name] === undefined ? "" : asText(given[name]));

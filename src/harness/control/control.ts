@@ -111,7 +111,7 @@ export function controlRoutes(
   });
 
   const done = () => ({});
-  /** What takes nothing: with `{ network }`, a reset would be taken for one of that network. */
+  /** A route without a body: a reset with `{ network }` would otherwise be mistaken for a reset of that network. */
   const postAlone = (path: string, act: () => unknown) =>
     app.post(path, async ({ body }) => {
       emptyRequest.parse(body ?? {});

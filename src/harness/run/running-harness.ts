@@ -62,7 +62,7 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   strictness?: Strictness | undefined;
   /** Organizations besides the local one and those of the published keys. */
   organizations?: readonly LocalOrganization[] | undefined;
-  /** What chains and ledger go on with, and what is done with theirs when this ends as it was asked to. */
+  /** The saved state that chains and ledger continue with, and the function that saves theirs at a requested end. */
   state?: { saved: SavedHarness | undefined; save(state: SavedHarness): void | Promise<void> } | undefined;
   logger: Logger;
   /** True if direct submissions are paid out, as in production with a recoverer's key; they are by default. */

@@ -134,7 +134,7 @@ export async function takeStartingPoint(
 /** The accounts of the service, which has to know their next txNonce when it starts. */
 const senders = [harnessAccounts.operator.address, harnessAccounts.recoverer.address];
 
-/** What the last calls of a beginning have answered. */
+/** Reads the counts from the last answers of the setup. */
 function readCounts(answers: readonly unknown[]): MinedCounts {
   const counts = answers.slice(-senders.length);
   return new Map(senders.map((account, index) => [account, Number(counts[index])]));

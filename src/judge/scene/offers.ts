@@ -167,7 +167,7 @@ export function readPayment(
   }
 }
 
-/** What of a payment is not as it was asked for, in words; undefined where it fits. */
+/** Describes how a payment differs from the offer; undefined if it fits. */
 export function misfitOf(
   { x402Version, network, signed }: Omit<ReceivedPayment, "offer">,
   offer: Offer,

@@ -96,8 +96,8 @@ const unpaidCases: readonly ShopCase[] = [
 ];
 
 /**
- * What tells goods from a page that a shop has for any address: a page says the same of a path that there is not, or is of
- * another type than the goods that were paid for.
+ * Returns a test that distinguishes goods from a page that a shop has for any address: such a page is the same for a path that
+ * does not exist, or has another type than the goods that were paid for.
  */
 async function goodsTest(buyer: ShopBuyer, method: string): Promise<(answer: Answer) => boolean> {
   const page = await buyer.send({}, { url: noSuchPath(buyer), method, isService: () => false });

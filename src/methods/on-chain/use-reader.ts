@@ -11,7 +11,7 @@ import type { WordSource } from "./state-facts.ts";
 /** An authorization, with the id of its settlement. */
 type Asked = Pick<SignedPayment, "asset" | "payer" | "nonce"> & { id?: Hex | undefined };
 
-/** What says whether a payment was used: the contract that keeps nonces. */
+/** Reads from the contract that keeps nonces whether a payment was used. */
 type UseOf = (asked: Asked) => WordSource<boolean>;
 
 /** Returns true if a payment was used or cancelled by a block; undefined when the node does not know that. */

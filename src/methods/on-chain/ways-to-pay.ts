@@ -15,7 +15,9 @@ export type WaysToPay = {
   knows(name: string): boolean;
   methodOf(name: string): Method;
   settlingOf(name: string): Settling;
-  /** What a plain payment takes on a network that is settled alone, or recovered: the most of any way that its assets are paid in. */
+  /**
+   * The usage of a plain payment on a network that is settled alone, or recovered: the maximum over the methods of its assets.
+   */
   usual(network: ServedNetwork): { settlement: Usage; recovery: Usage };
 };
 

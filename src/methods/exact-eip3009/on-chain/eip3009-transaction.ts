@@ -112,7 +112,7 @@ function deploying(deployment: WalletDeployment, rest: Route): Route {
   };
 }
 
-/** What goes straight to where it was signed to does so by a call of the token; the rest goes through the contract. */
+/** A payment straight to its payee is a call of the token; the others go through the contract. */
 export const { transaction: settleTransaction, count: countBatch } = createTransactions((call, network) => {
   const route = goesStraight(call.payment, network) ? straight : throughContract;
   const deployment = unwrapErc6492(call.payment.signature);
@@ -126,8 +126,8 @@ export function forwardTransaction(call: SettleCall): { data: Hex; gas: bigint }
 }
 
 /**
- * What a payment of USDC takes when it is settled alone, for a recipient that has nothing yet: see
- * `contracts/test/snapshots/gas.json`. Settled together payments take half of that.
+ * The gas of a payment of USDC that is settled alone, for a recipient without a balance: see
+ * `contracts/test/snapshots/gas.json`. Payments that are settled together take half of that.
  */
 export const usualSettle = usageOf(125_000n, { most: settleGas, bytes: 388 });
 
@@ -140,8 +140,8 @@ export const usualForward = usageOf(162_000n, { most: forwardGas, bytes: 388 });
  */
 
 /**
- * What such a payment changes. A transaction that is not reverted does not say so: tokens that charge a fee move another
- * amount, and some do nothing and say nothing when an authorization was used.
+ * The effect of such a payment. A transaction that is not reverted does not prove it: tokens that charge a fee move another
+ * amount, and some silently do nothing if the authorization was used.
  */
 export function effectOf(payment: SignedPayment): Effect {
   const { asset, payer, payTo, nonce, limit } = payment;
