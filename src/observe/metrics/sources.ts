@@ -49,7 +49,7 @@ export type DirectSubmissions = {
 /** Gas money for approvals that was given on one network since the day (UTC) began, and the most that may be, in wei. */
 export type GiftsOfDay = { network: NetworkName; given: bigint; limit: bigint };
 
-/** What is looked up when the metrics are read. */
+/** The values that are looked up when the metrics are read. */
 export type MetricSources = {
   /** Read by every scrape: must cost nothing. */
   lanes(): readonly LaneLoad[];

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { callViewSchema } from "../../methods/call-view.ts";
 
 /**
- * What `GET /payments`, `GET /payments/{id}` and `GET /events` say of payments: version 1 of that API. Amounts are
- * decimal strings in the asset's smallest unit, times unix milliseconds. There is no signature, key or secret in it.
+ * The payments in `GET /payments`, `GET /payments/{id}` and `GET /events`: version 1 of that API. Amounts are decimal strings
+ * in the asset's smallest unit, times unix milliseconds. There is no signature, key or secret in it.
  */
 export const paymentApiVersion = 1;
 

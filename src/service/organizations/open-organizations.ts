@@ -43,7 +43,7 @@ export {
 export type OpenOrganizationsOptions = {
   /** The database of `serve`: `sqlite:PATH` or `postgres://…`. */
   databaseUrl: string;
-  /** What API keys are hashed with: `API_KEY_PEPPER` of `serve`. With another one it knows none of the keys. */
+  /** The secret for hashing API keys: `API_KEY_PEPPER` of `serve`. With another one, no existing key is valid. */
   pepper: string;
   /** Who makes the changes, for the audit trail: a person or a program, 1 to 100 characters on one line. */
   actor: string;

@@ -18,7 +18,7 @@ const filterNames = ["q", "network", "payer", "status"] as const;
 
 type Filters = Readonly<Record<(typeof filterNames)[number], string>>;
 
-/** What the list is narrowed to; `q` is searched for, and a payer is an address. Empty for all. */
+/** The filters of the list; `q` is searched for, and a payer is an address. Empty for all. */
 export const filters = signal<Filters>(readFilters());
 
 function readFilters(): Filters {
