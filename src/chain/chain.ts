@@ -98,7 +98,7 @@ export type Chain = {
   ): Promise<Simulation>;
   /** Why a transaction of an account would revert now; undefined when it would succeed. */
   simulateFrom(account: Address, transaction: Transaction, id?: Hex): Promise<Revert | undefined>;
-  /** Asks the payer's code for its word on a signature (EIP-1271), as the token would. `id` is that of the settlement. */
+  /** Asks the payer's code about a signature (EIP-1271), as the token would. `id` is that of the settlement. */
   askWallet(payer: Address, digest: Hex, signature: Hex, id?: Hex): Promise<WalletProof>;
   head(): Promise<Head>;
   /** The hash of the block with a number; null when the chain has none, or the node has not seen it yet. */

@@ -53,7 +53,7 @@ export type StateRefusals = (
   one: JudgedPayment,
 ) => readonly (Invalid | false | undefined)[];
 
-/** Those of every way to pay. */
+/** Those of every payment method. */
 export const usualStateRefusals: StateRefusals = (facts, { needed, token, recipient }) => {
   const { authorizationUsed, assetPaused, payerBlacklisted, payerBalance = needed } = facts;
   return [

@@ -289,7 +289,7 @@ async function runAndReport<Result>(
   const { seed, studio, json, junit } = values;
   requireWritable({ junit });
 
-  /** Prints and writes the report in every form that was asked for; gives the exit code. */
+  /** Prints and writes the report in every form that was asked for; returns the exit code. */
   async function report(results: readonly Result[], problem?: string): Promise<number> {
     const judgment = { subject, seed, findings: findingsOf(results), problem };
     if (json) print(JSON.stringify(judgment));

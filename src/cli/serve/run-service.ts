@@ -30,7 +30,7 @@ const maxVerifies = 2_500;
 /** Listings, documents and unknown paths at a time: each is answered within milliseconds, or is not being read. */
 const maxOthers = 500;
 
-/** However much one organization asks for, an eighth of the places is left for others. */
+/** However much one organization sends, an eighth of the places is left for others. */
 const organizationShare = 7 / 8;
 
 /** How often a running service looks at its networks and its operators again. */

@@ -308,7 +308,7 @@ export type HarnessSettings<N extends NetworkName = NetworkName> = {
   /** How long a settle waits for its outcome, in milliseconds; as `serve` does by default. */
   settleWaitMs?: number;
   /**
-   * True if the service recovers payments whose authorization was submitted straight to the token, as in
+   * True if the service recovers payments whose authorization was submitted directly to the token, as in
    * production with `RECOVERER_PRIVATE_KEY`; it does by default.
    */
   recovery?: boolean;

@@ -69,7 +69,7 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   recovery?: boolean;
   /** True if a journal is kept of what the service does, which costs it some time; not by default. */
   journal?: boolean;
-  /** Is told of each control request that was done: see `control.ts`. */
+  /** Called with each control request that was done: see `control.ts`. */
   onAction?: ((action: ControlAction) => void) | undefined;
   /** True if the studio is served: `/studio`, `/payments` and `/events`; not by default. */
   studio?: boolean;

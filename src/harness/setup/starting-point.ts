@@ -17,7 +17,7 @@ export type StartingPoint = ChainMark & {
 /** A moment of a chain. */
 export type ChainMark = {
   /**
-   * Puts the chain back, as often as is wanted; nothing may be sent to it meanwhile. Moments that were remembered later
+   * Puts the chain back, any number of times; nothing may be sent to it meanwhile. Moments that were remembered later
    * are lost then.
    */
   restore(): Promise<MinedCounts>;

@@ -72,7 +72,7 @@ function writeTransfers(transfers: readonly TokenTransfer[]): Finding["transfers
 
 type Run = { tested: { name: string }; network: string; way: string };
 
-/** Makes the names of cases; those that ran on several networks, or by several ways to pay, have these in them. */
+/** Makes the names of cases; those that ran on several networks, or by several payment methods, have these in them. */
 function nameIn(results: readonly Run[]): (result: Run) => string {
   const networks = new Set(results.map(({ network }) => network)).size > 1;
   const ways = new Set(results.map(({ way }) => way)).size > 1;

@@ -41,7 +41,7 @@ const methodOfWay: Readonly<Record<WayName, Method>> = {
   upto: uptoPermit2Method,
 };
 
-/** One way to pay that a shop offers. */
+/** One payment method that a shop offers. */
 export type Offer = {
   way: WayName;
   network: Network;
@@ -135,7 +135,7 @@ const paymentV2 = z.object({
 /**
  * Reads the payment in the headers of a request: undefined without one, "unreadable" when it is malformed.
  *
- * @param offers what was asked for so far, one at least, all of one way to pay; newer ones are tried first
+ * @param offers what was asked for so far, one at least, all of one payment method; newer ones are tried first
  */
 export function readPayment(
   headers: IncomingHttpHeaders,

@@ -33,7 +33,7 @@ export type JudgeShopOptions = Pick<
     shop:
       | { url: string; otherUrl: string | undefined; facilitatorPort: number }
       | { command: readonly string[]; path: string; otherPath: string };
-    /** Every way to pay that is judged, one after the other; undefined for the first that the shop offers. */
+    /** Every payment method that is judged, one after the other; undefined for the first that the shop offers. */
     ways?: readonly WayName[] | undefined;
     header?: { name: string; value: string } | undefined;
     /** How long the shop may take until its first answer. */
@@ -75,7 +75,7 @@ export type ShopPlace = {
   running: RunningCommand | undefined;
 };
 
-/** Judges a shop that was started, by each way to pay. */
+/** Judges a shop that was started, by each payment method. */
 export async function judgeShopAt(place: ShopPlace, options: JudgeShopOptions): Promise<ShopResult[]> {
   const { url, otherUrl, running } = place;
   const { header, timeoutMs, knownNetworks } = options;
@@ -145,10 +145,10 @@ function requireAsked({ requests, url }: FacilitatorLine): void {
   );
 }
 
-/** When the last case of a way to pay may start, and when no request waits for its answer any more. */
+/** When the last case of a payment method may start, and when no request waits for its answer any more. */
 export type RunLimits = { startMs: number; endMs: number };
 
-/** So that a way to pay takes at most 90 s even if the shop hangs. */
+/** So that a payment method takes at most 90 s even if the shop hangs. */
 const usualLimits: RunLimits = { startMs: 60_000, endMs: 75_000 };
 
 /** Longer than both answers of the slow facilitator take. */
@@ -208,7 +208,7 @@ async function waitForAnswer(
   }
 }
 
-/** The shop's offers that are judged: on the network, in the token that buyers have, of each way to pay the first. */
+/** The shop's offers that are judged: on the network, in the token that buyers have, of each payment method the first. */
 function requireTerms(
   url: string,
   answer: Answer,

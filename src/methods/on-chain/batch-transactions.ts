@@ -29,7 +29,7 @@ const mostCalldata = 64 * 1024;
 /** The bytes that a payment adds to a batch besides the calldata that settles it alone: its group and its position in it. */
 const batchPaymentBytes = 4 * 32;
 
-/** Makes the transactions of a way to pay, by the route of each payment; those of a batch have the same. */
+/** Makes the transactions of a payment method, by the route of each payment; those of a batch have the same. */
 export function createTransactions(routeOf: (call: SettleCall, network: Contract) => Route) {
   const settledAlone = new WeakMap<SettleCall, Transaction>();
 

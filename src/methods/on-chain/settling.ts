@@ -101,7 +101,7 @@ export type PaymentUse = {
 export type ForwardLimit = { limit: bigint; available: bigint };
 
 /**
- * How one way to pay moves money: the half of it that needs a chain. What asks a chain throws UndeterminedError when the
+ * How one payment method moves money: the half of it that needs a chain. What asks a chain throws UndeterminedError when the
  * chain could not be asked.
  */
 export type Settling = {

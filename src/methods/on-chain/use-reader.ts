@@ -43,7 +43,7 @@ const longestMs = 3_000;
 
 /**
  * Makes {@link Settling.isUsed}. Refusals ask it, which cost their senders nothing: what is asked of a chain, or of one of its
- * endpoints, while a call is under way shares the next one, so that a flood of refusals is no flood of requests to a node.
+ * endpoints, while a call is under way shares the next one, so that a flood of refusals causes no flood of requests to a node.
  */
 export function createIsUsed(useOf: UseOf): Settling["isUsed"] {
   const readers = new WeakMap<ChainReader, ReturnType<typeof createUseReader>>();

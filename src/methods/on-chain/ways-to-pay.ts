@@ -6,7 +6,7 @@ import { methods } from "../methods.ts";
 import { exactPermit2Settling, uptoPermit2Settling } from "../permit2/on-chain/permit2-settling.ts";
 import type { Settling, Usage } from "./settling.ts";
 
-/** The ways to pay that a service takes, each by its name: what it signs, and how it moves money. */
+/** The payment methods that a service takes, each by its name: what it signs, and how it moves money. */
 export type WaysToPay = {
   readonly methods: readonly Method[];
   /** Reads requests that are paid in any of these ways. */

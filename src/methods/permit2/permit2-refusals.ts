@@ -15,7 +15,7 @@ import { permit2Address } from "./permit.ts";
 /** A number of the chain, or a placeholder where it is not known beforehand. */
 type Shown = bigint | string;
 
-/** Why a well-formed payment by Permit2 is refused that no other way to pay could be refused for. */
+/** Why a well-formed payment by Permit2 is refused that no other payment method could be refused for. */
 export const permit2Refusals = {
   spenderDiffers: (spender: Address, wanted: Address) =>
     invalid(

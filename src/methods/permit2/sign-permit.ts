@@ -12,7 +12,7 @@ import {
   uptoProxyAddress,
 } from "./permit.ts";
 
-/** Signs for a payer, whatever the way to pay: a viem local account, or anything with the same two members. */
+/** Signs for a payer, whatever the payment method: a viem local account, or anything with the same two members. */
 export type PayerSigner = {
   readonly address: Address;
   signTypedData(typedData: {

@@ -161,7 +161,7 @@ const someScopes: Wanted = {
 
 /**
  * The same for programs, which may be JavaScript: a scope or an expiry that is misspelt is refused, and not left out,
- * which would give a key other rights than were meant.
+ * which would give a key unintended rights.
  */
 function checkGiven(organizations: Organizations, networks: readonly NetworkName[]): Organizations {
   const requireNetwork = (network: unknown) => requireArgument("network", network, ofThese(networks));

@@ -25,7 +25,7 @@ import { callOf, chainOf } from "./slot.ts";
  * | recent | it was used, in blocks that are not deep enough to say how |
  * | spent | it cannot bring us anything: cancelled, used for another recipient or value, or used before the claim |
  * | paid | another transaction has paid it, ours or, where it goes straight to its payee, anybody's; deep enough |
- * | submitted | submitted straight to the token, after the claim: its value is in the contract, deep enough |
+ * | submitted | submitted directly to the token, after the claim: its value is in the contract, deep enough |
  * | disputed | RPC endpoints say different things, or too few of them answer |
  */
 export type FailureFinding =

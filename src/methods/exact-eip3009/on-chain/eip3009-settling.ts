@@ -54,7 +54,7 @@ const prove: Settling["prove"] = (receipt, network, data) => {
 };
 
 /**
- * EIP-3009: through the facilitator contract, or straight to where it was signed to. Which of the two follows from the
+ * EIP-3009: through the facilitator contract, or straight to the payee. Which of the two follows from the
  * payment, each time.
  */
 export const exactEip3009Settling: Settling = {

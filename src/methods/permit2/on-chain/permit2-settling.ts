@@ -97,7 +97,7 @@ const bringsApproval = (payment: SignedPayment) =>
 const isUsed = createIsUsed(nonceUse);
 
 /**
- * Payments by Permit2, by the facilitator contract, which calls the proxy of x402: straight to where they were signed to, or
+ * Payments by Permit2, by the facilitator contract, which calls the proxy of x402: straight to the payee, or
  * through the contract.
  */
 function createPermit2Settling(method: string, recovery?: Recovery): Settling {

@@ -76,7 +76,7 @@ function methodLines(payment: PaymentDetail): readonly string[] {
   }
 }
 
-/** The ways to pay, as the form and the command name them. */
+/** The payment methods, as the form and the command name them. */
 export const payKinds = ["eip3009", "permit2", "upto"] as const;
 
 export type PayKind = (typeof payKinds)[number];
