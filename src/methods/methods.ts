@@ -17,7 +17,7 @@ export const methods: readonly [Method, ...Method[]] = [
 /** How a payment is paid. */
 export function methodOf(payment: Pick<SignedPayment, "method">): Method {
   const method = methods.find(({ name }) => name === payment.method);
-  if (method === undefined) throw new Error(`unknown way to pay: ${payment.method}`);
+  if (method === undefined) throw new Error(`unknown payment method: ${payment.method}`);
   return method;
 }
 

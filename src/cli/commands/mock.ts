@@ -129,7 +129,7 @@ async function describeRunningMock(server: MockServer, usual: readonly ScenarioN
     renderRows(suggested.map((name) => [name, findScenario(name).means])),
     "",
     `All ${scenarios.length} scenarios  ${control.scenarios}`,
-    `What was asked    ${control.calls}`,
+    `Calls             ${control.calls}`,
     `Studio            ${originOf(server.description)}/studio`,
     `Mock facilitator  ${facilitator.url}`,
     `API key           ${organization.apiKey}`,

@@ -110,7 +110,7 @@ export function describeAction({ path, body }: ControlAction): string | undefine
 /** A shop asks once, when it starts; what asks all the time is no news. */
 const quietMs = 1_000;
 
-/** Calls `write` with a line when a shop, or another client, has asked which payments are taken here. */
+/** Calls `write` with a line when a shop, or another client, has read `GET /supported`. */
 export function followShops(server: Server, write: (line: string) => void): void {
   let last = -quietMs;
   server.on("request", (request: IncomingMessage, response: ServerResponse) => {
@@ -119,9 +119,7 @@ export function followShops(server: Server, write: (line: string) => void): void
       const now = performance.now();
       if (response.statusCode !== 200 || now - last < quietMs) return;
       last = now;
-      write(
-        `${timeOfDay()} ${paint.strong("shop   ")} a shop, or another client, has asked which payments are taken here`,
-      );
+      write(`${timeOfDay()} ${paint.strong("shop   ")} shop connected (GET /supported)`);
     });
   });
 }

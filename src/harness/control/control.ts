@@ -58,7 +58,7 @@ export function controlRoutes(
     const refused = error instanceof KitError;
     const message = asText(Reflect.get(Object(error), "message"));
     const hints = refused ? error.hints : [];
-    if (!refused) request.log.error({ err: error }, "the harness could not do what it was asked to");
+    if (!refused) request.log.error({ err: error }, "the harness could not do the action");
     return reply.code(refused ? 400 : 500).send({ error: message, because: causesOf(error), hints });
   });
 

@@ -237,7 +237,7 @@ export function createHarnessPool<H extends Poolable>({
         const index = waiting.indexOf(entry);
         if (index === -1) return;
         waiting.splice(index, 1);
-        reject(new KitError("The lease is not wanted any more"));
+        reject(new KitError("The lease was cancelled"));
       };
       signal.addEventListener("abort", leave);
       if (signal.aborted) leave();

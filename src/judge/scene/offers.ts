@@ -173,14 +173,14 @@ export function misfitOf(
   offer: Offer,
 ): string | undefined {
   const asked = formatNetwork(offer.network, x402Version);
-  if (network !== asked) return `it is on ${network}, and ${asked} was asked for`;
+  if (network !== asked) return `it is on ${network} instead of ${asked}`;
   if (!sameAddress(signed.payTo, offer.payTo)) {
     const own = sameAddress(signed.payTo, signed.payer) ? ", the payer's own" : "";
     return `its signature lets the money go to ${signed.payTo}${own}, and payTo is ${offer.payTo}`;
   }
-  if (signed.limit !== offer.amount) return `it is of ${signed.limit}, and ${offer.amount} was asked for`;
+  if (signed.limit !== offer.amount) return `its amount is ${signed.limit} instead of ${offer.amount}`;
   if (x402Version === 2 && !sameAddress(signed.asset, offer.asset.address)) {
-    return `it is of the token ${signed.asset}, and ${offer.asset.address} was asked for`;
+    return `its token is ${signed.asset} instead of ${offer.asset.address}`;
   }
   return undefined;
 }

@@ -136,7 +136,7 @@ async function sayEnd(running: RunningCommand): Promise<string> {
 function requireAsked({ requests, url }: FacilitatorLine): void {
   if (requests > 0) return;
   throw new KitError(
-    `The shop served nothing for a good payment, and never asked the facilitator at ${url}`,
+    `The shop served nothing for a good payment, and made no request to the facilitator at ${url}`,
     {
       hints: [
         "A shop that is started here takes the facilitator's URL from X402_FACILITATOR_URL, and the key from X402_API_KEY; one that runs already must use the URL and the key that were printed.",
@@ -229,7 +229,7 @@ function requireTerms(
   const [first] = payable;
   if (first !== undefined) return ways === undefined ? [first] : ways.map((way) => requireWay(way, payable));
   if (onNetwork.length > 0) {
-    throw new KitError(`The shop asks for payment in ${onNetwork[0]?.asset.address}, and not in ${asset}`, {
+    throw new KitError(`The shop wants payment in ${onNetwork[0]?.asset.address}, not in ${asset}`, {
       hints: ["A shop that is started here takes the token from X402_ASSET."],
     });
   }
@@ -244,7 +244,7 @@ function requireTerms(
   throw new KitError(
     asked.length === 0
       ? `The shop's 402 at ${url} has no terms that can be read`
-      : `The shop asks for payment on ${asked.join(", ")}, and not on ${network}`,
+      : `The shop wants payment on ${asked.join(", ")}, not on ${network}`,
     { hints: asked.length === 0 ? [] : [`Choose the network with --network ${asked[0]}`] },
   );
 }

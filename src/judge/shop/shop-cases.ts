@@ -136,7 +136,7 @@ const refuses = "Answers 402, and takes nothing.";
 export const shopCases: readonly ShopCase[] = [
   {
     name: "plain",
-    situation: "A buyer pays what is asked.",
+    situation: "A buyer pays the price.",
     good: "Settles exactly that, answers 200, and names the transaction in PAYMENT-RESPONSE or X-PAYMENT-RESPONSE.",
     async run(buyer) {
       const answer = await buyer.send(await buyer.sign());

@@ -184,7 +184,7 @@ type Diagnosed = {
   explainRevert(revert: Revert, call: SettleCall, state: Diagnosis): Invalid;
 };
 
-/** Makes what judges the payments of one payment method by the state of the chain. */
+/** Makes the functions that judge the payments of one method by the state of the chain. */
 export function createDiagnosing({
   stateRefusals,
   sourcesOf,

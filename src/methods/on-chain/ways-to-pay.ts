@@ -61,7 +61,7 @@ function most(usages: readonly Usage[]): Usage {
 
 function found<T>(entry: T | undefined, name: string): T {
   // The ledger may hold payments of a later version of the service.
-  if (entry === undefined) throw new Error(`this service does not know the way to pay ${name}`);
+  if (entry === undefined) throw new Error(`this service does not know the payment method ${name}`);
   return entry;
 }
 

@@ -173,10 +173,10 @@ export function describeStudioApi(): { paths: object; schemas: object } {
       "/shop": {
         get: {
           operationId: "getShop",
-          summary: "When a shop last asked which payments are taken, which shops do when they start",
+          summary: "When a shop last read `GET /supported`, which shops do when they start",
           responses: {
             "200": {
-              description: "In unix milliseconds; null where none has asked",
+              description: "In unix milliseconds; null if none has",
               content: {
                 "application/json": {
                   schema: {

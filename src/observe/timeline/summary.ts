@@ -45,7 +45,7 @@ function chargeOf({ request, entries }: PaymentRecord, { ledger }: PaymentSummar
   return claim !== undefined && "amount" in claim ? `${claim.amount}` : null;
 }
 
-/** Of a payment method that only the service knows, nothing is said. */
+/** A payment method that only the service knows is skipped. */
 function allowsLess({ method }: PaymentRequest["payment"]): boolean {
   return methods.some(({ name, takesLess }) => name === method && takesLess);
 }

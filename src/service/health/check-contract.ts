@@ -172,7 +172,7 @@ function checkMembership(
   const title = `${role.toUpperCase()}_ROLE`;
   if (holds === true) return ok(role, `${account} holds ${title}`, { account });
   if (holds === undefined) {
-    const detail = `whether ${account} holds ${title} cannot be asked: the contract knows no roles`;
+    const detail = `unknown whether ${account} holds ${title}: the contract has no roles`;
     return failed(role, detail, { account });
   }
   const advice =

@@ -193,7 +193,7 @@ export function noteOf(payment: Answered): string {
     case "settled":
       return often === "" ? "" : `settle${often}`;
     case "valid":
-      return `settle was not asked for${often}`;
+      return `no settle yet${often}`;
     case "pending":
       return `sent, not mined yet${often}`;
     default: {

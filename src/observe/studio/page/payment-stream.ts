@@ -230,7 +230,7 @@ export async function loadDetail(): Promise<void> {
   const answer = await find<{ payment: PaymentDetail }>(`/payments/${encodeURIComponent(id)}`);
   if (selectedId.value !== id || question !== questions) return;
   const known = detail.value?.id === id ? detail.value : null;
-  if (answer === undefined) toast("The service could not be asked about this payment.", { isError: true });
+  if (answer === undefined) toast("The service did not answer about this payment.", { isError: true });
   // What was known of it before stays where it could not be asked.
   detail.value = answer === undefined ? known : answer === "unknown" ? null : answer.payment;
   if (detail.value !== null) whyNoDetail.value = null;

@@ -103,7 +103,7 @@ function ShopSign() {
   if (at === null) return <p class="sign waiting">Waiting for a shop to connect…</p>;
   return (
     <p class="sign connected">
-      <Icon name="settled" /> A shop has connected <Ago at={at} />: it asked which payments are taken here
+      <Icon name="settled" /> A shop connected <Ago at={at} /> (GET /supported)
     </p>
   );
 }
