@@ -33,8 +33,8 @@ export type GasMoney = {
 };
 
 /**
- * What a transaction is to change, where it may change nothing and not be reverted: what is read before it, the call
- * itself (see `ViewCall.changes`), and what is read after it.
+ * The expected effect of a transaction that may change nothing without being reverted: a read before it, the call itself (see
+ * `ViewCall.changes`), and a read after it.
  */
 export type Effect = {
   views: readonly ViewCall[];
@@ -56,8 +56,8 @@ export type Simulation = {
   /** Why it would revert, or that it would not have its effect; undefined when it would succeed. */
   revert: Revert | undefined;
   /**
-   * What keeps the transaction before it from being run first, where there is one: it would revert itself, or the node cannot
-   * simulate several; then nothing is known of a revert.
+   * Set if the transaction before this one cannot be run first: it would revert itself (`Revert`), or the node cannot simulate
+   * several, and a revert is then unknown.
    */
   before?: Revert | "unknown" | undefined;
 };
@@ -98,7 +98,7 @@ export type Chain = {
   ): Promise<Simulation>;
   /** Why a transaction of an account would revert now; undefined when it would succeed. */
   simulateFrom(account: Address, transaction: Transaction, id?: Hex): Promise<Revert | undefined>;
-  /** Asks the payer's code for its word on a signature (EIP-1271), as the token would. `id` is that of the settlement. */
+  /** Asks the payer's code about a signature (EIP-1271), as the token would. `id` is that of the settlement. */
   askWallet(payer: Address, digest: Hex, signature: Hex, id?: Hex): Promise<WalletProof>;
   head(): Promise<Head>;
   /** The hash of the block with a number; null when the chain has none, or the node has not seen it yet. */

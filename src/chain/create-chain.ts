@@ -212,7 +212,7 @@ function createSimulations(
     return undefined;
   }
 
-  /** Runs both in one block, a little after the newest, since a time is wanted that no block has yet. */
+  /** Runs both in one block, a little after the newest, since it needs a time that no block has yet. */
   async function seriesOf(
     before: Transaction & { from: Address },
     transaction: Transaction,

@@ -6,8 +6,8 @@ import type { RpcAnswer, RpcCall } from "./rpc/rpc.ts";
 import { callViews, readViews, selector } from "./views.ts";
 
 /*
- * What operators offer per gas: first with {@link estimateFees}, then, after {@link isReplacementDue}, an eighth more
- * each time with {@link raiseFees}, up to {@link feeCap}.
+ * The operators' bids per gas: first with {@link estimateFees}, then, after {@link isReplacementDue}, an eighth more each time
+ * with {@link raiseFees}, up to {@link feeCap}.
  */
 
 /** The fees that a transaction offers per gas, in wei (EIP-1559). */
@@ -120,7 +120,7 @@ export function larger(a: bigint, b: bigint): bigint {
 }
 
 /*
- * What rollups charge for the data of a transaction on top of its gas: base and optimism write it to Ethereum.
+ * The rollups' charge for the data of a transaction, on top of its gas: base and optimism write it to Ethereum.
  */
 
 /** Tells that fee, where there is one. */

@@ -157,7 +157,7 @@ export type Receipt = {
   gasCost: bigint | undefined;
 };
 
-/** The same, with the label of the RPC endpoint that gave it: whose word it is. */
+/** The same, with the label of the RPC endpoint that gave it, its source. */
 export type EndpointReceipt = Receipt & { readonly endpoint: string };
 
 /** See `Chain.receipts`. */

@@ -6,8 +6,8 @@ import type { Head } from "./rpc/calls.ts";
 import type { ObservedCall } from "./rpc/endpoint-state.ts";
 
 /**
- * What makes the chains of one network publish on the channels `transaction` and `block` what they send, which
- * receipts they read, and each new block. All operators of the network share it, so that a block shows once.
+ * Makes the chains of one network publish the transactions they send, the receipts they read and each new block on the channels
+ * `transaction` and `block`. All operators of the network share it, so a block is published once.
  */
 export function createChainPublisher(network: NetworkName, serviceId: string): (chain: Chain) => Chain {
   let newest = -1n;

@@ -197,7 +197,7 @@ export function groupCommands(): [title: string, some: readonly CommandEntry[]][
   ]);
 }
 
-/** Runs `x402-kit` with the given arguments; gives the exit code. */
+/** Runs `x402-kit` with the given arguments; returns the exit code. */
 export async function main(args: readonly string[], outer: Terminal): Promise<number> {
   const terminal = withoutControls(outer);
   const words = args[0] === "help" ? [...args.slice(1, 3), "--help"] : args;
@@ -267,7 +267,7 @@ function findCommand(words: readonly string[]): CommandEntry | undefined {
   return named(2) ?? named(1);
 }
 
-/** Says what could have been meant. Asking for help about a group of commands is no mistake. */
+/** Says what could have been meant. Asking for help about a group of commands is not a mistake. */
 async function explainUnknown(words: readonly string[], { print, printError }: Terminal): Promise<number> {
   const [first = "", second] = words;
   const group = commands.filter(([name]) => name.startsWith(`${first} `));

@@ -268,7 +268,7 @@ export function readDeployEnvironment(env: Environment, network: KnownNetwork) {
   return freezeDeep({ rpcUrls, ...environment });
 }
 
-/** What commands read that ask the chains of `serve`, without its keys. */
+/** The variables of commands that read the chains of `serve`, without its keys. */
 export const chainVariables = variablesOf("recover").filter((name) => name !== "RECOVERER_PRIVATE_KEY");
 
 /**

@@ -80,7 +80,7 @@ const networkSchema = z
 export type NetworkData = z.input<typeof networkSchema>;
 
 /**
- * Reads networks that are given as data: one, or a list of them.
+ * Reads networks in the form of data: one, or a list of them.
  *
  * @throws {InvalidValue} with everything that is wrong, each with the field that it is in
  */

@@ -75,7 +75,7 @@ const organizationSchema = z.strictObject(
 export type OrganizationData = z.input<typeof organizationSchema>;
 
 /**
- * Reads organizations that are given as data: one, or a list of them.
+ * Reads organizations in the form of data: one, or a list of them.
  *
  * @param running the networks that there are
  * @throws {InvalidValue} with everything that is wrong, each with the field that it is in

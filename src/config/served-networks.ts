@@ -87,7 +87,7 @@ export function readServedNetworks(
   });
 }
 
-/** What is given on a network. One limit without the other would give nothing, and nobody would be told. */
+/** The gift limits of a network. One limit without the other is refused: it would silently give nothing. */
 function pairGifts(
   reader: VariableReader,
   name: NetworkName,

@@ -120,7 +120,7 @@ export function readCoinsOrNone(text: string): bigint | null {
   return text === "none" ? null : readCoins(text);
 }
 
-/** An address, given back with its checksum (EIP-55), which must be right where the text is in mixed case. */
+/** An address, returned with its checksum (EIP-55), which must be right where the text is in mixed case. */
 export function readAddress(text: string): Address {
   const { address, problem } = parseAddress(text);
   if (problem !== undefined) throw new InvalidValue(problem);
@@ -133,7 +133,7 @@ export const readContractList = readList("address", readAddress, (address) => ad
 /** The order of secp256k1: private keys are below it. */
 const secp256k1Order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
-/** A private key, with or without 0x, given back in lower case with it. */
+/** A private key, with or without 0x, returned in lower case with it. */
 export function readPrivateKey(text: string): Hex {
   const key = `0x${text.replace(/^0x/, "").toLowerCase()}`;
   if (!isBytes32(key)) throw new InvalidValue("is not a private key");

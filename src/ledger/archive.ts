@@ -19,7 +19,7 @@ type TxNonce = { chain_id: number; operator: Address; tx_nonce: number };
  * - `settled` and handed over: a success that was not is still owed to its organization;
  * - `failed`, and not to be looked at again.
  *
- * What was recovered, or is being recovered, stays: its row in `recoveries` says which log has been paid out.
+ * Settlements that were recovered, or are being recovered, stay: the row in `recoveries` records which log has been paid out.
  */
 export type LedgerArchive = {
   /** A page of settlements that may go, the oldest first; it may be empty and have a next one all the same. */

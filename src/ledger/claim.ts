@@ -101,7 +101,7 @@ function findingKnown(transaction: Transaction<LedgerTables>, requests: readonly
   return transaction.selectFrom("settlements").select("id").where("id", "in", ids);
 }
 
-/** What counts against the payers' balances beside the requests themselves. */
+/** Reads the amounts that count against the payers' balances, besides the requests themselves. */
 function readingReserved(
   transaction: Transaction<LedgerTables>,
   chainId: number,
@@ -161,7 +161,7 @@ function distinct<T>(values: readonly T[]): T[] {
   return [...new Set(values)];
 }
 
-/** What counts against a payer's balance beside the requests themselves. */
+/** The amounts that count against a payer's balance, besides the requests themselves. */
 export type Reserved = {
   asset: string;
   payer: string;
@@ -173,7 +173,7 @@ export type Reserved = {
 type Account = {
   unmined: bigint;
   mined: { amount: bigint; block: bigint }[];
-  /** What was mined after a block, once it was asked for: payments that are claimed together mostly share theirs. */
+  /** Values mined after a block, cached: payments that are claimed together mostly share the block. */
   minedAfter: Map<bigint, bigint>;
 };
 

@@ -7,8 +7,8 @@ import type { Outcomes } from "./ledger.ts";
 import { type GasSpendingTable, type LedgerTables, toSafeInteger } from "./rows.ts";
 
 /*
- * What settling has cost, per organization, network and day (UTC), and what was given to payers for it. Kept in gwei, rounded up,
- * as whole numbers that the database can add.
+ * The cost of settling, per organization, network and day (UTC), gifts to payers included. Kept in gwei, rounded up, as whole
+ * numbers that the database can add.
  */
 
 const gwei = 1_000_000_000n;
@@ -52,8 +52,8 @@ export function createGasSpending(db: Kysely<LedgerTables>, now: () => number): 
 }
 
 /**
- * What a payment may use of a transaction's gas, against others: code at a payer's address may burn what the contract
- * gives a pull, whatever its signature looks like, and every byte of a signature is paid for.
+ * The weight of a payment within a transaction's gas: code at a payer's address may use all the gas that the contract gives a
+ * pull, whatever its signature looks like, and every byte of a signature costs gas.
  */
 function weigh({ payer_code, signature }: ChargedSettlement): number {
   return payer_code === null ? 60_000 : 300_000 + 20 * signature.length;

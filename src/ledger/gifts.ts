@@ -52,7 +52,7 @@ export function findLimit(
 export type Gifts = {
   /** The gift to a payer for a token; null if there was none. */
   find(receiver: Receiver): Promise<Gift | null>;
-  /** What a sponsor has given on the day (UTC) of a moment. `own` is 0 where no organization is named. */
+  /** The gifts of a sponsor on the day (UTC) of a moment. `own` is 0 without an organization. */
   givenOn(
     sponsor: { chainId: number; address: Address },
     time: number,

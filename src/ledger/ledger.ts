@@ -61,7 +61,7 @@ export type SettlementFilter = {
 export type ByPayer<T> = { withCode: T; plain: T };
 
 /**
- * What settlements have cost, in wei, and how many more are unfinished, whose cost is not known. What was given for approvals is in
+ * The cost of settlements, in wei, and the number of unfinished ones, whose cost is not known yet. Gifts for approvals are in
  * `spent.withCode`: strangers decide about both.
  */
 export type GasSpending = { spent: ByPayer<bigint>; unfinished: ByPayer<number> };
@@ -228,7 +228,7 @@ export type Outcomes = {
   /** The networks that have unfinished settlements: how many, and when the oldest of them was claimed. */
   unfinished(): Promise<readonly { network: NetworkName; count: number; oldestClaimedAt: number }[]>;
 
-  /** What settling for an organization on a network has cost since the day (UTC) began, gifts to its payers included. */
+  /** The cost of settling for an organization on a network since the day (UTC) began, gifts to its payers included. */
   gasSpending(organizationId: string, network: NetworkName): Promise<GasSpending>;
 
   /** How settles of a kind went that were decided after a moment (unix milliseconds). */
@@ -288,7 +288,7 @@ export type Leases = {
 };
 
 /**
- * What must survive the process, in four stores: of claims, of their outcomes, of who may answer, and of what follows a
+ * Everything that must survive the process, in four stores: claims, their outcomes, the leases, and the recoveries after a
  * failure. Every method is one transaction and durable when it returns.
  */
 export type Ledger = {

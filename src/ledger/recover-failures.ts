@@ -201,7 +201,7 @@ export function createFailureQueue(
   };
 }
 
-/** What is sent is watched by its receipt: a look that began before must not call for another. */
+/** Excludes recoveries that were sent: their receipt is watched, and a check that began earlier must not cause another one. */
 function notSent(id: Hex) {
   return sql<boolean>`not exists (select 1 from recoveries where id = ${id} and state = 'sent')`;
 }
@@ -338,7 +338,7 @@ export function createForwards(
   };
 }
 
-/** What a failed settlement is that a mined transaction has paid after all. */
+/** The row of a failed settlement that a mined transaction has paid after all. */
 function paidIn(
   { hash, blockNumber, blockHash }: Pick<MinedForward, "hash" | "blockNumber" | "blockHash">,
   time: number,

@@ -8,7 +8,7 @@ import { fromAttempt, type LedgerTables, lowerCase, toAttempt, toSettlement } fr
 import type { Attempt } from "./settlement.ts";
 import { attemptsOf, closeTxNonce, lockOperator, takeTxNonce } from "./tx-nonces.ts";
 
-/** What the organization reads while a settlement is undecided again. */
+/** The reason in the settlement while it is undecided again. */
 const vanished =
   "the block that held it vanished from the chain; it was sent again, and is undecided until mined";
 
@@ -119,7 +119,7 @@ async function isDecided(
   return [...settles, ...forwards].some(({ hasThisTxNonce }) => hasThisTxNonce);
 }
 
-/** What was mined or superseded may be mined again. */
+/** Reopens attempts that were mined or superseded: they may be mined again. */
 async function openAttempts(
   transaction: Transaction<LedgerTables>,
   { chainId, operator, txNonce }: { chainId: number; operator: Address; txNonce: number },

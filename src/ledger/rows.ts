@@ -105,7 +105,7 @@ type OperatorChangesTable = {
   to_tx_nonce: number;
 };
 
-/** A failed settlement whose authorization was submitted straight to the token: see `Recovery`. */
+/** A failed settlement whose authorization was submitted directly to the token: see `Recovery`. */
 export type RecoveriesTable = {
   id: Hex;
   chain_id: number;

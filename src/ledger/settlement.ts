@@ -8,9 +8,9 @@ import type { SignedPayment } from "../protocol/signed-payment.ts";
  * | State | Meaning | Authority |
  * |---|---|---|
  * | submitted | claimed, and at least one transaction signed; its outcome is not known | the ledger |
- * | settled | mined, with what proves it in the receipt, as its way to pay has it | the chain |
+ * | settled | mined, with what proves it in the receipt, as its payment method has it | the chain |
  * | failed | mined and reverted, or passed over inside a batch | the chain |
- * | recovered | failed, then forwarded because the authorization had been submitted straight to the token | the chain |
+ * | recovered | failed, then forwarded because the authorization had been submitted directly to the token | the chain |
  */
 export type SettlementState = (typeof settlementStates)[number];
 
@@ -24,7 +24,7 @@ export type Claim = {
   organizationId: string;
   network: NetworkName;
   chainId: number;
-  /** The way to pay; with `payload`, nonce and window it is the payer's own message: see `SignedPayment`. */
+  /** The payment method; with `payload`, nonce and window it is the payer's own message: see `SignedPayment`. */
   method: string;
   asset: Address;
   payer: Address;
@@ -117,7 +117,7 @@ export type MinedTransaction = {
   hash: Hex;
   blockNumber: bigint;
   blockHash: Hex;
-  /** What it has cost, in wei: charged in equal shares to those whose settlements it concludes. */
+  /** The cost of the transaction, in wei: charged in equal shares to those whose settlements it concludes. */
   gasCost?: bigint;
 };
 

@@ -115,7 +115,7 @@ export function formatDomain({ asset: { name, version, address }, chainId }: Sig
   return `name "${name}", version "${version}", chainId ${chainId}, verifyingContract ${address}`;
 }
 
-/** What a domain has otherwise than the right one: `chainId 1 (Ethereum) instead of 8453`. */
+/** Describes how a domain differs from the right one: `chainId 1 (Ethereum) instead of 8453`. */
 export function formatDifference(domain: TriedDomain, right: SignedDomain): string {
   const wanted = domainOf(right);
   return memberNames
@@ -133,7 +133,7 @@ function formatMember(domain: TriedDomain, member: (typeof memberNames)[number])
   return members[member].type === "string" ? JSON.stringify(value) : String(value);
 }
 
-/** What a chain or a token is called, in brackets; nothing of one that is not known. */
+/** The name of a chain or token, in brackets; empty if it is unknown. */
 function nameOf({ chainId, verifyingContract }: TriedDomain, member: (typeof memberNames)[number]): string {
   if (member === "chainId" && chainId !== undefined) {
     const name = chainName(chainId);

@@ -16,27 +16,27 @@ export type Recover = (digest: Hex, signature: Hex) => Address | undefined | Pro
 export type SignedMember = {
   readonly label: string;
   readonly value: string;
-  /** What it is compared with, and how it is shown. */
+  /** Determines how the member is compared and shown. */
   readonly kind: "recipient" | "amount" | "time" | "other";
 };
 
-/** What `extra` of requirements says of a way to pay. */
+/** The members of `extra` in requirements that belong to a payment method. */
 export type MethodExtra = { assetTransferMethod?: string; facilitatorAddress?: Address };
 
-/** What one way to pay signs and sends: the half of it that needs no chain, and runs in a browser. */
+/** The off-chain half of a payment method: what payers sign and send. Needs no chain, and runs in a browser. */
 export type Method = PayloadReader &
   MethodTerms & {
     /** `SignedPayment.method` of its payments. */
     readonly name: string;
     /** The contract that keeps the nonces of its payments, where that is not their token. */
     readonly nonceSpace?: Address;
-    /** What the chain's state can have against its payments, in the order in which it is said. */
+    /** The chain states that refuse a payment of this method, in the order in which they are reported. */
     readonly stateRefusals: StateRefusals;
     /** True if wallets that are not deployed yet can pay so: their signature has the form of ERC-6492 then. */
     readonly deploysWallets?: boolean;
     /**
-     * What `GET /supported` says of it besides the scheme, in `extra`, and what sellers put into that of their requirements; undefined where
-     * no asset of the network is paid so.
+     * The `extra` of the method in `GET /supported`, besides the scheme, which sellers put into that of their requirements;
+     * undefined if no asset of the network can be paid by this method.
      */
     extra(network: ServedNetwork): MethodExtra | undefined;
     /** Until when the approval that came with a payment (EIP-2612) can be used, in unix seconds; undefined without one. */
@@ -44,9 +44,9 @@ export type Method = PayloadReader &
     /** Makes what gives the digest that payments of an asset are signed over, on a chain (EIP-712). */
     digester(asset: Asset, chainId: number): (payment: SignedPayment) => Hex;
     /**
-     * What a signature of an account without code, which is not the payer's, was probably made for, and what to change. The
-     * service asks it for each payment that it refuses: 24 recoveries of some 0.06 ms at most, about as much as answering one
-     * costs. It must say the same at any load, so that it has a bound and no time limit.
+     * Guesses the domain that a wrong signature of an account without code was made for, and how to fix it. The service does
+     * this for each payment that it refuses: at most 24 recoveries of some 0.06 ms, about as much as answering one costs. The
+     * answer must be the same at any load, so the limit is a number, not a time.
      */
     describeWrongSignature(payment: SignedPayment, right: SignedDomain, recover: Recover): Promise<string>;
     /** `paymentPayload.payload` of a payment, as public clients write it. */
@@ -94,8 +94,8 @@ export function digestUnder(separator: Hex, messageHash: Hex): Hex {
 }
 
 /**
- * What the nonce of a payment is called in the JSON of settlements, journals and transactions. Programs read that name, so
- * it stays as it was when there was one way to pay.
+ * The member for a payment's nonce in the JSON of settlements, journals and transactions. Programs read that name, so it keeps
+ * the name from when EIP-3009 was the only method.
  */
 export const nonceMember = "authorizationNonce";
 

@@ -6,7 +6,7 @@ import type { Method } from "./method.ts";
 import { exactPermit2Method, uptoPermit2Method } from "./permit2/permit2-methods.ts";
 
 /**
- * The ways to pay. A payload that belongs to none of them is read by the last of its scheme, whose refusal says what is missing.
+ * The payment methods. A payload that belongs to none of them is read by the last of its scheme, whose refusal says what is missing.
  */
 export const methods: readonly [Method, ...Method[]] = [
   uptoPermit2Method,
@@ -17,12 +17,12 @@ export const methods: readonly [Method, ...Method[]] = [
 /** How a payment is paid. */
 export function methodOf(payment: Pick<SignedPayment, "method">): Method {
   const method = methods.find(({ name }) => name === payment.method);
-  if (method === undefined) throw new Error(`unknown way to pay: ${payment.method}`);
+  if (method === undefined) throw new Error(`unknown payment method: ${payment.method}`);
   return method;
 }
 
 /**
- * A way to pay whose payments have their nonces there, as all that do are judged alike by the state of a chain; undefined is the
+ * A payment method whose payments have their nonces there, as all that do are judged alike by the state of a chain; undefined is the
  * token itself.
  */
 export function methodByNonces(nonceSpace: Address | undefined): Method {

@@ -8,7 +8,7 @@ import { createPermitPayloadSchema } from "./permit2/permit2-schemas.ts";
 /** In version 2 a payload is of Permit2 as soon as it has that member. */
 const authorization = exactPayloadSchema.extend({ [permitMember]: z.never().optional() });
 
-/** `paymentPayload.payload` of the ways to pay. */
+/** `paymentPayload.payload` of the payment methods. */
 export const payloadSchemas: PayloadSchemas = {
   1: exactPayloadSchema,
   2: {

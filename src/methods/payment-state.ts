@@ -5,12 +5,12 @@ import { refusals } from "../protocol/refusals.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 
 /*
- * What the state of a chain means for a payment, said once. Whoever judges a payment supplies the facts that it can know, from its
- * own source: the service from views of the chain, the fixtures from their ledger, a replay from a capture, `why` from the newest
- * block. Of what it does not supply nothing is said.
+ * The meaning of a chain's state for a payment, defined once. Each judge of a payment supplies the facts that it can know, from
+ * its own source: the service from views of the chain, the fixtures from their ledger, a replay from a capture, `why` from the
+ * newest block. Missing facts are skipped.
  */
 
-/** What a payer may know of, and captures hold by these names. Amounts are in the asset's smallest unit. */
+/** Facts that a payer may see; captures hold them by these names. Amounts are in the asset's smallest unit. */
 export type PayerState = {
   /** However long ago, or cancelled: a token does not tell these two apart. */
   authorizationUsed: boolean;
@@ -53,7 +53,7 @@ export type StateRefusals = (
   one: JudgedPayment,
 ) => readonly (Invalid | false | undefined)[];
 
-/** Those of every way to pay. */
+/** Those of every payment method. */
 export const usualStateRefusals: StateRefusals = (facts, { needed, token, recipient }) => {
   const { authorizationUsed, assetPaused, payerBlacklisted, payerBalance = needed } = facts;
   return [

@@ -33,7 +33,7 @@ export function timesFrom(now: bigint, { from, until }: RelativeTimes): PaymentT
   };
 }
 
-/** What the refusals name. The chain's time, in unix seconds, may be a placeholder. */
+/** The values in the refusals. The chain's time, in unix seconds, may be a placeholder. */
 type Facts = { payment: PaymentRequest | undefined; now: bigint | string };
 
 /** The bounds that were signed, and what messages call them. */

@@ -24,7 +24,7 @@ export type PayerTerms = AuthorizationTerms & {
 };
 
 /**
- * Signs a payment as the payer, whatever the way to pay.
+ * Signs a payment as the payer, whatever the payment method.
  *
  * @throws ConfigurationError, a KitError, when a term is missing, misspelt or of the wrong kind
  */

@@ -42,7 +42,7 @@ export const texts: Wanted = {
   fits: (value) => Array.isArray(value) && value.every((one) => typeof one === "string"),
 };
 
-/** What can be written as JSON. */
+/** Any value that can be written as JSON. */
 export const jsonObject: Wanted = {
   what: "an object that can be written as JSON: without bigints, and without itself in it",
   fits: (value) => isPlain(value) && isWritable(value),

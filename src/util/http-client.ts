@@ -42,9 +42,9 @@ export class HttpFailure extends Error {
   readonly status: number | undefined;
   /** How long the server asked to be left alone, in milliseconds. */
   readonly retryAfterMs: number | undefined;
-  /** What the system calls the failure of a connection: `ECONNRESET`. */
+  /** The system's code for the failure of a connection: `ECONNRESET`. */
   readonly code: string | undefined;
-  /** What had come of an answer when its connection broke off. */
+  /** The received part of an answer whose connection broke off. */
   readonly partial: HttpAnswer | undefined;
 
   constructor(
@@ -188,7 +188,7 @@ function begin(
   return outgoing;
 }
 
-/** What is read of an answer that is of no use, and for how long, so that its connection can be used again. */
+/** The limit for reading an unneeded answer, in bytes, so that its connection can be used again. */
 const mostDrained = 65_536;
 const drainMs = 1_000;
 

@@ -116,7 +116,7 @@ const mask = "•";
 /** `kept` characters at the beginning of a match stay. */
 type Rule = { pattern: RegExp; kept: number };
 
-/** What may be a secret wherever it stands. */
+/** Texts that may be secrets anywhere. */
 const rules: readonly Rule[] = [
   // API keys of this kit: their id is none.
   { pattern: /(?<=x4k_[A-Za-z0-9]{1,64}_)[A-Za-z0-9_-]+/g, kept: 0 },
@@ -148,8 +148,8 @@ const rules: readonly Rule[] = [
 ];
 
 /**
- * What is left of one of them at the end of a text that was cut. Tried only where such a run begins: from each of its
- * characters, a long run that is not at the end would take seconds.
+ * The rest of such a run at the end of a text that was cut. Tried only at the beginning of a run: trying it from each of its
+ * characters would take seconds for a long run that is not at the end.
  */
 const cutRule: Rule = { pattern: /(?<![A-Za-z0-9+/_=.-])[A-Za-z0-9+/_=.-]{16,}$/g, kept: 4 };
 

@@ -4,7 +4,7 @@ import { KitError } from "./errors.ts";
 const mebibyte = 1_048_576;
 /** However small the file is. */
 const alwaysAllowed = 64 * mebibyte;
-/** What the kit has packed is some fifteen times as large unpacked; gzip makes a thousand times possible. */
+/** The maximum ratio of unpacked to packed size. Files of the kit have some fifteen; gzip makes a thousand possible. */
 const mostTimes = 32;
 
 /**

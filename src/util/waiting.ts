@@ -74,7 +74,7 @@ export async function closeWithTimeout(
 
 /** Lets work be done in this thread as long as it takes no more than its share of the CPU time. */
 export type TimeBudget = {
-  /** What the work gives; undefined, with nothing done, while the budget is used up. */
+  /** The result of the work; undefined, without doing it, while the budget is used up. */
   spend<T>(work: () => T): T | undefined;
 };
 

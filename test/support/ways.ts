@@ -65,7 +65,7 @@ export const firstWays: readonly [Way, ...Way[]] = [
 
 /**
  * The payer's own transaction comes before the payment, and the sponsor's before that. Not for chains that are reorganized: what
- * drops the approval and keeps the payment has it fail, and nothing is taken (docs/decisions/0043).
+ * drops the approval and keeps the payment has it fail, and nothing is taken (docs/decisions/0040).
  */
 export const approvalFirstWay: Way = {
   ...{ name: "Permit2 through the contract, after an approval by a transaction", straight: false },

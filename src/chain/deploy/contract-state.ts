@@ -36,8 +36,8 @@ export function encodeOperatorChange(change: "grant" | "revoke", account: Addres
 }
 
 /**
- * What stands at the address of the facilitator contract; `former`: an earlier version that lacks functions of this one. One
- * that lacks none is `ours`.
+ * The code at the address of the facilitator contract. `former` is an earlier version that lacks functions of this one; a
+ * version that lacks none is `ours`.
  */
 export type ContractCode = "none" | "ours" | "former" | "other";
 

@@ -160,7 +160,7 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
     },
 
     passed(sentAt) {
-      // What was under way when the trouble began says nothing of its end.
+      // A request that was under way when the trouble began says nothing about its end.
       if (trouble !== undefined && sentAt < since) return;
       if (trouble !== undefined) recoveredAt = now();
       change(() => {

@@ -253,7 +253,7 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
   };
 }
 
-/** The same URL twice is one endpoint: its word must not count twice. */
+/** The same URL twice is one endpoint: it must not count twice. */
 function distinct(urls: readonly URL[]): readonly URL[] {
   return [...new Map(urls.map((url) => [url.href, url])).values()];
 }

@@ -23,7 +23,7 @@ export type RpcAnswer =
   | { readonly result: unknown; readonly error?: undefined }
   | { readonly result?: undefined; readonly error: RpcError };
 
-/** The same, with the label of the endpoint that gave it: whose word it is. */
+/** The same, with the label of the endpoint that gave it, its source. */
 export type EndpointAnswer = RpcAnswer & { readonly endpoint: string };
 
 /** One endpoint of a network: what it is asked is answered by it, or by none. */

@@ -177,7 +177,7 @@ describe("what is not the transaction that was asked for is refused", () => {
   test.each(otherwise)("another %s", async (what, changes) => {
     answer = ({ params }) => sign(params, changes);
     expect(await failure()).toBe(
-      `The remote signer did not sign for ${operator.address}: it signed another ${what} than it was asked to`,
+      `The remote signer did not sign for ${operator.address}: it signed another ${what} than requested`,
     );
   });
 

@@ -155,7 +155,7 @@ export function checkSignedTransaction(
   if (!isEip1559(raw)) throw new Error("its answer is not a signed EIP-1559 transaction");
   const signed = parse(raw);
 
-  const differs = (what: string) => new Error(`it signed another ${what} than it was asked to`);
+  const differs = (what: string) => new Error(`it signed another ${what} than requested`);
   if (signed.chainId !== wanted.chainId) throw differs("chain id");
   if ((signed.nonce ?? 0) !== wanted.nonce) throw differs("txNonce");
   if (!sameAddress(signed.to ?? "", wanted.to)) throw differs("recipient");

@@ -76,7 +76,7 @@ export function isRecoveryNative(): boolean {
  * signature is none that the token could accept: see {@link readEcdsaSignature}, or r or s zero or out of range. Never
  * throws.
  *
- * What the token itself gets must go through {@link normaliseSignature} first.
+ * Pass a signature through {@link normaliseSignature} before you send it to the token.
  */
 export function recoverSigner(digest: Hex, signature: Hex): Address | undefined {
   const ecdsa = readEcdsaSignature(signature);

@@ -65,7 +65,7 @@ export const capture = defineCommand({
   },
 });
 
-/** What the user should know of the signature: nothing where the payer is a test payer, whose key everyone has. */
+/** Notes about the signature; none for a test payer, whose key is public. */
 function describeSignature({ signature, request, chain }: Capture, wasAskedFor: boolean): readonly string[] {
   if (signature === "cut") {
     return [

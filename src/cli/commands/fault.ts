@@ -81,7 +81,7 @@ export const fault = defineCommand({
   },
 });
 
-/** What it is asked for most besides kinds is the way to end one, which is a command of its own. */
+/** Besides kinds, users often type a command that ends a fault, so the error names that command. */
 function readKind(text: string): FaultKind {
   if (text === "clear" || text === "list")
     throw new InvalidValue(`is no kind; it is ${self} fault ${text}, without a network`);
@@ -108,7 +108,7 @@ function readOrder(names: readonly string[], fields: Record<string, unknown>): F
   }
 }
 
-/** What is no number is left as it is: that it should be one is said together with everything else. */
+/** Leaves a text that is not a number unchanged: the schema reports it together with all other problems. */
 function number(field: string, placeholder: string) {
   const read = (text: string) => (/^-?\d{1,15}$/.test(text) ? Number(text) : text);
   return option(placeholder, describeField(field), { read, example: examples[field] ?? "" });

@@ -80,7 +80,7 @@ const manifestSchema = z.object({
   devDependencies: z.record(z.string(), z.string()),
 });
 
-/** What a file that was left as it is lacks, perhaps. */
+/** Lines that a file which was not overwritten may lack. */
 function whatToAdd({ path, text }: Written, framework: Framework): readonly string[] {
   if (path === ".env") return [".env needs these lines:", "", text.trimEnd()];
   if (path !== "package.json") {

@@ -51,9 +51,9 @@ function commonOptions(own: { cases: readonly { name: string }[]; ways: string; 
       read: readNetworks,
       default: "base-sepolia",
     }),
-    ways: option("NAMES", `by these ways to pay, of ${wayNames.join(", ")} (default: ${own.ways})`, {
+    ways: option("NAMES", `by these payment methods, of ${wayNames.join(", ")} (default: ${own.ways})`, {
       example: wayNames.join(),
-      read: readList("way to pay", readOneOf(wayNames)),
+      read: readList("payment method", readOneOf(wayNames)),
     }),
     timeout: option("SECONDS", own.timeout, { read: readWholeNumber(1, 600), default: "25" }),
     cases: casesOption(own.cases, {
@@ -109,7 +109,7 @@ export const judgeClientCommand = defineCommand({
       ...checkStudio(studio, network),
       // Each way has chains of its own, which end before the next.
       ...(studio === true && ways.length > 1
-        ? [{ name: "--studio", problem: "goes with one way to pay", example: "--ways permit2" }]
+        ? [{ name: "--studio", problem: "goes with one payment method", example: "--ways permit2" }]
         : []),
       ...(isV1 && ways.some((way) => way !== "eip3009")
         ? [{ name: "--ways", problem: "other than eip3009 are of protocol version 2", example: "--v2" }]
@@ -183,9 +183,7 @@ export const judgeShopCommand = defineCommand({
       read: readPath,
       default: "/other",
     }),
-    redelivers: flag(
-      "the shop is to deliver what was paid for again, when the same payment asks for it again",
-    ),
+    redelivers: flag("the shop must deliver again when the same payment comes again"),
     ...commonOptions({
       cases: shopCases,
       ways: "the shop's first offer",
@@ -289,7 +287,7 @@ async function runAndReport<Result>(
   const { seed, studio, json, junit } = values;
   requireWritable({ junit });
 
-  /** Prints and writes the report in every form that was asked for; gives the exit code. */
+  /** Prints and writes the report in every form that was asked for; returns the exit code. */
   async function report(results: readonly Result[], problem?: string): Promise<number> {
     const judgment = { subject, seed, findings: findingsOf(results), problem };
     if (json) print(JSON.stringify(judgment));

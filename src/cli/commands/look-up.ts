@@ -116,7 +116,7 @@ export async function askThere({
       ? `; ${describeState(state, payment, { asset, units: seen?.token ?? null })}`
       : use
         ? ""
-        : "; no chain could be asked there whether its authorization was used";
+        : "; no chain answered there about the use of its authorization";
   return {
     seen,
     explanations: [

@@ -89,7 +89,7 @@ function readTime(text: string): Date {
   return time;
 }
 
-/** What to begin with: the ends that clients most often get wrong. */
+/** Suggested first scenarios: the outcomes that clients most often handle wrongly. */
 const suggested: readonly ScenarioName[] = [
   "settle.insufficient_funds",
   "settle.invalid_transaction_state.used_before",
@@ -125,7 +125,7 @@ async function describeRunningMock(server: MockServer, usual: readonly ScenarioN
     renderRows(suggested.map((name) => [name, findScenario(name).means])),
     "",
     `All ${scenarios.length} scenarios  ${control.scenarios}`,
-    `What was asked    ${control.calls}`,
+    `Calls             ${control.calls}`,
     `Studio            ${originOf(server.description)}/studio`,
     `Mock facilitator  ${facilitator.url}`,
     `API key           ${organization.apiKey}`,

@@ -92,11 +92,11 @@ export const logs = defineCommand({
 
 export const why = defineCommand({
   exitCodes:
-    "0 whatever became of the payment, 1 if it was not found, nothing could be asked, or `last` finds nothing of the last minute",
+    "0 if the payment was found, whatever its outcome; 1 if not, if nothing answers, or if `last` is older than a minute",
   options: {
     which: textOption(
       "ID",
-      "a payment by its settlement id or the hash of its transaction, or last for the one that was asked for last",
+      "a payment by its settlement id or the hash of its transaction, or last for the most recent one",
       { positional: true, default: "last" },
     ),
     json: flag("print one line of JSON"),
@@ -153,10 +153,10 @@ const newForMs = 60_000;
 function nothingNewer(payment: PaymentDetail): readonly string[] {
   return [
     paint.strong(`No payment since ${ageOf(lastAskedAt(payment))}.`),
-    "If you tried again, the shop or the client refused the payment before it asked this facilitator:",
+    "If you retried, the shop or the client refused the payment before a request to this facilitator:",
     "  - the shop's 402 differs from what was signed: network, asset, amount, payTo or maxTimeoutSeconds;",
     "  - the header has another name or encoding than the shop reads (PAYMENT-SIGNATURE in version 2, X-PAYMENT in 1);",
-    "  - the shop asks another facilitator URL, or its client stops at a spending limit.",
+    "  - the shop uses another facilitator URL, or its client stops at a spending limit.",
     "Compare the payment with the shop's 402 and look at the shop's own log. The last payment seen here:",
     "",
   ];

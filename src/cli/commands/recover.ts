@@ -138,7 +138,7 @@ function describeResults(results: readonly RecoverResult[], dryRun: boolean): st
 }
 
 const usualDays = 7;
-/** What lies in the facilitator contract of one asset. JSON as it is; amounts in smallest units, decimal. */
+/** The stranded value of one asset in the facilitator contract, as JSON; amounts in smallest units, decimal. */
 type StrandedAsset = {
   network: NetworkName;
   asset: string;

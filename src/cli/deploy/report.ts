@@ -144,7 +144,7 @@ export function formatArguments({
   ].join(" ");
 }
 
-/** What there was to do for a deployment, or has been done. */
+/** The steps of a deployment, planned or done. */
 export type DeploymentOutcome = {
   state: "planned" | "deployed" | "in place";
   /** The transaction to send, or the one that was sent. */

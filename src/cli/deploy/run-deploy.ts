@@ -39,7 +39,7 @@ import {
 } from "./report.ts";
 import { confirm, connectToNetwork, type DeploySession, findPublishedAccounts } from "./session.ts";
 
-/** What the command line says of the contract's constructor; `none` for a role that no account gets. */
+/** The contract's constructor arguments from the command line; `none` for a role without an account. */
 export type GivenArguments = {
   admin: Address | undefined;
   "admin-delay": number;
@@ -90,8 +90,8 @@ export async function deployAnew(session: DeploySession, given: GivenArguments):
 }
 
 /**
- * What the contract is deployed with: what was given, and otherwise the accounts of the keys that `serve` and this
- * command use.
+ * The constructor arguments: those of the command line, and otherwise the accounts of the keys that `serve` and this command
+ * use.
  *
  * @throws ConfigurationError when something is missing
  */

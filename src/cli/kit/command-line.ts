@@ -127,7 +127,7 @@ function readArguments(
   const unnamed = [...known].flatMap(([name, option]) => (option.positional === true ? [name] : []));
   let previousIsUnknown = false;
   for (const token of tokens) {
-    // What follows an option that does not exist was meant as its value.
+    // The text after an unknown option is its value.
     const isItsValue = previousIsUnknown && token.kind === "positional";
     previousIsUnknown = token.kind === "option" && !known.has(token.name);
     if (isItsValue || token.kind === "option-terminator") continue;

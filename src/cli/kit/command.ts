@@ -201,7 +201,7 @@ export function variableOption<
 /** Where the `up` runs that a command acts on. */
 export const urlOption = variableOption("X402_KIT_URL", { placeholder: "URL" });
 
-/** What the admin listener of a `serve` asks for, where payments are read there. */
+/** The token for the admin listener of a `serve`, if payments are read from there. */
 export const tokenOption = variableOption("ADMIN_TOKEN", {
   placeholder: "TOKEN",
   describe: "token of the admin listener, where --url is that of a `serve`",

@@ -190,7 +190,7 @@ export function withoutAdvice(message: string, advice: string): string {
   return message;
 }
 
-/** What to do about the worst finding, and where to read on. What the message has said of it is not said again. */
+/** The advice on the worst finding, and a link; without repeating the message. */
 function adviceOn(
   explanations: readonly RefusalExplanation[],
   message: string | null,

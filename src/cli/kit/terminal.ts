@@ -82,7 +82,7 @@ export function onParentEnd(act: () => void, parentOf = readParent): void {
   const timer = setInterval(() => {
     const parent = parentOf(ppid);
     npm ??= parent;
-    // Where it cannot be told, nothing has ended: a process that may open no more files is not to stop serving.
+    // If that is unknown, nothing has ended: a process that may open no more files is not to stop serving.
     const hasChanged = parent !== undefined && parent !== npm;
     if (process.ppid === ppid && !hasChanged) return;
     clearInterval(timer);

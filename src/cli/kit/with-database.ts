@@ -16,7 +16,7 @@ import type {
 } from "../../service/organizations/organizations.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 
-/** What a command reads of the environment that opens the database: where it is, and what `read` takes besides. */
+/** Reads the environment for a command that opens the database: the database's URL, and the variables of `read`. */
 export function usingDatabase<E>(more: readonly VariableName[], read: (reader: VariableReader) => E) {
   return {
     usesEnvFile: true,

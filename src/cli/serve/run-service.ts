@@ -31,7 +31,7 @@ const maxVerifies = 2_500;
 /** Listings, documents and unknown paths at a time: each is answered within milliseconds, or is not being read. */
 const maxOthers = 500;
 
-/** However much one organization asks for, an eighth of the places is left for others. */
+/** However much one organization sends, an eighth of the places is left for others. */
 const organizationShare = 7 / 8;
 
 /** How often a running service looks at its networks and its operators again. */
@@ -88,7 +88,7 @@ export async function runService(interrupted: AbortSignal, options: ServeOptions
   logger.info("ended");
 }
 
-/** What of the time for shutting down is kept for answering the settles that are not finished, and closing. */
+/** The part of the shutdown time that is reserved for answering unfinished settles and closing. */
 function closingMs(timeoutMs: number): number {
   return Math.min(5_000, timeoutMs / 3);
 }

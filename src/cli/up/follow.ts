@@ -67,7 +67,7 @@ export function followPayments(
   });
 }
 
-/** What is advised where there is no time to look for the cause. */
+/** The advice when there is no time to look for the cause. */
 function adviceToAsk({ payment: { id }, view: { reason } }: Ended): RefusalExplanation {
   return {
     mistake: "",
@@ -81,7 +81,7 @@ function adviceToAsk({ payment: { id }, view: { reason } }: Ended): RefusalExpla
   };
 }
 
-/** What was done to a running `up` from elsewhere, in a line; undefined of what only reads. */
+/** Describes an action on a running `up` from elsewhere in one line; undefined for actions that only read. */
 export function describeAction({ path, body }: ControlAction): string | undefined {
   const given = membersOf(body);
   const text = (name: string) => (given[name] === undefined ? "" : asText(given[name]));
@@ -110,7 +110,7 @@ export function describeAction({ path, body }: ControlAction): string | undefine
 /** A shop asks once, when it starts; what asks all the time is no news. */
 const quietMs = 1_000;
 
-/** Calls `write` with a line when a shop, or another client, has asked which payments are taken here. */
+/** Calls `write` with a line when a shop, or another client, has read `GET /supported`. */
 export function followShops(server: Server, write: (line: string) => void): void {
   let last = -quietMs;
   server.on("request", (request: IncomingMessage, response: ServerResponse) => {
@@ -119,9 +119,7 @@ export function followShops(server: Server, write: (line: string) => void): void
       const now = performance.now();
       if (response.statusCode !== 200 || now - last < quietMs) return;
       last = now;
-      write(
-        `${timeOfDay()} ${paint.strong("shop   ")} a shop, or another client, has asked which payments are taken here`,
-      );
+      write(`${timeOfDay()} ${paint.strong("shop   ")} shop connected (GET /supported)`);
     });
   });
 }

@@ -226,8 +226,8 @@ function readLine(text: string): string {
 }
 
 /**
- * What `--fork` asks for: a source for a network, or undefined where the network's variable names it; "all" whose
- * variables are set; undefined without `--fork`.
+ * The parsed `--fork`: a source for each network, or undefined for the URL in the network's variable; "all" for every network
+ * with a variable; undefined without `--fork`.
  */
 export type ForkRequests = ReadonlyMap<NetworkName, ForkOption | undefined> | "all" | undefined;
 
@@ -251,7 +251,7 @@ function readSource(text: string): ForkOption {
 }
 
 /**
- * What the chains are forked from, with the URLs of the environment.
+ * The sources of forked chains, with the URLs of the environment.
  *
  * @throws {ConfigurationError} when a network has no URL, or is not started
  */

@@ -126,7 +126,7 @@ export function describeAsEnv(harness: HarnessDescription): string {
 }
 
 /*
- * What `up` and `mock` both print when they are ready.
+ * The report that `up` and `mock` both print when they are ready.
  */
 
 type Payers = Readonly<Record<string, { address: string; privateKey: string }>>;

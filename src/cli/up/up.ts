@@ -139,14 +139,14 @@ export const up = defineCommand({
   },
 });
 
-/** What chains and ledger begin with, of which the file is to hold the end. */
+/** Describes the initial state of chains and ledger; their last state is written to the file. */
 function describeStart(file: string | undefined, isThere: boolean): string {
   return isThere
     ? `Chains and ledger go on from ${file}.`
     : `${file} is new: chains and ledger begin anew, and are saved there at the end.`;
 }
 
-/** What an `up` that was started before is made of; undefined where none listens there. */
+/** Describes an `up` that already listens there; otherwise undefined. */
 async function findRunning({ host, port }: { host: string; port: number }) {
   const known = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   const origin = `http://${isIPv6(known) ? `[${known}]` : known}:${port}`;

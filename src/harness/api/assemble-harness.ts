@@ -158,7 +158,7 @@ export function assembleHarness<N extends NetworkName>(
 type Assembly<N extends NetworkName> = Omit<AssembleOptions, "close"> & {
   /** @throws {KitError} after `close` */
   requireOpen(): void;
-  /** What runs at the same time on a chain with a seed would come in another order each time. */
+  /** Runs work one after the other on a chain with a seed; in parallel the order would differ each time. */
   inTurn<T>(network: NetworkName, work: () => Promise<T>): Promise<T>;
   networks: { readonly [K in N]: HarnessNetwork<K> };
 };

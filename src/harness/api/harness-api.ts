@@ -94,7 +94,9 @@ export type SignedRequest = WrittenRequest;
 export type Payment = {
   /** The body that was posted to verify and to settle. */
   readonly request: SignedRequest;
-  /** What settle was asked: the same, but for the amount where less than the maximum is settled (scheme “upto”). */
+  /**
+   * The body that was sent to settle: the same, but with a smaller amount if less than the maximum is settled (scheme “upto”).
+   */
   readonly settleRequest: SignedRequest;
   readonly verify: ServiceAnswer<VerifyAnswer>;
   readonly settle: ServiceAnswer<SettleAnswer>;
@@ -169,7 +171,7 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    */
   readonly faults: Faults<N>;
   /**
-   * What the service did about each payment: its requests and their checks, the JSON-RPC calls and transactions.
+   * The history of each payment: its requests and their checks, the JSON-RPC calls and transactions.
    *
    * @example
    * const { settlementId } = await harness.pay({ network: "base" });
@@ -205,7 +207,7 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    */
   buyer(payer: Payer, options?: BuyerOptions): HarnessBuyer;
   /**
-   * What a shop of the public server packages needs to be paid here.
+   * The configuration for a shop of the public server packages that is paid here.
    *
    * @param amount in the asset's smallest unit; of scheme “upto” the maximum
    * @param options how it is to be paid: scheme “exact”, in USDC by EIP-3009, by default; other tokens by Permit2
@@ -289,8 +291,8 @@ export type HarnessSettings<N extends NetworkName = NetworkName> = {
    */
   organizations?: readonly OrganizationData[];
   /**
-   * What chains are forked from: a JSON-RPC URL of the network, or a recording of it that needs no network. The token
-   * is the network's real USDC there, and everything else of the network is at hand. See docs/guides/harness.md.
+   * The sources of forked chains: a JSON-RPC URL of the network, or a recording, which needs no network. The token is then the
+   * network's real USDC, and every other contract is there too. See docs/guides/harness.md.
    *
    * @example
    * fork: { base: "https://base.example", polygon: { recording: "test/polygon.fork.json.gz" } }
@@ -307,7 +309,7 @@ export type HarnessSettings<N extends NetworkName = NetworkName> = {
   /** How long a settle waits for its outcome, in milliseconds; as `serve` does by default. */
   settleWaitMs?: number;
   /**
-   * True if the service recovers payments whose authorization was submitted straight to the token, as in
+   * True if the service recovers payments whose authorization was submitted directly to the token, as in
    * production with `RECOVERER_PRIVATE_KEY`; it does by default.
    */
   recovery?: boolean;

@@ -51,7 +51,7 @@ const controlApi = {
     id: "fund",
     summary: "Gives an account some of the token",
     body: fundRequest,
-    answer: "What it was given",
+    answer: "The added amount",
   },
   "POST /harness/approve": {
     id: "approve",

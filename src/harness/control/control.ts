@@ -59,7 +59,7 @@ export function controlRoutes(
     const refused = error instanceof KitError;
     const message = asText(Reflect.get(Object(error), "message"));
     const hints = refused ? error.hints : [];
-    if (!refused) request.log.error({ err: error }, "the harness could not do what it was asked to");
+    if (!refused) request.log.error({ err: error }, "the harness could not do the action");
     return reply.code(refused ? 400 : 500).send({ error: message, because: causesOf(error), hints });
   });
 
@@ -123,7 +123,7 @@ export function controlRoutes(
   });
 
   const done = () => ({});
-  /** What takes nothing: with `{ network }`, a reset would be taken for one of that network. */
+  /** A route without a body: a reset with `{ network }` would otherwise be mistaken for a reset of that network. */
   const postAlone = (path: string, act: () => unknown) =>
     app.post(path, async ({ body }) => {
       emptyRequest.parse(body ?? {});

@@ -21,7 +21,7 @@ const assetSchema = z.object({
 export const harnessDescriptionSchema = z.object({
   facilitator: z.object({ url: z.string() }),
   organization: z.object({ id: z.string(), apiKey: z.string(), recipient: address }),
-  /** Those besides it that were asked for. */
+  /** The other requested ones. */
   organizations: z
     .array(
       z.object({

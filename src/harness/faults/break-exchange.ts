@@ -224,7 +224,7 @@ function transactionsOf(block: unknown): readonly unknown[] {
   return Array.isArray(transactions) ? transactions : [];
 }
 
-/** What stands for a block that is near the newest one. */
+/** Tags for a block near the newest one. */
 const tags: ReadonlySet<unknown> = new Set(["latest", "pending", "safe", "finalized"]);
 
 /** Answers of these say in which block something is. */

@@ -112,9 +112,9 @@ export function createChainFaults(options: {
   }
 
   /**
-   * What anvil took from its pool before mining was stopped, for several blocks maybe, it mines after that was answered. So
-   * the head has to stand still for a while, and a last block, to be replaced too, waits for the one that may be in the
-   * making.
+   * anvil still mines the transactions that it took from its pool before mining was stopped, maybe in several blocks, after
+   * that call was answered. So this waits until the head has stood still for a while, and a last block, to be replaced too,
+   * waits for one that may be in the making.
    */
   async function mineWhatWasTaken(): Promise<void> {
     let head = await headOf();

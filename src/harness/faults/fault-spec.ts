@@ -5,7 +5,7 @@ import { parseUint256 } from "../../protocol/wire-values.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
 import { quote } from "../../util/text.ts";
 
-/** What stands in the place of a network for faults between a shop and the facilitator; `method` is then the route. */
+/** The name that faults between a shop and the facilitator use in place of a network; `method` is then the route. */
 export const facilitatorPlace = "facilitator";
 
 /** The kinds of faults there. */
@@ -208,7 +208,7 @@ export function readFaultSpec(raw: unknown, names: readonly string[] = networkNa
   ]);
 }
 
-/** What is missing is needed; what is wrong is said after what was given. */
+/** Says what is missing, or what is wrong about a value. */
 function describe(value: unknown, { path, message }: z.core.$ZodIssue): string {
   if (path.length === 0) return message;
   return value === undefined ? "is needed" : `${shown(value)}${message}`;

@@ -41,7 +41,7 @@ export type ConnectionFaultSetter = {
    * node's answer.
    */
   malformed(form?: "html" | "cut-off"): Promise<Fault>;
-  /** What is asked about the newest block is answered as it was so many blocks ago; later receipts are not there. */
+  /** Answers calls about the newest block as they were that many blocks ago; later receipts are missing. */
   staleHead(blocks: number): Promise<Fault>;
   /** HTTP with this status, from 400 to 599. The node gets nothing. */
   status(status: number): Promise<Fault>;

@@ -125,10 +125,10 @@ function toBlock(value: unknown): bigint | null | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) ? BigInt(value) : null;
 }
 
-/** What a node forks from: a server on this machine that asks the network, or answers from a recording. */
+/** The source of a node's fork: a server on this machine that forwards to the network, or answers from a recording. */
 export type ForkSource = NodeFork & {
   readonly network: Network;
-  /** What a node takes as the URL to fork from. It holds no key: every user of the machine can see the arguments of a process. */
+  /** The URL that the node forks from. It holds no key: every user of the machine can see the arguments of a process. */
   readonly url: string;
   /**
    * From a recording only: the token whose authorizations were all signed after it, with the slot of the mapping that

@@ -15,7 +15,7 @@ import { unpack } from "../../util/unpack.ts";
 import type { ForkSource, OpenForkOptions, RecordedForkSpec } from "./fork-options.ts";
 import { callKey, startForkServer } from "./fork-server.ts";
 
-/** What this version of the kit reads and writes. Another one means that older recordings must be made again. */
+/** The version of recordings that this kit reads and writes. Raising it means that older recordings must be made again. */
 const version = 1;
 
 const header = z.looseObject({ format: z.literal("x402-kit fork recording"), version: z.number() });

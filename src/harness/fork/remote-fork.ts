@@ -77,7 +77,7 @@ export async function openRemoteFork(
   }
 }
 
-/** What a node cannot go on without: it would repeat a transaction with every block, and say nothing. */
+/** Calls that a node cannot go on without: it would repeat a transaction with every block, and say nothing. */
 const stateReads: readonly string[] = [
   "eth_getStorageAt",
   "eth_getCode",
@@ -176,7 +176,7 @@ const timeoutMs = 30_000;
 /** Calls under way at once: more of them, and public nodes refuse. */
 const atOnce = 16;
 
-/** What passes by itself: too many requests, and trouble of the servers in front of a node. */
+/** Temporary failures: too many requests, and errors of the servers in front of a node. */
 const passingStatuses: readonly (number | undefined)[] = [408, 425, 429, 500, 502, 503, 504];
 
 /** The longest pause before a call is repeated. */

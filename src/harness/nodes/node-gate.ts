@@ -94,7 +94,7 @@ function isOfProgram(request: Buffer, listening: Listening): boolean {
   return foreign({ host }, listening) === undefined;
 }
 
-/** What gives a request away as another site's. A wallet in a browser is an extension, whose origin no page can have. */
+/** The reason to refuse a request as another site's. A wallet in a browser is an extension, whose origin no page can have. */
 function problemOf(
   { host, origin }: { host?: string | undefined; origin?: string | undefined },
   listening: Listening,

@@ -78,7 +78,7 @@ test("a lease that is given up takes nothing from those behind it", async () => 
   const left = lease(leaving.signal);
   const next = lease();
   leaving.abort();
-  await expect(left).rejects.toThrow("The lease is not wanted any more");
+  await expect(left).rejects.toThrow("The lease was cancelled");
   held.release();
   expect((await next).harness).toBe(held.harness);
 });

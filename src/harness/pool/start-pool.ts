@@ -83,7 +83,7 @@ type LeaseGrant = { url: string } | { error: string; hints: readonly string[] };
  * Leases harnesses to other processes. A request is a lease: its answer begins when there is a harness, and never
  * ends. The lease lasts as long as the connection, which the system closes with the process, however that ends.
  *
- * It is for the processes that were told its URL: other programs and web pages could hold all harnesses of a run.
+ * It is for the processes that know its URL: other programs and web pages could hold all harnesses of a run.
  */
 async function startLeaseServer(pool: HarnessPool<RunningHarness>) {
   const path = `/${randomBytes(32).toString("hex")}`;
@@ -237,7 +237,7 @@ export function createHarnessPool<H extends Poolable>({
         const index = waiting.indexOf(entry);
         if (index === -1) return;
         waiting.splice(index, 1);
-        reject(new KitError("The lease is not wanted any more"));
+        reject(new KitError("The lease was cancelled"));
       };
       signal.addEventListener("abort", leave);
       if (signal.aborted) leave();

@@ -62,14 +62,14 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   strictness?: Strictness | undefined;
   /** Organizations besides the local one and those of the published keys. */
   organizations?: readonly LocalOrganization[] | undefined;
-  /** What chains and ledger go on with, and what is done with theirs when this ends as it was asked to. */
+  /** The saved state that chains and ledger continue with, and the function that saves theirs at a requested end. */
   state?: { saved: SavedHarness | undefined; save(state: SavedHarness): void | Promise<void> } | undefined;
   logger: Logger;
   /** True if direct submissions are paid out, as in production with a recoverer's key; they are by default. */
   recovery?: boolean;
   /** True if a journal is kept of what the service does, which costs it some time; not by default. */
   journal?: boolean;
-  /** Is told of each control request that was done: see `control.ts`. */
+  /** Called with each control request that was done: see `control.ts`. */
   onAction?: ((action: ControlAction) => void) | undefined;
   /** True if the studio is served: `/studio`, `/payments` and `/events`; not by default. */
   studio?: boolean;

@@ -166,10 +166,10 @@ export async function serveHarness(
 
 type Studio = typeof import("../../observe/studio/serve-studio.ts");
 
-/** What the chains and the service are, for those who look on. */
+/** The chains and the service, for observers. */
 type Context = Parameters<typeof createPaymentExplainer>[2];
 
-/** What looks on: it keeps what the service did, as far as somebody can ask for it. */
+/** The observer that keeps the service's history, as far as somebody can read it. */
 type Observed = ReturnType<typeof observeService>;
 
 function observeService(

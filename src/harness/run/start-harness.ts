@@ -32,7 +32,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
   }
 }
 
-/** What of the service needs no chains: while the nodes come up there is time for it. */
+/** Prepares the parts of the service that need no chains, while the nodes start. */
 async function prepareService(options: StartOptions) {
   const [{ serveHarness }, { prepareDatabases }, studio] = await Promise.all([
     import("./serve-harness.ts"),

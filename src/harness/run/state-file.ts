@@ -8,7 +8,7 @@ import { parseJson } from "../../util/json.ts";
 import { unpack } from "../../util/unpack.ts";
 import type { SavedHarness, StartOptions } from "./running-harness.ts";
 
-/** What a saved state is only good for. */
+/** The settings that a saved state is bound to. */
 type Setting = Pick<StartOptions, "networks" | "facilitatorContracts" | "assets">;
 
 const row = z.record(z.string(), z.union([z.string(), z.number(), z.null()]));
@@ -55,7 +55,7 @@ export function openStateFile(path: string, options: Setting): NonNullable<Start
   };
 }
 
-/** What tells one version of a file from another; undefined where there is none. */
+/** A text that differs between versions of a file; undefined if it does not exist. */
 function stampOf(path: string): string | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found && `${found.ino} ${found.mtimeNs} ${found.size}`;
@@ -108,7 +108,7 @@ function readState(path: string, setting: Record<string, string>): SavedHarness 
   });
 }
 
-/** What was packed; undefined where that is unreadable or damaged, which its reader then says. */
+/** The unpacked contents; undefined if they are unreadable or damaged, which the reader then reports. */
 function unpackIfWhole(read: () => Uint8Array, file: { path: string; bytes: number }): Buffer | undefined {
   try {
     return unpack(read(), file);

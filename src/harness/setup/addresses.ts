@@ -29,7 +29,7 @@ export function planLocalDeployment(tier: NetworkTier): Deployment {
   });
 }
 
-/** What problems call the two addresses: the variables that give them to commands. */
+/** The variables for the two addresses, as messages about problems name them. */
 const variables: Readonly<Record<NetworkTier, string>> = {
   mainnet: "FACILITATOR_CONTRACT_MAINNET",
   testnet: "FACILITATOR_CONTRACT_TESTNET",

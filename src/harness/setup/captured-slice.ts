@@ -10,7 +10,7 @@ import { KitError } from "../../util/errors.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 import { placedAccounts } from "./test-accounts.ts";
 
-/** What a payment was judged by, which a chain is to hold again. Amounts are in the asset's smallest unit. */
+/** The chain state that decided a payment, to be restored on a chain. Amounts are in the asset's smallest unit. */
 export type CapturedSlice = PayerState & {
   payer: Address;
   nonce: Hex;

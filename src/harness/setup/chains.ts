@@ -20,12 +20,12 @@ import { startFork } from "./start-fork.ts";
 export type StartChainsOptions = {
   /** Which networks; each at most once. */
   networks: readonly NetworkName[];
-  /** What their names mean; the built-in networks by default. */
+  /** The registry of network names; the built-in networks by default. */
   knownNetworks?: NetworkRegistry | undefined;
   facilitatorContracts: FacilitatorContracts;
   /** The token of a network, where it is not to be its USDC. */
   assets?: Readonly<Partial<Record<NetworkName, Asset>>> | undefined;
-  /** What the chains of some networks are forked from; their real USDC is then the token. */
+  /** The sources of forked chains; their real USDC is then the token. */
   fork?: ForkOptions | undefined;
   /** Where the service listens. Where that is every address of this machine, the nodes can be reached there too. */
   host?: string | undefined;
@@ -46,7 +46,7 @@ export type StartChainsOptions = {
   saved?: Readonly<Record<string, SavedChain>> | undefined;
   /** Gives the chains a clock of their own that begins there (unix seconds); they then stand still between blocks. */
   genesisTime?: number | undefined;
-  /** What the one chain is to hold; it then has a clock of its own, at the head of this. */
+  /** The state for the only chain, whose clock then starts at the head of this slice. */
   slice?: CapturedSlice | undefined;
 };
 

@@ -17,7 +17,7 @@ import { isObject } from "../../util/json.ts";
 
 /** A contract, and the address it is to stand at. */
 export type PlacedContract = {
-  /** What messages call it. */
+  /** The name in messages. */
   name: string;
   address: Address;
   /** Creation code with the constructor's arguments. */
@@ -65,7 +65,7 @@ export async function runConstructors(
   );
 }
 
-/** What constructors came to on chains that held nothing else; some 150 kB each. */
+/** The results of constructors on otherwise empty chains; some 150 kB each. */
 const known = createBoundedMap<string, readonly LocalCall[]>(16);
 
 /**
@@ -121,7 +121,7 @@ export const changesTracer = { tracer: "prestateTracer", tracerConfig: { diffMod
 /** A word of storage as a call would leave it. The address is in lower case. */
 export type StorageChange = { address: Address; slot: Hex; value: Hex };
 
-/** What `debug_traceCall` with {@link changesTracer} says: the accounts that would change, and their storage. */
+/** Reads the result of `debug_traceCall` with {@link changesTracer}: the accounts that would change, and their storage. */
 export function readStorageChanges(trace: unknown): {
   accounts: readonly string[];
   storage: readonly StorageChange[];
@@ -161,7 +161,7 @@ export function mockToken(asset: Asset): PlacedContract {
 /** Where public chains have it: public clients ask it for what explains a failure. */
 const multicall3Address: Address = "0xcA11bde05977b3631167028862bE2a173976CA11";
 
-/** What stands at the same address on every public chain, and here as stand-ins that behave alike. */
+/** Contracts that have the same address on every public chain; here they are stand-ins that behave alike. */
 export const publicContracts: readonly (readonly [address: Address, code: Hex])[] = [
   [permit2Address, mockPermit2DeployedBytecode],
   [exactProxyAddress, mockExactPermit2ProxyDeployedBytecode],

@@ -62,7 +62,7 @@ export type LocalChainOptions = {
   publicRpcUrl: string;
   /** True if the chain's time is its own, and not this machine's. */
   ownClock?: boolean;
-  /** What a captured payment was judged by, which is put in place last. */
+  /** The state that decided a captured payment, put in place last. */
   slice?: CapturedSlice | undefined;
   /** The state that the chain continues from. */
   saved?: SavedChain | undefined;
@@ -79,7 +79,7 @@ const minedWithinMs = 500;
 /** Gas for one call of the token, of which none takes more than 100,000. */
 const tokenCallGas = "0x249f0";
 
-/** What the node says of a state that it cannot load repeats the state, which may be megabytes. */
+/** Loads a saved state. Omits the node's error, which repeats the state and may have megabytes. */
 async function load(node: LocalNode, { state }: SavedChain): Promise<void> {
   try {
     await node.request("anvil_loadState", state);

@@ -40,7 +40,7 @@ const blacklistSelector = selector("blacklist(address)");
 /** Who may blacklist: FiatToken has a role for it, its look-alikes leave it to the owner. */
 const blacklisterSelectors = [selector("blacklister()"), selector("owner()")];
 
-/** What the treasury can give away: more than all USDC there is, and less than FiatToken's 255 bits. */
+/** The treasury's whole tokens: more than all USDC in existence, and less than FiatToken's 255 bits. */
 const treasuryTokens = 10n ** 12n;
 
 /**

@@ -17,7 +17,7 @@ export type StartingPoint = ChainMark & {
 /** A moment of a chain. */
 export type ChainMark = {
   /**
-   * Puts the chain back, as often as is wanted; nothing may be sent to it meanwhile. Moments that were remembered later
+   * Puts the chain back, any number of times; nothing may be sent to it meanwhile. Moments that were remembered later
    * are lost then.
    */
   restore(): Promise<MinedCounts>;
@@ -134,7 +134,7 @@ export async function takeStartingPoint(
 /** The accounts of the service, which has to know their next txNonce when it starts. */
 const senders = [harnessAccounts.operator.address, harnessAccounts.recoverer.address];
 
-/** What the last calls of a beginning have answered. */
+/** Reads the counts from the last answers of the setup. */
 function readCounts(answers: readonly unknown[]): MinedCounts {
   const counts = answers.slice(-senders.length);
   return new Map(senders.map((account, index) => [account, Number(counts[index])]));

@@ -200,7 +200,7 @@ type VisitOptions = {
   track(work: Promise<unknown>): void;
 };
 
-/** The reactions to one request; `track` has the case wait for what is done later, and `exchange` is told the answer. */
+/** The reactions to one request; `track` has the case wait for what is done later, and `exchange` gets the answer. */
 function createVisit(
   response: ServerResponse,
   { path, exchange, offersMade, options, track }: VisitOptions,

@@ -192,7 +192,7 @@ export const clientCases: readonly ClientCase[] = [
   {
     name: "unavailable-after-settle",
     shop: "Settles, but answers 503 with Retry-After: 1.",
-    safe: `Waits as long as it is told. ${sendAgain}`,
+    safe: `Waits for the time in Retry-After. ${sendAgain}`,
     async paid(visit) {
       if (visit.repeats > 0) return visit.sell();
       await visit.settle();
@@ -207,7 +207,7 @@ export const clientCases: readonly ClientCase[] = [
   },
   {
     name: "asks-again",
-    shop: "Answers the payment with the same 402 again, and settles whatever it was given later.",
+    shop: "Answers the payment with the same 402 again, and settles every payment later.",
     safe: stopOrSendAgain,
     paid: (visit) => (visit.isFirst ? visit.ask({ error: "try again" }) : visit.sell()),
   },

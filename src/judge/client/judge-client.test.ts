@@ -56,7 +56,7 @@ test.each([
     "does not pay",
     { verdict: "not_paid_not_served", transfers: [], exchanges: [asked] },
     { end: { code: 1, signal: null }, served: false },
-    "The command asked the shop, which speaks v2, and did not pay; it ended with exit code 1",
+    "The command requested X402_URL, which speaks v2, and did not pay; it ended with exit code 1",
   ],
   [
     "is refused",
@@ -84,7 +84,7 @@ test.each([
     "is ended by a signal",
     { verdict: "not_paid_not_served", transfers: [], exchanges: [] },
     { end: { code: null, signal: "SIGSEGV" }, served: false },
-    "The command ended by SIGSEGV and never asked the shop at X402_URL",
+    "The command ended by SIGSEGV and never requested X402_URL",
   ],
   ["does not end", { verdict: "hung" }, { end: undefined }, "The command still ran after 30 s; it was ended"],
 ] as const)("the error says of a client that it %s", (_what, change, changedRun, sentence) => {

@@ -168,15 +168,15 @@ function problemOf(
   const shown = end === undefined ? "" : describeEnd(end);
   const asked = exchanges.length > 0;
   if (end === undefined && transfers.length <= 1) {
-    const what = asked ? "" : ", and never asked the shop";
+    const what = asked ? "" : ", and made no request to the shop";
     return `The command still ran after ${timeoutMs / 1_000} s${what}; it was ended`;
   }
-  if (!asked) return `The command ended ${shown} and never asked the shop at X402_URL`;
+  if (!asked) return `The command ended ${shown} and never requested X402_URL`;
   if (verdict === "not_paid_not_served") {
     const paid = exchanges.some(({ payment }) => payment !== undefined);
     if (paid) return `The command's payment was refused (${exchanges.at(-1)?.answer}), and it ended ${shown}`;
     const spoken = versions.map((version) => `v${version}`).join(" and ");
-    return `The command asked the shop, which speaks ${spoken}, and did not pay; it ended ${shown}`;
+    return `The command requested X402_URL, which speaks ${spoken}, and did not pay; it ended ${shown}`;
   }
   if (verdict === "paid_not_served") {
     return `The command paid, and printed nothing of what it got; it ended ${shown}`;

@@ -68,7 +68,7 @@ type Failure = Extract<ConformanceResult, { outcome: "failed" }>;
 
 const wrong = "Wrong: the public specification decides these payments otherwise";
 
-/** What is not wrong, by how it is not as the table has it. */
+/** Headings for results that are not wrong, by kind of difference. */
 const headings: readonly [heading: string, level: Level, isVerdict: boolean][] = [
   ["Differs: the verdict is right; the specification leaves open how it is said", "differs", true],
   ["No verdict: the specification leaves open with which status", "differs", false],
@@ -129,7 +129,7 @@ export function renderConformance(
   ].join("\n");
 }
 
-/** What a run says of the facilitator; see {@link judgeExitCodes}. */
+/** The exit code of a run; see {@link judgeExitCodes}. */
 export function exitCodeOf({ results, problem }: ConformanceRun): number {
   const { passed, differs, kit } = tally(results);
   const failures = results.filter((result) => result.outcome === "failed");
@@ -152,7 +152,7 @@ function renderWrong(heading: string, failures: readonly Failure[]): string[] {
   ];
 }
 
-/** What differs in one way is one kind: a facilitator that has another name for a reason has it everywhere. */
+/** Groups equal differences: a facilitator with another name for a reason uses it everywhere. */
 function renderKinds(heading: string, failures: readonly Failure[]): string[] {
   if (failures.length === 0) return [];
   const kinds = Map.groupBy(failures, ({ differences }) =>

@@ -72,7 +72,7 @@ export type FoundFacilitator = {
   lacksFunds: string | undefined;
   /** The test payers that the chain has, as far as it could be asked. */
   testPayers: ReadonlySet<TestPayerName>;
-  /** What the chain says of transfers, where it can be asked. */
+  /** Reads transfers from the chain, if an RPC URL is known. */
   money: MovedMoney | undefined;
   /** True if the token knows a blacklist: on a fork it may not. */
   hasBlacklist: boolean;

@@ -33,7 +33,7 @@ import { verdictOf } from "./compare.ts";
 
 export type Exchange = { request: FixtureRequest; answer: FixtureAnswer };
 
-/** What the chain says about a payment, where the facilitator has said otherwise. */
+/** A fact from the chain about a payment that contradicts the facilitator's answer. */
 export type Contradiction = { difference: Difference; rule: Rule };
 
 /** The chain that payments are made on, as an RPC endpoint tells of it. */

@@ -162,7 +162,7 @@ export async function runConformance(
     }
     return { scenario, outcome: "failed", tookMs, status, ...classified, differences };
 
-    /** What is valid stays so, since verify moves nothing. */
+    /** A valid payment must stay valid, since verify moves nothing. */
     async function verifyAgain(): Promise<readonly Difference[]> {
       const [last] = sent.slice(-1);
       const isValid = scenario.operation === "verify" && scenario.outcome.kind === "success";
@@ -221,7 +221,7 @@ function createStop() {
   };
 }
 
-/** What answers have in common that are equal but for texts and hashes. */
+/** A key for answers that are equal except for texts and hashes. */
 function summaryOf(answer: FixtureAnswer | undefined): string {
   if (answer === undefined || !isBegun(answer)) return "no answer";
   const { isValid, success, invalidReason, errorReason } = membersOf(

@@ -72,7 +72,7 @@ function writeTransfers(transfers: readonly TokenTransfer[]): Finding["transfers
 
 type Run = { tested: { name: string }; network: string; way: string };
 
-/** Makes the names of cases; those that ran on several networks, or by several ways to pay, have these in them. */
+/** Makes the names of cases; those that ran on several networks, or by several payment methods, have these in them. */
 function nameIn(results: readonly Run[]): (result: Run) => string {
   const networks = new Set(results.map(({ network }) => network)).size > 1;
   const ways = new Set(results.map(({ way }) => way)).size > 1;
@@ -222,7 +222,7 @@ function renderBad({ name, verdictText, situation, safe, exchanges, links, notes
   ];
 }
 
-/** What a report in another format says below the verdict of a case. */
+/** The lines below a case's verdict in the other report formats. */
 export function describeFinding({ situation, exchanges, notes, safe }: Finding): string[] {
   return [situation, ...foldRepeats(exchanges), ...notes, `Good: ${safe}`];
 }
@@ -241,10 +241,10 @@ export function foldRepeats(exchanges: readonly string[]): string[] {
   );
 }
 
-/** What the judges of clients, shops and facilitators exit with. The worst that was found decides. */
+/** Exit codes of the judges of clients, shops and facilitators. The worst finding decides. */
 export const judgeExitCodes = { good: 0, wrong: 1, differs: 2, notJudged: 3, usage: 4 } as const;
 
-/** What they exit with where they cannot begin. */
+/** Exit codes when a judge cannot begin. */
 export const judgeFailureCodes = { usage: judgeExitCodes.usage, failed: judgeExitCodes.notJudged };
 
 /** The same for `--help`. */

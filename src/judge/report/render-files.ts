@@ -38,7 +38,7 @@ export type JunitCase = {
   failure?: { type?: string; message: string; lines: readonly string[] } | undefined;
   /** Why it was not run. */
   skipped?: string | undefined;
-  /** Why it could not be told what becomes of it. */
+  /** The reason why its outcome is unknown. */
   error?: string | undefined;
   /** Remarks on one that passed. */
   notes?: readonly string[] | undefined;

@@ -23,7 +23,7 @@ export type LineRequest = {
 /** Decides how a request is answered, or that its connection is reset. */
 export type LineRule = (request: LineRequest) => Promise<LineAnswer | "reset">;
 
-/** What the requests about one payer meet, so that cases with payers of their own do not disturb each other. */
+/** The behaviour for the requests of one payer, so that cases with different payers do not disturb each other. */
 export type PayerLine = {
   /** How many requests came about this payer. */
   readonly requests: number;

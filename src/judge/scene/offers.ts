@@ -41,7 +41,7 @@ const methodOfWay: Readonly<Record<WayName, Method>> = {
   upto: uptoPermit2Method,
 };
 
-/** One way to pay that a shop offers. */
+/** One payment method that a shop offers. */
 export type Offer = {
   way: WayName;
   network: Network;
@@ -135,7 +135,7 @@ const paymentV2 = z.object({
 /**
  * Reads the payment in the headers of a request: undefined without one, "unreadable" when it is malformed.
  *
- * @param offers what was asked for so far, one at least, all of one way to pay; newer ones are tried first
+ * @param offers what was asked for so far, one at least, all of one payment method; newer ones are tried first
  */
 export function readPayment(
   headers: IncomingHttpHeaders,
@@ -167,20 +167,20 @@ export function readPayment(
   }
 }
 
-/** What of a payment is not as it was asked for, in words; undefined where it fits. */
+/** Describes how a payment differs from the offer; undefined if it fits. */
 export function misfitOf(
   { x402Version, network, signed }: Omit<ReceivedPayment, "offer">,
   offer: Offer,
 ): string | undefined {
   const asked = formatNetwork(offer.network, x402Version);
-  if (network !== asked) return `it is on ${network}, and ${asked} was asked for`;
+  if (network !== asked) return `it is on ${network} instead of ${asked}`;
   if (!sameAddress(signed.payTo, offer.payTo)) {
     const own = sameAddress(signed.payTo, signed.payer) ? ", the payer's own" : "";
     return `its signature lets the money go to ${signed.payTo}${own}, and payTo is ${offer.payTo}`;
   }
-  if (signed.limit !== offer.amount) return `it is of ${signed.limit}, and ${offer.amount} was asked for`;
+  if (signed.limit !== offer.amount) return `its amount is ${signed.limit} instead of ${offer.amount}`;
   if (x402Version === 2 && !sameAddress(signed.asset, offer.asset.address)) {
-    return `it is of the token ${signed.asset}, and ${offer.asset.address} was asked for`;
+    return `its token is ${signed.asset} instead of ${offer.asset.address}`;
   }
   return undefined;
 }

@@ -114,7 +114,7 @@ export async function openScene(options: SceneOptions) {
     /** The same offer on another running network, which buyers may not pay on; undefined when only one network runs. */
     otherNetwork: other === undefined ? undefined : offerOn(chainOf(harness, other)),
     /**
-     * Gives a payer money of the token that is asked for, and lets Permit2 take it where that is the way to pay.
+     * Gives a payer money of the token that is asked for, and lets Permit2 take it where that is the payment method.
      *
      * @param options.everywhere also on the other network, and of the other token
      * @param options.way how it will pay; as the offers of the scene ask by default

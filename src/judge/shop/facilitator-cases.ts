@@ -38,7 +38,7 @@ export const facilitatorCases: readonly ShopCase[] = [
   },
   {
     name: "facilitator-pending",
-    situation: "The facilitator says settlement_pending, settles, and says so when it is asked again.",
+    situation: "The facilitator says settlement_pending, settles, and says so to the next request.",
     good: "Asks again by itself, or when the buyer does, and serves once.",
     async run(buyer) {
       const payment = await buyer.sign();
@@ -51,7 +51,7 @@ export const facilitatorCases: readonly ShopCase[] = [
   },
   {
     name: "facilitator-stays-pending",
-    situation: "The facilitator says settlement_pending each time that it is asked, and nothing is settled.",
+    situation: "The facilitator says settlement_pending to every request, and nothing is settled.",
     good: "Serves nothing: what is pending may still fail.",
     async run(buyer) {
       const transaction = `0x${"11".repeat(32)}`;

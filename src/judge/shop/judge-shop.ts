@@ -33,7 +33,7 @@ export type JudgeShopOptions = Pick<
     shop:
       | { url: string; otherUrl: string | undefined; facilitatorPort: number }
       | { command: readonly string[]; path: string; otherPath: string };
-    /** Every way to pay that is judged, one after the other; undefined for the first that the shop offers. */
+    /** Every payment method that is judged, one after the other; undefined for the first that the shop offers. */
     ways?: readonly WayName[] | undefined;
     header?: { name: string; value: string } | undefined;
     /** How long the shop may take until its first answer. */
@@ -75,7 +75,7 @@ export type ShopPlace = {
   running: RunningCommand | undefined;
 };
 
-/** Judges a shop that was started, by each way to pay. */
+/** Judges a shop that was started, by each payment method. */
 export async function judgeShopAt(place: ShopPlace, options: JudgeShopOptions): Promise<ShopResult[]> {
   const { url, otherUrl, running } = place;
   const { header, timeoutMs, knownNetworks } = options;
@@ -136,7 +136,7 @@ async function sayEnd(running: RunningCommand): Promise<string> {
 function requireAsked({ requests, url }: FacilitatorLine): void {
   if (requests > 0) return;
   throw new KitError(
-    `The shop served nothing for a good payment, and never asked the facilitator at ${url}`,
+    `The shop served nothing for a good payment, and made no request to the facilitator at ${url}`,
     {
       hints: [
         "A shop that is started here takes the facilitator's URL from X402_FACILITATOR_URL, and the key from X402_API_KEY; one that runs already must use the URL and the key that were printed.",
@@ -145,10 +145,10 @@ function requireAsked({ requests, url }: FacilitatorLine): void {
   );
 }
 
-/** When the last case of a way to pay may start, and when no request waits for its answer any more. */
+/** When the last case of a payment method may start, and when no request waits for its answer any more. */
 export type RunLimits = { startMs: number; endMs: number };
 
-/** So that a way to pay takes at most 90 s even if the shop hangs. */
+/** So that a payment method takes at most 90 s even if the shop hangs. */
 const usualLimits: RunLimits = { startMs: 60_000, endMs: 75_000 };
 
 /** Longer than both answers of the slow facilitator take. */
@@ -208,7 +208,7 @@ async function waitForAnswer(
   }
 }
 
-/** The shop's offers that are judged: on the network, in the token that buyers have, of each way to pay the first. */
+/** The shop's offers that are judged: on the network, in the token that buyers have, of each payment method the first. */
 function requireTerms(
   url: string,
   answer: Answer,
@@ -229,7 +229,7 @@ function requireTerms(
   const [first] = payable;
   if (first !== undefined) return ways === undefined ? [first] : ways.map((way) => requireWay(way, payable));
   if (onNetwork.length > 0) {
-    throw new KitError(`The shop asks for payment in ${onNetwork[0]?.asset.address}, and not in ${asset}`, {
+    throw new KitError(`The shop wants payment in ${onNetwork[0]?.asset.address}, not in ${asset}`, {
       hints: ["A shop that is started here takes the token from X402_ASSET."],
     });
   }
@@ -244,7 +244,7 @@ function requireTerms(
   throw new KitError(
     asked.length === 0
       ? `The shop's 402 at ${url} has no terms that can be read`
-      : `The shop asks for payment on ${asked.join(", ")}, and not on ${network}`,
+      : `The shop wants payment on ${asked.join(", ")}, not on ${network}`,
     { hints: asked.length === 0 ? [] : [`Choose the network with --network ${asked[0]}`] },
   );
 }

@@ -87,10 +87,12 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
   const verdict = skipped === undefined ? judgeShopFacts({ ...facts, wrong: record.wrong }) : "not_run";
   const notes = skipped === undefined ? [...record.wrong] : [skipped];
   if (verdict !== "good" && verdict !== "not_run" && record.payments > 0 && line.requests === 0) {
-    notes.push("your facilitator was never asked about this payment");
+    notes.push("your facilitator got no request about this payment");
   }
   if (verdict === "served_many_times" && withoutRedeliveries(services).length <= transfers.length) {
-    notes.push("it delivered the same thing for the same payment again; where that is meant, --redelivers");
+    notes.push(
+      "it delivered the same thing for the same payment again; if that is intended, use --redelivers",
+    );
   }
   return {
     tested,

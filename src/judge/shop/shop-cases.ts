@@ -96,8 +96,8 @@ const unpaidCases: readonly ShopCase[] = [
 ];
 
 /**
- * What tells goods from a page that a shop has for any address: a page says the same of a path that there is not, or is of
- * another type than the goods that were paid for.
+ * Returns a test that distinguishes goods from a page that a shop has for any address: such a page is the same for a path that
+ * does not exist, or has another type than the goods that were paid for.
  */
 async function goodsTest(buyer: ShopBuyer, method: string): Promise<(answer: Answer) => boolean> {
   const page = await buyer.send({}, { url: noSuchPath(buyer), method, isService: () => false });
@@ -136,7 +136,7 @@ const refuses = "Answers 402, and takes nothing.";
 export const shopCases: readonly ShopCase[] = [
   {
     name: "plain",
-    situation: "A buyer pays what is asked.",
+    situation: "A buyer pays the price.",
     good: "Settles exactly that, answers 200, and names the transaction in PAYMENT-RESPONSE or X-PAYMENT-RESPONSE.",
     async run(buyer) {
       const answer = await buyer.send(await buyer.sign());

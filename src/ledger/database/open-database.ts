@@ -76,7 +76,7 @@ export async function migrate(database: Database): Promise<readonly MigrationSum
 }
 
 /**
- * What {@link migrate} would apply; changes nothing.
+ * The migrations that {@link migrate} would apply; changes nothing.
  *
  * @throws KitError when the database was migrated by a newer version of this software.
  */

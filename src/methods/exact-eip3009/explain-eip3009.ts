@@ -26,9 +26,9 @@ import {
 } from "./authorization.ts";
 
 /**
- * What a signature of an account without code, which is not the payer's, was probably made for, and what to change. The
- * service asks it for each payment that it refuses: it tries {@link likelyDomains} and no more, at most 24 recoveries of some
- * 0.06 ms, or 3 ms where there is no native code for them. `explain` and the studio, which a person asks, try some 100: see decision 0042.
+ * Guesses the domain that a wrong signature of an account without code was made for, and how to fix it. The service does this
+ * for each payment that it refuses: it tries only {@link likelyDomains}, at most 24 recoveries of some 0.06 ms, or 3 ms without
+ * native code. `explain` and the studio, which serve a person, try some 100: see decision 0042.
  */
 export async function describeWrongSignature(
   { authorization, signature }: { authorization: Authorization; signature: Hex },

@@ -9,7 +9,7 @@ export type Contract = Pick<NetworkConfig, "facilitatorContract">;
 
 /** How payments are settled that may share a transaction. Gas is without that of calldata. */
 export type Route = {
-  /** What is called for one alone, and the gas that it may need. */
+  /** The call for a single payment, and the gas that it may need. */
   alone(call: SettleCall, network: Contract): Omit<Transaction, "gas">;
   aloneGas: bigint;
   /** The same for several: of the facilitator contract, with gas for all of them together, and for each. */
@@ -26,10 +26,10 @@ const transactionGasCap = 2n ** 24n;
 /** The most calldata of one transaction, in bytes: nodes take no transaction of more than 128 KiB in all. */
 const mostCalldata = 64 * 1024;
 
-/** What a payment adds to a batch besides the calldata that settles it alone: its group and its place in it. */
+/** The bytes that a payment adds to a batch besides the calldata that settles it alone: its group and its position in it. */
 const batchPaymentBytes = 4 * 32;
 
-/** Makes the transactions of a way to pay, by the route of each payment; those of a batch have the same. */
+/** Makes the transactions of a payment method, by the route of each payment; those of a batch have the same. */
 export function createTransactions(routeOf: (call: SettleCall, network: Contract) => Route) {
   const settledAlone = new WeakMap<SettleCall, Transaction>();
 

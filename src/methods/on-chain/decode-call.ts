@@ -6,7 +6,7 @@ import { nonceMember } from "../method.ts";
 
 type Authorization = { from: Hex; value: bigint; validAfter: bigint; validBefore: bigint; nonce: Hex };
 
-/** What a token is called with; not of the generated ABI, which is that of the look-alike. */
+/** The functions called on a token; not from the generated ABI, which is that of the mock. */
 const tokenAbi = parseAbi([
   "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
 ]);

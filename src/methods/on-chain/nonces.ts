@@ -28,7 +28,7 @@ type Nonces = {
   /** The logs that can say how it was used or cancelled; one of them does. */
   readonly ends: readonly LogFilter[];
   isEnd(log: EventLog): boolean;
-  /** What such a log says, among the events of its transaction. */
+  /** The meaning of such a log, among the events of its transaction. */
   describe(log: EventLog, events: readonly PaymentEvent[]): Pick<PaymentUse, "kind" | "moved">;
 };
 

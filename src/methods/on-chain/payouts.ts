@@ -24,7 +24,7 @@ import {
 } from "./settling.ts";
 import { amount, askFacts } from "./state-facts.ts";
 
-/** What a payment brings to the facilitator contract, and to whom it goes on from there. */
+/** The value of a payment for the facilitator contract, and the recipient that it is forwarded to. */
 export type ReceivedPayment = {
   asset: Address;
   payer: Address;
@@ -33,7 +33,7 @@ export type ReceivedPayment = {
   recipient: Address;
 };
 
-/** What a payment brings once it is used. */
+/** The value that a used payment brings. */
 export function receivedOf({ payment, recipient, amount }: SettleCall): ReceivedPayment {
   const { asset, payer, nonce: authorizationNonce } = payment;
   return { asset, payer, authorizationNonce, value: amountOf({ payment, amount }), recipient };
@@ -85,7 +85,7 @@ export function provesForwarding(
 const forwardLimit = selector("forwardLimit(address)");
 const availableToForward = selector("availableToForward(address)");
 
-/** What may be forwarded of an asset at once, and what of that may be now. */
+/** The forward limit of an asset, and the part of it that is available now. */
 export function forwardLimitOf(target: Address, asset: Address): [ViewCall, ViewCall] {
   const view = (selected: Hex): ViewCall => ({ target, data: `${selected}${addressWord(asset)}` });
   return [view(forwardLimit), view(availableToForward)];

@@ -11,7 +11,7 @@ import type { SignedPayment } from "../../protocol/signed-payment.ts";
 export type SettleCall = {
   payment: SignedPayment;
   recipient: Address;
-  /** What is settled, where that is not all that the signature allows. */
+  /** The amount to settle, if it is less than the signature allows. */
   amount?: bigint | undefined;
   /** The settlement's id, for observers of what is asked about it. */
   id?: Hex;
@@ -39,7 +39,7 @@ export type Usage = {
   bytes: number;
 };
 
-/** What a transaction takes that uses `gas`, and may use as much as `most` besides its calldata. */
+/** The usage of a transaction that uses `gas`, and may use up to `most` besides its calldata. */
 export function usageOf(gas: bigint, { most, bytes }: { most: bigint; bytes: number }): Usage {
   return { gas, gasLimit: most + BigInt(bytes) * gasPerByte, bytes };
 }
@@ -49,7 +49,7 @@ export function amountOf({ payment, amount }: Pick<SettleCall, "payment" | "amou
   return amount ?? payment.limit;
 }
 
-/** What a transaction may ask for in all. `cost` is its gas limit times what it offers per gas, in wei. */
+/** The limits of one transaction. `cost` is its gas limit times its fee per gas, in wei. */
 export type BatchLimits = { maxPayments: number; maxFeePerGas: bigint; maxCost: bigint };
 
 /** How a mined transaction ended a settlement. `failure` is the reason, in a few words. */
@@ -101,7 +101,7 @@ export type PaymentUse = {
 export type ForwardLimit = { limit: bigint; available: bigint };
 
 /**
- * How one way to pay moves money: the half of it that needs a chain. What asks a chain throws UndeterminedError when the
+ * How one payment method moves money: the half of it that needs a chain. What asks a chain throws UndeterminedError when the
  * chain could not be asked.
  */
 export type Settling = {
@@ -109,8 +109,8 @@ export type Settling = {
   readonly method: string;
 
   /**
-   * What is to be simulated and settled, where that depends on the chain's state besides what was signed; or why it cannot be.
-   * Before all else that is asked here about a payment that is new.
+   * Determines what to simulate and settle, if that depends on the chain's state as well as the signature; or the refusal. Call
+   * this first for every new payment.
    *
    * @param isUnderWay whether the payer's transaction, or the coins that it lacks, were sent: what it offers for its gas is not
    * judged anew then, since a payer gets those coins once. Asked where that would be refused
@@ -133,11 +133,11 @@ export type Settling = {
   /** The transaction that settles payments, one at least; several have the same {@link batchKey}. */
   transaction(calls: readonly SettleCall[], network: NetworkConfig): Transaction;
   /**
-   * What the transaction of one payment changes, where it may be mined without a revert and not have settled it: its
-   * simulation then looks for that. Undefined where a transaction that is not reverted settles it.
+   * The effect of the transaction of one payment, if it may be mined without a revert and not have settled it: the simulation
+   * then checks this effect. Undefined if a transaction that is not reverted settles it.
    */
   effect?(call: SettleCall, network: NetworkConfig): Effect | undefined;
-  /** What bounds how much a payer can pay, besides the balance: see {@link Bound}. */
+  /** The limits on a payer's spending, besides the balance: see {@link Bound}. */
   bounds?(payment: SignedPayment): readonly Bound[];
   /** Returns true if a prepared payment brings an approval, in the place of the one that was there before. */
   bringsApproval?(payment: SignedPayment): boolean;
@@ -150,7 +150,7 @@ export type Settling = {
   count(calls: readonly SettleCall[], network: NetworkConfig, limits: BatchLimits): number;
   /** Returns true if such a transaction settles several payments, so that a revert says nothing about one of them. */
   settlesSeveral(data: Hex): boolean;
-  /** What a plain payment takes that is settled alone, for a recipient that has nothing yet. */
+  /** The usage of a plain payment that is settled alone, for a recipient without a balance. */
   readonly usual: Usage;
 
   /**
@@ -183,7 +183,7 @@ export type Settling = {
     id?: Hex,
   ): Promise<boolean>;
 
-  /** What pays out what others have submitted; undefined where only we can submit a payment. */
+  /** Forwards payments that others have submitted; undefined if only we can submit one. */
   readonly recovery?: Recovery;
 };
 

@@ -45,9 +45,9 @@ export type WordSource<Value = boolean | bigint> = {
 
 /** The same of what a payer may know of, whose state at an earlier block nodes may have forgotten. */
 export type RewoundSource<Value = boolean | bigint> = WordSource<Value> & {
-  /** What has been logged since says what it was. */
+  /** Filters for the logs since then, from which the earlier value follows. */
   readonly logs: readonly LogFilter[];
-  /** What it was, by what it is now and by the logs of each filter; undefined where they do not say. */
+  /** The earlier value, from the present one and the logs of each filter; undefined if they do not determine it. */
   before(now: Value, logged: readonly (readonly unknown[])[]): Value | undefined;
 };
 
@@ -70,7 +70,7 @@ export function withoutCode(account: Address): FactSource<boolean> {
   return { view: codeOf(account), read: ({ codeHash }) => codeHash === null };
 }
 
-/** What is taken for a fact where its contract does not say. */
+/** A source with a default for a contract that does not answer. */
 export function orElse<Value>({ view, read }: FactSource<Value>, otherwise: Value): FactSource<Value> {
   return { view, read: (result) => read(result) ?? otherwise };
 }
@@ -78,7 +78,7 @@ export function orElse<Value>({ view, read }: FactSource<Value>, otherwise: Valu
 const blacklistTopics = ["Blacklisted(address)", "UnBlacklisted(address)"].map(keccak256Text);
 const pauseTopics = ["Pause()", "Unpause()"].map(keccak256Text);
 
-/** What a token says of a payer, in whatever way that pays. */
+/** The token's facts about a payer, for every payment method. */
 export function tokenSources({ asset: address, payer }: Pick<SignedPayment, "asset" | "payer">) {
   const account: Hex = `0x${addressWord(payer)}`;
   return {
@@ -152,7 +152,7 @@ export async function askFacts<Sources extends { readonly [name: string]: FactSo
   return Object.fromEntries(read) as FactsOf<Sources>;
 }
 
-/** What a service reads of a chain: with what is not the payment's fault. */
+/** The facts that a service reads from a chain, including those that are not the payment's fault. */
 export type Diagnosis = StateFacts & {
   payerHasCode?: boolean;
   contractPaused?: boolean;
@@ -163,7 +163,7 @@ export type DiagnosisSources = {
   readonly [Name in keyof Omit<Diagnosis, "failingFactory">]: FactSource<NonNullable<Diagnosis[Name]>>;
 };
 
-/** What keeps the contract from paying out what others have submitted, in a few words. */
+/** The reasons why the contract cannot forward payments that others have submitted, in a few words. */
 const obstacles: readonly [keyof Diagnosis, string][] = [
   ["contractPaused", "the facilitator contract is paused"],
   ["assetPaused", "the token is paused by its issuer"],
@@ -171,10 +171,10 @@ const obstacles: readonly [keyof Diagnosis, string][] = [
   ["recipientBlacklisted", "the recipient is blacklisted by the token's issuer"],
 ];
 
-/** What a way to pay adds to judge its payments by the state of the chain. */
+/** The additions of a payment method for judging its payments by the state of the chain. */
 type Diagnosed = {
   stateRefusals: StateRefusals;
-  /** What is read of the payer, and of what the way to pay needs. */
+  /** The facts about the payer, and those that the method needs. */
   sourcesOf(payment: SignedPayment): DiagnosisSources;
   /** Returns true if the facilitator contract has a part in settling it. */
   needsContract(payment: SignedPayment, network: ChainQueries["network"]): boolean;
@@ -184,7 +184,7 @@ type Diagnosed = {
   explainRevert(revert: Revert, call: SettleCall, state: Diagnosis): Invalid;
 };
 
-/** Makes what judges the payments of one way to pay by the state of the chain. */
+/** Makes the functions that judge the payments of one method by the state of the chain. */
 export function createDiagnosing({
   stateRefusals,
   sourcesOf,

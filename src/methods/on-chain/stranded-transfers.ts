@@ -22,7 +22,7 @@ export type StrandedTransfer = TransferPlace & {
   /** The payer, or the sender of tokens that came without a payment. */
   from: Address;
   value: bigint;
-  /** What names the payment that brought it; undefined when none did, as far as can be shown. */
+  /** Identifies the payment that brought the value; undefined if none can be shown. */
   payment: Pick<SignedPayment, "nonceSpace" | "nonce"> | undefined;
 };
 

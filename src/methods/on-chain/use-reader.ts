@@ -11,7 +11,7 @@ import type { WordSource } from "./state-facts.ts";
 /** An authorization, with the id of its settlement. */
 type Asked = Pick<SignedPayment, "asset" | "payer" | "nonce"> & { id?: Hex | undefined };
 
-/** What says whether a payment was used: the contract that keeps nonces. */
+/** Reads from the contract that keeps nonces whether a payment was used. */
 type UseOf = (asked: Asked) => WordSource<boolean>;
 
 /** Returns true if a payment was used or cancelled by a block; undefined when the node does not know that. */
@@ -43,7 +43,7 @@ const longestMs = 3_000;
 
 /**
  * Makes {@link Settling.isUsed}. Refusals ask it, which cost their senders nothing: what is asked of a chain, or of one of its
- * endpoints, while a call is under way shares the next one, so that a flood of refusals is no flood of requests to a node.
+ * endpoints, while a call is under way shares the next one, so that a flood of refusals causes no flood of requests to a node.
  */
 export function createIsUsed(useOf: UseOf): Settling["isUsed"] {
   const readers = new WeakMap<ChainReader, ReturnType<typeof createUseReader>>();

@@ -6,7 +6,7 @@ import { methods } from "../methods.ts";
 import { exactPermit2Settling, uptoPermit2Settling } from "../permit2/on-chain/permit2-settling.ts";
 import type { Settling, Usage } from "./settling.ts";
 
-/** The ways to pay that a service takes, each by its name: what it signs, and how it moves money. */
+/** The payment methods that a service takes, each by its name: what it signs, and how it moves money. */
 export type WaysToPay = {
   readonly methods: readonly Method[];
   /** Reads requests that are paid in any of these ways. */
@@ -15,7 +15,9 @@ export type WaysToPay = {
   knows(name: string): boolean;
   methodOf(name: string): Method;
   settlingOf(name: string): Settling;
-  /** What a plain payment takes on a network that is settled alone, or recovered: the most of any way that its assets are paid in. */
+  /**
+   * The usage of a plain payment on a network that is settled alone, or recovered: the maximum over the methods of its assets.
+   */
   usual(network: ServedNetwork): { settlement: Usage; recovery: Usage };
 };
 
@@ -59,7 +61,7 @@ function most(usages: readonly Usage[]): Usage {
 
 function found<T>(entry: T | undefined, name: string): T {
   // The ledger may hold payments of a later version of the service.
-  if (entry === undefined) throw new Error(`this service does not know the way to pay ${name}`);
+  if (entry === undefined) throw new Error(`this service does not know the payment method ${name}`);
   return entry;
 }
 

@@ -19,7 +19,7 @@ export const transactionExtension: GasSponsoring = "erc20ApprovalGasSponsoring";
 const at = `extensions.${transactionExtension}.info`;
 export const ofTransaction = `${at}.signedTransaction`;
 
-/** What came: whom it says it is of, and the transaction, not read yet. */
+/** The members as received: the claimed sender, and the transaction, not parsed yet. */
 export type ApprovalTransaction = { from: Address; asset: Address; spender: Address; raw: string };
 
 export const transactionMembers = [
@@ -52,7 +52,8 @@ export function approvalTransactionOf({
 }
 
 /**
- * What came with a payment to approve Permit2 and may be used there. Of both it is the one by EIP-2612, as public facilitators do.
+ * The approval of Permit2 that came with a payment and may be used there. If both came, the one by EIP-2612, as at public
+ * facilitators.
  */
 export function broughtApproval(
   payment: Pick<SignedPayment, "payload">,

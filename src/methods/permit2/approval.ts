@@ -42,7 +42,7 @@ export type Approval = {
   signature: Hex;
 };
 
-/** What is kept of it: whatever else stands there is not ours to keep. */
+/** The members that are kept; all others are dropped. */
 const members = ["from", "asset", "spender", "amount", "nonce", "deadline", "signature", "version"] as const;
 
 /** Its members as they are kept with the payment: those that came, or what is read as malformed again. */

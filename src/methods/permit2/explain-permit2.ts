@@ -30,8 +30,8 @@ import {
 } from "./permit.ts";
 
 /**
- * What a signature that is not the payer's was probably made for, and what to change. Tries only the usual mistakes, with at
- * most 24 recoveries of 0.06 ms, since the service does this for each payment that it refuses.
+ * Guesses what a wrong signature was made for, and how to fix it. Tries only the usual mistakes, with at most 24 recoveries of
+ * 0.06 ms, since the service does this for each payment that it refuses.
  */
 export async function describePermitMistake(
   { permit, signature }: { permit: Permit; signature: Hex },
@@ -61,7 +61,9 @@ type LikelyMistake = {
   digest: Hex;
 };
 
-/** What a permit may have been signed for instead, the likeliest first. Made one after the other, since most are not needed. */
+/**
+ * Other values that a permit may have been signed for, the likeliest first. Made one after the other, since most are not needed.
+ */
 export function* likelyMistakes(permit: Permit, { asset, chainId }: SignedDomain): Generator<LikelyMistake> {
   const separator = permit2Separator(chainId);
   const signed = permitHash(permit);

@@ -9,8 +9,8 @@ import {
 import { digestUnder } from "../method.ts";
 
 /*
- * What payers sign for Permit2: a `PermitWitnessTransferFrom` of its SignatureTransfer, to a proxy of x402 that may only pay
- * the address in the witness. Sources: Uniswap/permit2, and the contracts of x402.
+ * The message that payers sign for Permit2: a `PermitWitnessTransferFrom` of its SignatureTransfer, to a proxy of x402 that may
+ * only pay the address in the witness. Sources: Uniswap/permit2, and the contracts of x402.
  */
 
 /** The same on every chain that this service knows. */
@@ -20,7 +20,7 @@ export const permit2Address: Address = "0x000000000022D473030F116dDEE9F6B43aC78B
 export const exactProxyAddress: Address = "0x402085c248EeA27D92E8b30b2C58ed07f9E20001";
 export const uptoProxyAddress: Address = "0x4020A4f3b7b90ccA423B9fabCc0CE57C6C240002";
 
-/** What a payer signs, and the payer, whom the signature does not name. Times are unix seconds, both of them included. */
+/** The signed members, and the payer, whom the signature does not name. Times are unix seconds, both inclusive. */
 export type Permit = {
   from: Address;
   token: Address;

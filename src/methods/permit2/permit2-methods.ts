@@ -32,7 +32,7 @@ type Kind = {
   hasFacilitator: boolean;
 };
 
-/** Makes the pure half of a way to pay by Permit2. */
+/** Makes the off-chain half of a payment method by Permit2. */
 export function createPermit2Method({ name, scheme, spender, hasFacilitator }: Kind): Method {
   return {
     name,

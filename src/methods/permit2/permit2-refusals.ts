@@ -15,7 +15,7 @@ import { permit2Address } from "./permit.ts";
 /** A number of the chain, or a placeholder where it is not known beforehand. */
 type Shown = bigint | string;
 
-/** Why a well-formed payment by Permit2 is refused that no other way to pay could be refused for. */
+/** The refusals of well-formed payments that only Permit2 has. */
 export const permit2Refusals = {
   spenderDiffers: (spender: Address, wanted: Address) =>
     invalid(

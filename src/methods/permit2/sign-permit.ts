@@ -12,7 +12,7 @@ import {
   uptoProxyAddress,
 } from "./permit.ts";
 
-/** Signs for a payer, whatever the way to pay: a viem local account, or anything with the same two members. */
+/** Signs for a payer, whatever the payment method: a viem local account, or anything with the same two members. */
 export type PayerSigner = {
   readonly address: Address;
   signTypedData(typedData: {
@@ -28,7 +28,7 @@ export type PermitSigner =
   | PayerSigner
   | { readonly address: Address; signDigest(digest: Hex): Hex | Promise<Hex> };
 
-/** What a payer agrees to: a permit whose nonce, spender and beginning have usual values. */
+/** The terms of a payer: a permit with usual values for nonce, spender and beginning. */
 export type PermitTerms = Pick<Permit, "token" | "amount" | "to" | "deadline"> & {
   chainId: number;
   /** Of scheme “upto”: who alone may submit it. */

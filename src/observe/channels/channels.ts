@@ -140,7 +140,7 @@ export type SettlementStep = FromService & { readonly settlementId: Hex } & (
         readonly organizationId: string;
         /** How it is paid: `SignedPayment.method`. */
         readonly method: string;
-        /** What is settled, in the asset's smallest unit: of a maximum what settle asked for. */
+        /** The settled amount, in the asset's smallest unit: for a maximum, the amount in the settle request. */
         readonly amount: bigint;
       }
     /** A block holds it that is not deep enough yet. */

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { parseJson } from "../../util/json.ts";
 import { escapeControls, escapeControlsInText } from "../../util/text.ts";
 
-/** What pino writes of an error; see logging/logger.ts. */
+/** An error as pino writes it; see logging/logger.ts. */
 const describedError = z.object({
   message: z.string(),
   hints: z.array(z.string()).default([]),

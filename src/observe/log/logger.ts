@@ -50,7 +50,7 @@ type DescribedError = {
   hints?: readonly string[];
   stack?: string;
   cause?: DescribedError;
-  /** What an AggregateError is made of, which says nothing itself. */
+  /** The parts of an AggregateError, which says nothing itself. */
   errors?: readonly DescribedError[];
 };
 

@@ -181,10 +181,10 @@ function defineMetrics({ Counter, Histogram }: typeof import("prom-client"), reg
     "Times that this process gave a payer the gas money for an approval",
     ["network"],
   );
-  const giftsWei = counter("x402_gifts_wei_total", "What was given so, in wei", ["network"]);
+  const giftsWei = counter("x402_gifts_wei_total", "The sum of these gifts, in wei", ["network"]);
   const giftsRefused = counter(
     "x402_gifts_refused_total",
-    "Times that a payer asked this process for the gas money of an approval and would not be given it",
+    "Times that a payer lacked the gas money of an approval and got no gift from this process",
     ["network", "reason"],
   );
   const requests = counter("x402_rpc_requests_total", "HTTP requests to JSON-RPC endpoints", [

@@ -49,7 +49,7 @@ export type DirectSubmissions = {
 /** Gas money for approvals that was given on one network since the day (UTC) began, and the most that may be, in wei. */
 export type GiftsOfDay = { network: NetworkName; given: bigint; limit: bigint };
 
-/** What is looked up when the metrics are read. */
+/** The values that are looked up when the metrics are read. */
 export type MetricSources = {
   /** Read by every scrape: must cost nothing. */
   lanes(): readonly LaneLoad[];
@@ -133,7 +133,7 @@ const ofDirectSubmissions: readonly Measure<DirectSubmissions>[] = [
 const ofGifts: readonly Measure<GiftsOfDay>[] = [
   [
     "x402_gifts_day_ratio",
-    "What was given to payers since the day (UTC) began, of DAILY_GIFTS: from 0 to 1",
+    "Gifts to payers since the day (UTC) began, as a share of DAILY_GIFTS: from 0 to 1",
     ({ given, limit }) => (limit > 0n ? Number(given) / Number(limit) : 1),
   ],
 ];
@@ -150,7 +150,7 @@ const ofFunds: readonly Measure<OperatorFunds>[] = [
 const ofHealth: readonly Measure<{ ready: boolean }>[] = [
   [
     "x402_network_ready",
-    "1 for a network that can be asked, 0 for one that cannot",
+    "1 for a network that can be reached, 0 for one that cannot",
     ({ ready }) => Number(ready),
   ],
 ];

@@ -170,7 +170,7 @@ export function errorsGuide(): string {
   ].join("\n");
 }
 
-/** What is advised in each situation of a reason, where that is more than is said of the reason. */
+/** The advice for each situation of a reason, if it adds to the advice for the reason. */
 function situationsOf(reason: string): string[] {
   const advised = refused.flatMap((name) => {
     const { means, fix } = situationTexts[name];

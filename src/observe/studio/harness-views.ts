@@ -26,7 +26,7 @@ export type FaultDescription = {
 /** The text about all faults: `GET /harness/faults/kinds`. */
 export type FaultForm = {
   kinds: readonly FaultDescription[];
-  /** What `method` may be for faults of requests to the facilitator. */
+  /** The allowed values of `method` for faults of requests to the facilitator. */
   facilitatorRoutes: readonly string[];
 };
 

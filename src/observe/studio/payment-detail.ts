@@ -96,7 +96,7 @@ const refusalsOfUsed: ReadonlySet<string | null> = new Set([
   "permit2_deadline_expired",
 ]);
 
-/** What the ledger says last of a settlement that failed and was not recovered, as far as is known. */
+/** The ledger's last known steps of a settlement that failed and was not recovered. */
 const stepsOfFailed: ReadonlySet<string | null> = new Set(["failed", "recoveryQueued", "recoveryPostponed"]);
 
 /**
@@ -161,7 +161,7 @@ export function explainRecord(
   return [before, ...explanations.filter(({ mistake }) => mistake !== usedReason)];
 }
 
-/** What the chain of a payment says of it. It is asked when a person looks at the payment, and for no verdict. */
+/** The chain's state for a payment. It is read when a person looks at the payment, never to decide about it. */
 export type PaymentChain = {
   /**
    * The newest transaction that carried the payment.

@@ -46,7 +46,7 @@ export function serveStudio(
 /** The page and its files, as `npm run build` leaves them. */
 const builtPage = pathToFileURL(packageFile("dist/studio-page/"));
 
-/** What the page may do: load its own files, and ask this service alone. */
+/** The page may load its own files, and make requests to this service alone. */
 const pagePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -119,7 +119,7 @@ function shopRoute(app: FastifyInstance): void {
   app.get("/shop", async (_, reply) => reply.header("cache-control", "no-store").send({ connectedAt }));
 }
 
-/** What the studio adds to the OpenAPI document of the service it stands beside. */
+/** The studio's additions to the OpenAPI document of the service beside it. */
 export function describeStudioApi(): { paths: object; schemas: object } {
   const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` });
   const schemaOf = (schema: z.ZodType) => z.toJSONSchema(schema, { io: "output" });
@@ -173,10 +173,10 @@ export function describeStudioApi(): { paths: object; schemas: object } {
       "/shop": {
         get: {
           operationId: "getShop",
-          summary: "When a shop last asked which payments are taken, which shops do when they start",
+          summary: "When a shop last read `GET /supported`, which shops do when they start",
           responses: {
             "200": {
-              description: "In unix milliseconds; null where none has asked",
+              description: "In unix milliseconds; null if none has",
               content: {
                 "application/json": {
                   schema: {

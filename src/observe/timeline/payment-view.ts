@@ -2,8 +2,8 @@ import { z } from "zod";
 import { callViewSchema } from "../../methods/call-view.ts";
 
 /**
- * What `GET /payments`, `GET /payments/{id}` and `GET /events` say of payments: version 1 of that API. Amounts are
- * decimal strings in the asset's smallest unit, times unix milliseconds. There is no signature, key or secret in it.
+ * The payments in `GET /payments`, `GET /payments/{id}` and `GET /events`: version 1 of that API. Amounts are decimal strings
+ * in the asset's smallest unit, times unix milliseconds. There is no signature, key or secret in it.
  */
 export const paymentApiVersion = 1;
 
@@ -28,7 +28,7 @@ export const operationViewSchema = z.object({
     .default(null)
     .meta({ description: "The chain's time that the payment's own was compared with, in unix seconds" }),
   tookMs: z.number().nullable(),
-  count: z.int().meta({ description: "How often it was asked" }),
+  count: z.int().meta({ description: "The number of requests" }),
   at: z
     .number()
     .nullable()
@@ -173,7 +173,7 @@ export const paymentDetailSchema = paymentSummarySchema.extend({
   }),
   body: z.record(z.string(), z.unknown()).nullable().default(null).meta({
     description:
-      "What verify and settle are asked, in the full form of the version and without the signature",
+      "The bodies for verify and settle, in the full form of the version and without the signature",
   }),
   received: receivedViewSchema
     .nullable()

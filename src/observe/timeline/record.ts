@@ -73,7 +73,7 @@ export function requestIdOf(entry: Entry): string | null {
   return "requestId" in entry ? entry.requestId : null;
 }
 
-/** What came in the newest request in which no payment could be read. */
+/** The body of the newest request in which no payment could be read. */
 export function receivedIn({ entries }: PaymentRecord): ReceivedBody | undefined {
   const answer = entries.findLast((entry) => entry.kind === "answer" && entry.received !== undefined);
   return answer?.kind === "answer" ? answer.received : undefined;
@@ -109,7 +109,7 @@ export function chainTimeOf(record: PaymentRecord): bigint | undefined {
   return clock?.timestamp ?? checks?.block?.timestamp;
 }
 
-/** What may have a payment that can be searched for. */
+/** A record that may have a searchable payment. */
 type Searchable = { readonly request: PaymentRequest | undefined };
 
 /** This many digits of a signature distinguish it from others; a shorter one, which is malformed, does not. */
@@ -175,7 +175,7 @@ const noneOpen: readonly OpenRequest[] = [];
 /** A longer body would take more memory than the payment in it. */
 const mostBody = 4_096;
 
-/** What a record and the payment in it take, and what an entry does, besides their texts. */
+/** The size of a record with its payment, and of an entry, without their texts. */
 const recordBytes = 2_000;
 const entryBytes = 150;
 

@@ -37,7 +37,7 @@ export function summaryOf(record: PaymentRecord, names: KnownNames = {}): Paymen
   return summary;
 }
 
-/** What is taken of a payment that allows more, as its claim has it; null of others, and of what failed. */
+/** The amount in the claim, if the payment allows more; null for others, and for failures. */
 function chargeOf({ request, entries }: PaymentRecord, { ledger }: PaymentSummary): string | null {
   const { payment } = request ?? {};
   if (payment === undefined || ledger === "failed" || !allowsLess(payment)) return null;
@@ -45,7 +45,7 @@ function chargeOf({ request, entries }: PaymentRecord, { ledger }: PaymentSummar
   return claim !== undefined && "amount" in claim ? `${claim.amount}` : null;
 }
 
-/** Of a way to pay that only the service knows, nothing is said. */
+/** A payment method that only the service knows is skipped. */
 function allowsLess({ method }: PaymentRequest["payment"]): boolean {
   return methods.some(({ name, takesLess }) => name === method && takesLess);
 }
@@ -180,7 +180,7 @@ export function summariesOf(records: Iterable<PaymentRecord>, names: KnownNames 
 /** So many lines of a payment are shown, the newest; those before are counted. */
 const mostLines = 300;
 
-/** What happened to a payment, line by line. */
+/** The history of a payment, line by line. */
 export function linesOf({ entries, omitted }: Pick<PaymentRecord, "entries" | "omitted">): {
   timeline: TimelineEntry[];
   omitted: number;
@@ -271,7 +271,7 @@ function describeTransaction(entry: Extract<Entry, { kind: "transaction" }>): Li
   }
 }
 
-/** What can be shown of a message: texts, numbers and flags; big numbers as decimal text. */
+/** The members of a message that can be shown: texts, numbers and flags; big numbers as decimal text. */
 function facts(values: Record<string, unknown>): Record<string, string | number | boolean> {
   return Object.fromEntries(
     Object.entries(values).flatMap(([name, value]) => {

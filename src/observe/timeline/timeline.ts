@@ -17,7 +17,7 @@ import {
   type WritableRecord,
 } from "./record.ts";
 
-/** What a service did about each payment, kept in memory up to a bound. Everything that shows payments reads it. */
+/** The history of each payment in a service, kept in memory up to a bound. Everything that shows payments reads it. */
 export type Timeline = {
   /** First the payments, the one that was asked for longest ago first, then the requests that held none. */
   records(): Iterable<PaymentRecord>;
@@ -77,7 +77,7 @@ class ChannelTimeline implements Timeline {
   readonly #bounds: TimelineBounds;
   readonly #readTime: TimelineOptions["readTime"];
   readonly #payments: RecordMap;
-  /** What held no readable payment, by itself: a flood of it must not push payments out. */
+  /** Records without a readable payment, kept apart: a flood of them must not push payments out. */
   readonly #others: RecordMap;
   /** The payments that a transaction carries, by its hash; and those of the newest of each txNonce, by that. */
   readonly #carried = new Map<string, readonly WritableRecord[]>();

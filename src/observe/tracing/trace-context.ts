@@ -6,7 +6,7 @@ import type { TraceHeaders } from "../channels/channels.ts";
 /** How many payments and transactions are remembered; the oldest are forgotten first. */
 export const mostRemembered = 10_000;
 
-/** What is needed to make the spans of a service. */
+/** The dependencies for making the spans of a service. */
 export type TraceContext = {
   api: typeof OpenTelemetry;
   tracer: OpenTelemetry.Tracer;

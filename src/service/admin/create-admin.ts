@@ -101,7 +101,7 @@ export type AdminOptions = {
 const mostChainReads = 2;
 
 /**
- * What `serve` shows its operators of the newest payments, on its own server: `GET /payments`,
+ * The newest payments of `serve` for its operators, on a server of its own: `GET /payments`,
  * `GET /payments/{id}`, `GET /payments/{id}/transaction`, `GET /events`, and `POST /payments/{id}/capture`. It changes nothing. Every request needs the
  * token, and a Host that is its own; no answer holds a signature, a key or a secret.
  */

@@ -19,7 +19,7 @@ import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 import { type Check, type CheckContext, failed, type NetworkCheck, ok, warning } from "./check.ts";
 
-/** What may be forwarded of an asset at once, and now; undefined where the contract does not say. */
+/** The forward limit of an asset, and the part of it that is available now; undefined if the contract has none. */
 type AssetLimit = { asset: Asset; limit: bigint | undefined; available: bigint | undefined };
 
 /** Checks the facilitator contract, its roles, and what it forwards where there is a recoverer. */
@@ -172,7 +172,7 @@ function checkMembership(
   const title = `${role.toUpperCase()}_ROLE`;
   if (holds === true) return ok(role, `${account} holds ${title}`, { account });
   if (holds === undefined) {
-    const detail = `whether ${account} holds ${title} cannot be asked: the contract knows no roles`;
+    const detail = `unknown whether ${account} holds ${title}: the contract has no roles`;
     return failed(role, detail, { account });
   }
   const advice =

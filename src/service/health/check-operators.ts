@@ -182,7 +182,7 @@ export async function checkSigner(signer: Signer, network: NetworkConfig): Promi
 export const sponsorCheckName = "gifts";
 
 /**
- * Checks that the sponsor has what it may give in a day. Where it has not, payers who lack gas for an approval are told to
+ * Checks that the sponsor has what it may give in a day. Where it has not, payers who lack gas for an approval must
  * approve by themselves; everything else goes on.
  */
 export const sponsorCheck: NetworkCheck = {

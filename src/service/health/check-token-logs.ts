@@ -47,7 +47,7 @@ async function checkToken(asset: Asset, chainId: number, rpc: Pick<Rpc, "ask">):
   // Where there is no such token, the check of the asset says so.
   if (first?.succeeded === true && first.logs.length === 0) return [];
   if (first?.succeeded !== true || again === undefined) {
-    const detail = `how ${address} logs payments cannot be told: it or the node does not let one be simulated`;
+    const detail = `how ${address} logs payments is unknown: it or the node does not allow a simulation`;
     return [{ name, status: "skipped", detail }];
   }
   const faults = [

@@ -12,14 +12,12 @@ import type { Address } from "../../protocol/hex.ts";
  */
 export type CheckStatus = "ok" | "warning" | "failed" | "skipped";
 
-/** What one check found: a line of `doctor`, and of the log of `serve`. */
+/** The result of one check: a line of `doctor`, and of the log of `serve`. */
 export type Check = {
   /** The name of what was checked. */
   name: string;
   status: CheckStatus;
-  /** What was found. */
   detail: string;
-  /** What to do about it. */
   advice?: string;
   /** The account that cannot send because of this failure. */
   account?: Address;
@@ -58,7 +56,7 @@ export type Accounts = {
   sponsor: Address | undefined;
 };
 
-/** What a check of a network knows besides the answers to its calls. */
+/** The inputs of a network's check besides the answers to its calls. */
 export type CheckContext = Accounts & {
   network: NetworkConfig;
   ways: Pick<WaysToPay, "usual">;

@@ -203,7 +203,7 @@ export type EndpointState = {
   isOtherChain: boolean;
 };
 
-/** What {@link checkEndpoint} reads. */
+/** The calls for {@link checkEndpoint}. */
 export const endpointCalls: readonly RpcCall[] = [chainIdCall, headCall];
 
 /**

@@ -42,7 +42,7 @@ export type AppOptions = {
   facilitator: Facilitator;
   /** The networks whose names mean something, served or not; the built-in ones by default. */
   knownNetworks?: NetworkRegistry | undefined;
-  /** Reads payments of the ways to pay that are taken: all by default. */
+  /** Reads payments of the accepted methods: all by default. */
   parse?: RequestParser | undefined;
   /** The catalogue of what was paid for; none by default. */
   catalog?: Catalog | undefined;

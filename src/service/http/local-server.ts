@@ -64,7 +64,7 @@ export function describeRefusal(problem: string, { host, allowHosts = [] }: List
   };
 }
 
-/** What gives a request away as another site's; undefined when nothing does. */
+/** The reason to refuse a request as another site's; undefined for the machine's own. */
 export function foreign(
   { host: named, origin }: { host?: string | undefined; origin?: string | undefined },
   { host, allowHosts = [] }: Listening,
@@ -139,7 +139,7 @@ export function explainListenError(
   }
 }
 
-/** What the sender of a request to a control route did wrong; undefined for any other error. */
+/** The mistake in a request to a control route; undefined for any other error. */
 export function controlRefusal(error: unknown): { status: number; message: string } | undefined {
   if (error instanceof z.ZodError) return { status: 400, message: describeIssues(error) };
   const status: unknown = Reflect.get(Object(error), "statusCode");
@@ -179,7 +179,7 @@ const kinds: Readonly<Record<string, string>> = {
   string: "a string",
 };
 
-/** What an issue says, where the schema has no sentence of its own. */
+/** The sentence for an issue, if the schema has none of its own. */
 function sentenceOf(issue: z.core.$ZodIssue): string {
   // Sentences of our own begin with a small letter.
   if (/^[a-z]/.test(issue.message)) return issue.message;
@@ -215,9 +215,9 @@ export type LocalRoute = {
   /** `operationId`, from which clients are generated. */
   id: string;
   summary: string;
-  /** What it reads, as JSON. */
+  /** The JSON body that the route reads. */
   body?: z.ZodType;
-  /** What it answers, in a few words. */
+  /** A short description of the answer. */
   answer: string;
   answerSchema?: object;
   status?: 200 | 204;

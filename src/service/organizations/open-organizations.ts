@@ -43,7 +43,7 @@ export {
 export type OpenOrganizationsOptions = {
   /** The database of `serve`: `sqlite:PATH` or `postgres://…`. */
   databaseUrl: string;
-  /** What API keys are hashed with: `API_KEY_PEPPER` of `serve`. With another one it knows none of the keys. */
+  /** The secret for hashing API keys: `API_KEY_PEPPER` of `serve`. With another one, no existing key is valid. */
   pepper: string;
   /** Who makes the changes, for the audit trail: a person or a program, 1 to 100 characters on one line. */
   actor: string;
@@ -161,7 +161,7 @@ const someScopes: Wanted = {
 
 /**
  * The same for programs, which may be JavaScript: a scope or an expiry that is misspelt is refused, and not left out,
- * which would give a key other rights than were meant.
+ * which would give a key unintended rights.
  */
 function checkGiven(organizations: Organizations, networks: readonly NetworkName[]): Organizations {
   const requireNetwork = (network: unknown) => requireArgument("network", network, ofThese(networks));

@@ -9,7 +9,7 @@ import {
 import { refusals } from "../../protocol/refusals.ts";
 import { KitError } from "../../util/errors.ts";
 
-/** What a key may be used for. */
+/** The operations that a key may be allowed. */
 export const scopes = ["verify", "settle"] as const;
 
 export type Scope = (typeof scopes)[number];
@@ -180,7 +180,7 @@ export type ReservedAddresses = Readonly<
   Partial<Record<NetworkName, readonly { address: Address; what: string }[]>>
 >;
 
-/** What a network's configuration reserves: its facilitator contract and its tokens. */
+/** The reserved addresses of a network's configuration: its facilitator contract and its tokens. */
 export function reserve(
   configured: readonly {
     name: NetworkName;

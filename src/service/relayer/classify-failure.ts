@@ -16,7 +16,7 @@ import { finalityMs } from "./ledger-comparison.ts";
 import { callOf, chainOf } from "./slot.ts";
 
 /**
- * What the chain says of a failed settlement's authorization.
+ * The chain's evidence about a failed settlement's authorization.
  *
  * | Kind | Meaning |
  * |---|---|
@@ -25,7 +25,7 @@ import { callOf, chainOf } from "./slot.ts";
  * | recent | it was used, in blocks that are not deep enough to say how |
  * | spent | it cannot bring us anything: cancelled, used for another recipient or value, or used before the claim |
  * | paid | another transaction has paid it, ours or, where it goes straight to its payee, anybody's; deep enough |
- * | submitted | submitted straight to the token, after the claim: its value is in the contract, deep enough |
+ * | submitted | submitted directly to the token, after the claim: its value is in the contract, deep enough |
  * | disputed | RPC endpoints say different things, or too few of them answer |
  */
 export type FailureFinding =
@@ -116,7 +116,7 @@ function saysTheSame(one: FailureFinding, other: FailureFinding): boolean {
   return one.kind === other.kind;
 }
 
-/** What two endpoints found alike: over when both say so. */
+/** Combines the findings of two endpoints: over only if both agree. */
 function join(one: FailureFinding, other: FailureFinding): FailureFinding {
   const isOver = "over" in other && other.over;
   if (one.kind === "unused") return { ...one, over: one.over && isOver };
@@ -127,7 +127,7 @@ function join(one: FailureFinding, other: FailureFinding): FailureFinding {
   return one.kind === "submitted" && one.obstacle === undefined ? other : one;
 }
 
-/** What one endpoint says of a failure. */
+/** The finding of one endpoint about a failure. */
 async function classifyAt(
   chain: ChainView,
   settling: Settling,
@@ -149,7 +149,7 @@ async function classifyAt(
     recovery?.proof.blockNumber ?? claimedBlock ?? head.number - blocksIn(time - settlement.claimedAt);
   const earliest = known - blocksIn(searchBeforeMs);
   const search = { ...call, fromBlock: earliest > 0n ? earliest : 0n, toBlock: deep };
-  /** What paid it after the claim, if anything: a payment that was made before is not this organization's to answer for. */
+  /** The transaction that paid it after the claim, if any: an earlier one is not this organization's success. */
   const findPaid = async (): Promise<FailureFinding | undefined> => {
     const payout = await settling.findPayout(chain, search);
     if (payout === null || !(await wasClaimedBefore(payout.blockNumber))) return undefined;

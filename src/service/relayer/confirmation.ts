@@ -10,15 +10,15 @@ import type { ServiceLog } from "../../observe/log/logger.ts";
 import { readTransaction } from "../../protocol/signed-transaction.ts";
 import { callOf, networkOf, type Slot } from "./slot.ts";
 
-/** What a receipt says of the payments of a transaction. */
+/** A receipt, and its decision about the payments of the transaction. */
 export type Reading = { receipt: EndpointReceipt; decision: Decision };
 
 /** Finds out what a mined transaction did, by the word of as many RPC endpoints as it takes. */
 export type Confirmation = {
   /**
-   * What as many endpoints say as it takes: of payments that failed, are to be sent again, or are not proven, two where there
-   * are two, since for these nothing stands but the word of who gives the receipt. Undefined while too few say the same: nothing is
-   * decided then, however long it lasts.
+   * The reading that enough endpoints agree on. For payments that failed, are to be sent again, or are not proven, it takes two
+   * if two are configured, since the receipt is the only evidence. Undefined while too few agree: nothing is decided then,
+   * however long it lasts.
    *
    * @param found a receipt that is deep enough, as the first endpoint gives it
    */
@@ -134,7 +134,7 @@ function saysTheSame(one: Reading, other: Reading): boolean {
 }
 
 /**
- * What a mined transaction means for its settlements.
+ * The meaning of a mined transaction for its settlements.
  * - `concluded`: it decided every one of them;
  * - `redrive`: it says nothing about a single settlement: a batch that was reverted as a whole, or a no-op in its place;
  * - `unproven`: it says success without proof of every settlement. Such a receipt is not believed.

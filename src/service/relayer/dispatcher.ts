@@ -194,7 +194,7 @@ function callsOf(batch: readonly Queued[], claimable: readonly { id: Hex }[]): S
   return claimable.flatMap(({ id }) => itemOf.get(id)?.call ?? []);
 }
 
-/** Those that can still be signed in time; the others are told. */
+/** Those that can still be signed in time; the others are refused. */
 function withoutLate(batch: readonly Queued[], time: number): Queued[] {
   return batch.filter((item) => {
     const late = time > item.sendBefore ? "expired" : time > item.deadline ? "withdrawn" : undefined;

@@ -114,7 +114,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     await watcher.send(batch);
   }
 
-  /** What forwards that are not mined yet will take of the contract's limit for an asset. */
+  /** The part of the contract's limit for an asset that unmined forwards will use. */
   async function valueUnderWay(asset: Address): Promise<bigint> {
     const open = await ledger.recoveries.openForwards(chainId, signer.address);
     const settlements = new Map(open.flatMap((batch) => batch.settlements).map((one) => [one.id, one]));

@@ -21,9 +21,9 @@ export type Reexamined = {
   value: string;
   /** `recovering`: somebody else submitted it, and its value waits in the contract. */
   outcome: "settled" | "failed" | "recovering" | "undecided";
-  /** What shows it, in words. */
+  /** The evidence, as text. */
   found: string;
-  /** What paid it, or what was sent for it. */
+  /** The transaction that paid it, or that was sent for it. */
   transaction: Hex;
 };
 

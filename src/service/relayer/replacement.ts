@@ -31,7 +31,7 @@ export function createReplace(
   const { chain, signer, ways, store, now, log } = options;
   const { network } = chain;
 
-  /** What the next attempt of a txNonce is to do. */
+  /** Decides the next attempt of a txNonce. */
   function renew(
     { settlements }: Slot,
     { newest, isHeld, head }: { newest: Attempt; isHeld: boolean; head: Head },

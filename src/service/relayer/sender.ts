@@ -42,7 +42,7 @@ const resendAfterBlocks = 2;
 /** Rounds of sending again after which it is looked up whether any node holds a transaction. */
 const lookUpAfterRounds = 8;
 
-/** What is sent again in one round, in hexadecimal digits: 256 KiB, and one transaction at least. */
+/** The maximum that one round sends again, in hexadecimal digits: 256 KiB, but at least one transaction. */
 const mostSentAgain = 512 * 1024;
 
 /** Block times, besides confirmations, for which a txNonce must seem taken by a transaction that is none of ours … */

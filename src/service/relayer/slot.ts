@@ -97,7 +97,7 @@ export function chainOf<C extends { readonly network: Contract }>(
   return network === chain.network ? chain : { ...chain, network };
 }
 
-/** The payment of a claim, as its way to pay takes it on the network of {@link networkOf}. */
+/** The payment of a claim, as its payment method takes it on the network of {@link networkOf}. */
 export function callOf(claim: Claim, network: Contract): SettleCall {
   const { id, method, asset, payer, amount, window, nonce, nonceSpace, payload, signature, recipient } =
     claim;

@@ -40,7 +40,7 @@ export type Queued = Submission & {
   batchKey: string;
   /** Unix milliseconds. */
   queuedAt: number;
-  /** What all transactions might cost that were known by then, in wei: see `Flight.spent`. */
+  /** The maximum cost of all transactions that were known by then, in wei: see `Flight.spent`. */
   spentBefore: bigint;
   resolve(outcome: SubmissionOutcome): void;
   reject(error: unknown): void;
@@ -75,7 +75,7 @@ export type SubmissionQueueOptions = {
   chain: Chain;
   operator: Address;
   ways: Pick<WaysToPay, "settlingOf">;
-  /** What is under way. */
+  /** The transactions under way. */
   flight(): Pick<Flight, "unmined" | "cost" | "spent">;
   now: () => number;
   /** Payments in one transaction. */

@@ -211,7 +211,7 @@ describe("up for a person", () => {
     await runHere(["fault", "polygon", "answer-lost", "--url", origin]);
     await runHere(["fault", "clear", "--url", origin]);
     for (const line of [
-      /^\d\d:\d\d:\d\d shop +a shop, or another client, has asked which payments are taken here$/m,
+      /^\d\d:\d\d:\d\d shop +shop connected \(GET \/supported\)$/m,
       /^\d\d:\d\d:\d\d fund +base: 500000 of the smallest unit to 0x/m,
       /^\d\d:\d\d:\d\d fault +polygon: \S+ is set/m,
       /^\d\d:\d\d:\d\d fault +all were ended/m,

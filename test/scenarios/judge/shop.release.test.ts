@@ -28,7 +28,7 @@ describe.concurrent("a shop that", () => {
       [
         "served_without_payment",
         "answered 200, where 402 or 400 is due",
-        "your facilitator was never asked about this payment",
+        "your facilitator got no request about this payment",
       ],
       ["good"],
     ]);
@@ -64,7 +64,7 @@ describe.concurrent("a shop that", () => {
     [
       "asks another facilitator",
       ["astray"],
-      /: The shop served nothing for a good payment, and never asked the facilitator at http:\S+\n.*X402_FACILITATOR_URL/,
+      /: The shop served nothing for a good payment, and made no request to the facilitator at http:\S+\n.*X402_FACILITATOR_URL/,
     ],
   ])("%s is told so in a sentence, and nothing of it is left", async (_what, [manner = ""], sentence) => {
     await using cli = await startCli(["judge", "shop", "--timeout", "2", "--", ...subject("shop", manner)]);

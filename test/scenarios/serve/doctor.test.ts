@@ -280,7 +280,7 @@ describe("of the contract it says", () => {
       "→ Correct FACILITATOR_CONTRACT_MAINNET, deploy anew with npx --no-install x402-kit deploy --network base, or run the version that deployed it.",
     ]);
     expect(linesOf(outcome, "operator")[0]).toBe(
-      `FAIL operator whether ${operator} holds OPERATOR_ROLE cannot be asked: the contract knows no roles`,
+      `FAIL operator unknown whether ${operator} holds OPERATOR_ROLE: the contract has no roles`,
     );
     expect(outcome.code).toBe(1);
   });

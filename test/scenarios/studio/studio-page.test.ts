@@ -73,7 +73,7 @@ describe("payments", { timeout: 60_000 }, () => {
     await post(studio.harness, "verify", body);
     const status = () => rows().first().locator(".badge").textContent();
     await expect.poll(status, soon).toBe("Verified");
-    await expect.poll(() => rows().first().textContent(), soon).toContain("settle was not asked for");
+    await expect.poll(() => rows().first().textContent(), soon).toContain("no settle yet");
     await post(studio.harness, "settle", body);
     await expect.poll(status, soon).toBe("Settled");
     await post(studio.harness, "verify", body);
@@ -205,7 +205,7 @@ describe("payments", { timeout: 60_000 }, () => {
     const details = "**/payments/0x*";
     await page.route(details, (route) => route.fulfill({ status: 503 }));
     await rows().first().click();
-    await page.locator(".toast", { hasText: "could not be asked about this payment" }).waitFor();
+    await page.locator(".toast", { hasText: "did not answer about this payment" }).waitFor();
     expect(await page.getByText("The service knows nothing of this payment").count()).toBe(0);
     expect(new Set(troubles.splice(0))).toEqual(new Set([expect.stringContaining("503")]));
     await page.unroute(details);

@@ -65,7 +65,7 @@ export type Verdict = {
  *   counts;
  * - `wrong`: answered as failed. All payments are good, so that none may be; worst, of course, where it was transferred.
  *   Or a success that names a transaction which has not paid, unless that is one of `replaced`, whose blocks vanished after
- *   they had been there: another one may then have to pay (docs/decisions/0017-reorganizations.md);
+ *   they had been there: another one may then have to pay (docs/decisions/0035-two-endpoints.md#reorganizations-deeper-than-confirmations);
  * - `undecided`: never answered, whether transferred or not.
  */
 export function judgePayments(

@@ -141,7 +141,7 @@ function adviceOn(reason: unknown): string {
   return "Check that DATABASE_URL names a running Postgres, and its user, password and database.";
 }
 
-/** What the network or the server said, without what was made of it for those who would try again. */
+/** The error of the network or the server, without the wrapper for callers that retry. */
 function reasonOf(error: unknown): unknown {
   const reason = error instanceof UndoneError ? error.cause : error;
   // A host with several addresses fails with one error for each, and no words of its own.
@@ -156,8 +156,8 @@ function readInteger(text: string): number {
 }
 
 /*
- * What `pg` makes of a URL, without what it gets wrong: it prints a warning of several lines about `sslmode`, and
- * calls every parameter it cannot use a broken URL.
+ * The options that `pg` reads from a URL, without its mistakes: it prints a warning of several lines about `sslmode`, and calls
+ * every parameter that it cannot use a broken URL.
  */
 
 /**

@@ -92,7 +92,10 @@ async function connect(pool: Pool): Promise<PostgresConnection> {
   const { stream } = client.connection;
   let isGathering = false;
 
-  /** What is sent in one turn leaves in one write: of statements that wait for no answer, each would be one. */
+  /**
+   * Sends the statements of one turn of the event loop in one write; otherwise each statement that waits for no answer would be
+   * one.
+   */
   function gather(): void {
     if (isGathering) return;
     isGathering = true;
@@ -142,7 +145,7 @@ function toResult(results: QueryResult | QueryResult[]): PostgresResult {
 }
 
 /**
- * What an error of `pg` means for the statement that met it:
+ * The meaning of an error of `pg` for its statement:
  *
  * - `lost`: the connection was lost, and whether the server ran the statement is unknown;
  * - `undone`: the server gave the transaction up, because of others, and would take it again;

@@ -19,7 +19,7 @@ test("the schema of databases in memory is what the migrations make, in their or
   ];
   // Updated by: npx vitest run src/ledger/database/sqlite/newest-schema.test.ts -u
   await expect(`/**
- * What all migrations together make of an empty SQLite database. Applying them one by one takes 25 ms of each start.
+ * The schema after all migrations, for an empty SQLite database. Applying them one by one takes 25 ms of each start.
  * Written by newest-schema.test.ts.
  */
 export const newestSchema = \`

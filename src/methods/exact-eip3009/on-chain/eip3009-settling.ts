@@ -41,7 +41,7 @@ export const exactEip3009Recovery: Recovery = {
   findDirectSubmission,
 };
 
-/** What goes straight to where it was signed to is proven by the token alone. */
+/** A payment straight to its payee is proven by the token alone. */
 const prove: Settling["prove"] = (receipt, network, data) => {
   const proofs = readSettlements(receipt, network.facilitatorContract);
   const wentStraight = readStraightPayments(receipt, { isLone: data !== undefined && isLoneTransfer(data) });
@@ -54,7 +54,7 @@ const prove: Settling["prove"] = (receipt, network, data) => {
 };
 
 /**
- * EIP-3009: through the facilitator contract, or straight to where it was signed to. Which of the two follows from the
+ * EIP-3009: through the facilitator contract, or straight to the payee. Which of the two follows from the
  * payment, each time.
  */
 export const exactEip3009Settling: Settling = {

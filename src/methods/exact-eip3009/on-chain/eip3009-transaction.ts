@@ -56,7 +56,7 @@ const transferGas = 250_000n;
 const settleGas = 500_000n;
 
 /**
- * A payment that goes straight to where it was signed to, calldata aside: 21,000 for the transaction, and what the token
+ * A payment that goes straight to the payee, calldata aside: 21,000 for the transaction, and what the token
  * may use. 86,000 are used.
  */
 const straightGas = 21_000n + transferGas;
@@ -112,7 +112,7 @@ function deploying(deployment: WalletDeployment, rest: Route): Route {
   };
 }
 
-/** What goes straight to where it was signed to does so by a call of the token; the rest goes through the contract. */
+/** A payment straight to its payee is a call of the token; the others go through the contract. */
 export const { transaction: settleTransaction, count: countBatch } = createTransactions((call, network) => {
   const route = goesStraight(call.payment, network) ? straight : throughContract;
   const deployment = unwrapErc6492(call.payment.signature);
@@ -126,8 +126,8 @@ export function forwardTransaction(call: SettleCall): { data: Hex; gas: bigint }
 }
 
 /**
- * What a payment of USDC takes when it is settled alone, for a recipient that has nothing yet: see
- * `contracts/test/snapshots/gas.json`. Settled together payments take half of that.
+ * The gas of a payment of USDC that is settled alone, for a recipient without a balance: see
+ * `contracts/test/snapshots/gas.json`. Payments that are settled together take half of that.
  */
 export const usualSettle = usageOf(125_000n, { most: settleGas, bytes: 388 });
 
@@ -135,13 +135,13 @@ export const usualSettle = usageOf(125_000n, { most: settleGas, bytes: 388 });
 export const usualForward = usageOf(162_000n, { most: forwardGas, bytes: 388 });
 
 /*
- * Payments that go straight to where they were signed to, by the token's `transferWithAuthorization`. Anybody can submit
+ * Payments that go straight to the payee, by the token's `transferWithAuthorization`. Anybody can submit
  * one, and whoever does, the payee has the money.
  */
 
 /**
- * What such a payment changes. A transaction that is not reverted does not say so: tokens that charge a fee move another
- * amount, and some do nothing and say nothing when an authorization was used.
+ * The effect of such a payment. A transaction that is not reverted does not prove it: tokens that charge a fee move another
+ * amount, and some silently do nothing if the authorization was used.
  */
 export function effectOf(payment: SignedPayment): Effect {
   const { asset, payer, payTo, nonce, limit } = payment;
@@ -160,7 +160,7 @@ export function effectOf(payment: SignedPayment): Effect {
 }
 
 /**
- * Which payments the logs of a transaction prove to have gone straight to where they were signed to, whoever sent it.
+ * Which payments the logs of a transaction prove to have gone straight to the payee, whoever sent it.
  *
  * @param isLone the transaction is ours and calls the token once: a token may then log between the use and its transfer.
  *   In any other transaction another payment may have made the transfer, so only a pair without a gap proves one.
@@ -241,7 +241,7 @@ export function encodeForwardReceived(call: SettleCall): Hex {
   return `${forwardReceivedSelector}${encodeAlone(call)}`;
 }
 
-/** `transferWithAuthorization` of the token, which moves a payment straight to where it was signed to. */
+/** `transferWithAuthorization` of the token, which moves a payment straight to the payee. */
 export function encodeTransfer({ payer, payTo, limit, window, nonce, signature }: SignedPayment): Hex {
   return `${transferSelector}${addressWord(payer)}${addressWord(payTo)}${uintWord(limit)}${windowWords(window)}${nonce.slice(2)}${offset(7 * wordDigits)}${byteWords(tokenSignature(signature))}`;
 }
@@ -260,7 +260,7 @@ function encodeDeployAndSettle(
   return `${deployAndSettleSelector}${addressWord(payment.payer)}${addressWord(factory)}${offsets}${calldata}${byteWords(settlement)}`;
 }
 
-/** `transferDirect(token, payment, payee)` of one payment that goes straight to where it was signed to. */
+/** `transferDirect(token, payment, payee)` of one payment that goes straight to the payee. */
 function encodeTransferDirect({ payment }: SettleCall): Hex {
   return `${transferDirectSelector}${addressWord(payment.asset)}${offset(3 * wordDigits)}${addressWord(payment.payTo)}${encodePayment(payment)}`;
 }
@@ -273,7 +273,7 @@ export function encodeSettleBatch(asset: Address, calls: readonly SettleCall[]):
   return `${settleBatchSelector}${encodeGroups(asset, calls)}`;
 }
 
-/** `transferBatch(token, groups)`, the same of payments that go straight to where they were signed to. */
+/** `transferBatch(token, groups)`, the same of payments that go straight to the payee. */
 export function encodeTransferBatch(asset: Address, calls: readonly SettleCall[]): Hex {
   return `${transferBatchSelector}${encodeGroups(asset, calls)}`;
 }

@@ -18,7 +18,7 @@ type WrittenAuthorization = {
   validBefore: bigint | string;
 };
 
-/** Calldata that submits an authorization straight to the token, as anyone can who has seen it. */
+/** Calldata that submits an authorization directly to the token, as anyone can who has seen it. */
 export function encodeSubmission(authorization: WrittenAuthorization, signature: Hex): Hex {
   const { from, to, value, validAfter, validBefore, nonce } = authorization;
   return encodeFunctionData({

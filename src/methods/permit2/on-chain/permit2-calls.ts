@@ -53,7 +53,7 @@ export function settlesSeveral(data: Hex): boolean {
   return data.toLowerCase().startsWith(settleBatchSelector);
 }
 
-/** What the payments of a group have in common; then where they are, and they. */
+/** The members that the payments of a group share; then the offset of the payments, and the payments. */
 function encodeGroup(calls: readonly SettleCall[], network: Contract): string {
   const [first] = calls;
   const head = first === undefined ? "" : groupHead(first, network);
@@ -118,7 +118,7 @@ export function submittedNonce(
   return isIt ? `0x${nonce}` : undefined;
 }
 
-/** What was signed of a payment that is submitted: token, amount, nonce, deadline, payer, payee, start. */
+/** The signed members of a submitted payment: token, amount, nonce, deadline, payer, payee, start. */
 function submittedWords({ to, input }: SentCall): Hex | undefined {
   if (to.toLowerCase() !== exactProxyAddress.toLowerCase()) return undefined;
   const data = input.toLowerCase();

@@ -45,7 +45,7 @@ import { findDirectSubmission, findSubmission } from "./submissions.ts";
 /** `settlePermit2`, calldata aside. 130,000 are used, and 155,000 for a recipient that has nothing yet. */
 const settleGas = 550_000n;
 
-/** What an approval by EIP-2612 that is submitted with a payment takes on top: 38,000 are used with USDC. */
+/** The additional gas for an EIP-2612 approval that is submitted with a payment: 38,000 are used with USDC. */
 const approvalGas = 80_000n;
 
 /** `settlePermit2Batch` without its payments: as above, since the last pull must leave room for the payouts. */
@@ -76,7 +76,7 @@ function forwardTransaction(call: SettleCall, { facilitatorContract: to }: Contr
   return { to, data, gas: forwardGas + calldataGas(data) };
 }
 
-/** What a plain payment takes that is settled alone, for a recipient that has nothing yet; and one that is forwarded. */
+/** The usage of a plain payment that is settled alone, for a recipient without a balance; and of one that is forwarded. */
 const usualSettle = usageOf(155_000n, { most: settleGas, bytes: 676 });
 const usualForward = usageOf(170_000n, { most: forwardGas, bytes: 516 });
 
@@ -97,7 +97,7 @@ const bringsApproval = (payment: SignedPayment) =>
 const isUsed = createIsUsed(nonceUse);
 
 /**
- * Payments by Permit2, by the facilitator contract, which calls the proxy of x402: straight to where they were signed to, or
+ * Payments by Permit2, by the facilitator contract, which calls the proxy of x402: straight to the payee, or
  * through the contract.
  */
 function createPermit2Settling(method: string, recovery?: Recovery): Settling {

@@ -58,7 +58,7 @@ export async function findSubmission(
   return null;
 }
 
-/** What a mined transaction calls; undefined where it deploys a contract. */
+/** The call of a mined transaction; undefined if it deploys a contract. */
 export async function readCall(
   { ask, expect }: ChainReader,
   transactionHash: Hex,

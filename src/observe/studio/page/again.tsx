@@ -18,7 +18,7 @@ import { edit, freshTermsOf, pay } from "./pay-dialog.tsx";
 import { localTokenOf, operationOf, scenarioOf, vitestOf } from "./snippets.ts";
 import { toast } from "./toasts.tsx";
 
-/** What can be done with a payment once more. */
+/** The actions that repeat a payment. */
 export function Again({ payment, isMended }: { payment: PaymentDetail; isMended: boolean }) {
   const { signed, network, amount } = payment;
   // The mock has neither chains nor the routes that act on them.
@@ -54,7 +54,7 @@ export function Again({ payment, isMended }: { payment: PaymentDetail; isMended:
   );
 }
 
-/** What can be had of a payment for elsewhere. */
+/** The texts about a payment that can be copied for use elsewhere. */
 function copiesOf(payment: PaymentDetail): { name: string; run(): unknown }[] {
   const { id, signed, payerName, network, amount, transaction } = payment;
   const copy = async (what: string, text: string) => {
@@ -109,7 +109,7 @@ async function capture(id: string): Promise<void> {
   toast(`${cut}Judge it again, on any machine: ${command} replay bug.x402.json`);
 }
 
-/** What mends a refused payment on a local chain, as one button. */
+/** A button that fixes a refused payment on a local chain. */
 export type Fix = { label: string; run(): Promise<unknown> };
 
 const ofBalance = /^(insufficient_funds|permit2_insufficient_balance)$/;
@@ -127,7 +127,7 @@ function resend(payment: PaymentDetail): Promise<boolean> {
   return act(`/payments/${payment.id}/again`, { operation }, `Sent the same ${operation} again.`);
 }
 
-/** What mends what is wrong with a payment; undefined where that is not known, or cannot be done from here. */
+/** The fix for a refused payment; undefined if none is known, or it cannot be made from here. */
 export function fixOf(payment: PaymentDetail): Fix | undefined {
   const { signed, explanations, network } = payment;
   // The mock has neither chains nor the routes that act on them.

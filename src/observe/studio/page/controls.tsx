@@ -16,7 +16,7 @@ type SelectProps = {
   value: string;
   onChange(value: string): void;
   options: readonly (string | readonly [value: string, shown: string])[];
-  /** What no value is called, where none may be chosen. */
+  /** The label of the empty choice, if there is one. */
   none?: string;
   label?: string;
   id?: string;
@@ -45,7 +45,7 @@ export function Select({ value, onChange, options, none, label, ...rest }: Selec
   );
 }
 
-/** What a payment came to: the same sign, colour and word wherever it is shown. */
+/** The outcome of a payment: the same sign, colour and word everywhere. */
 export function Badge({ status }: { status: Status }) {
   return (
     <span class={`badge ${status}`}>
@@ -197,7 +197,7 @@ export function withHashes(text: string): ComponentChildren {
   });
 }
 
-/** What is unfolded when it is asked for. */
+/** Content that unfolds on request. */
 export function Folded({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <details class="folded">

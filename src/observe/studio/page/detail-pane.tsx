@@ -80,7 +80,7 @@ export function DetailPane() {
   );
 }
 
-/** What it is and how it stands, and what can be done with it. */
+/** The payment's kind and status, and the actions on it. */
 function Head({ payment, isMended }: { payment: PaymentDetail; isMended: boolean }) {
   const { amount, charge, token, network, payer, payerName, required, firstSeenAt, faults, signed } = payment;
   const note = noteOf(payment);
@@ -163,7 +163,7 @@ function Overview({ payment }: { payment: PaymentDetail }) {
   );
 }
 
-/** What came where no payment could be read, with the place that is wrong marked. */
+/** A body in which no payment could be read, with the wrong part marked. */
 function Received({ received: { text, bytes, isWhole, contentType, problem } }: { received: ReceivedView }) {
   const at = problem?.offset ?? text.length;
   const wrong = text.slice(at, at + 1);
@@ -189,7 +189,7 @@ function Received({ received: { text, bytes, isWhole, contentType, problem } }: 
   );
 }
 
-/** What the service knows of the newest transaction that carried a payment. */
+/** The known facts about the newest transaction that carried a payment. */
 function Transaction({ entries }: { entries: readonly TimelineEntry[] }) {
   const steps = entries.filter(({ kind }) => kind === "transaction");
   if (steps.length === 0) return null;

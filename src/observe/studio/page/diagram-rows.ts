@@ -12,7 +12,7 @@ export type WaterfallRow = {
   isBroadcast?: boolean;
   start: number;
   end: number;
-  /** What is known besides, such as the hash of a transaction. */
+  /** Other known facts, such as the hash of a transaction. */
   facts: readonly (readonly [name: string, value: string])[];
   /** The checks that passed, each with its time, of the row that stands for them. */
   passed: readonly { name: string; at: number }[];
@@ -33,7 +33,7 @@ export type Phase = {
 
 type Draft = { name: string; entries: TimelineEntry[]; start: number; end: number };
 
-/** What happened to a payment by request, each with what was done for it. */
+/** The history of a payment by request, each with the work for it. */
 export function phasesOf(timeline: readonly TimelineEntry[]): Phase[] {
   const byRequest = new Map<string, Draft>();
   for (const entry of timeline) {
@@ -66,7 +66,7 @@ function within({ at }: TimelineEntry, start: number, end: number): boolean {
   return at >= start && at <= end;
 }
 
-/** What a request asks. */
+/** The name of a request. */
 function nameOf({ kind, title, operation }: TimelineEntry): string {
   return operation ?? (kind === "answer" ? title : "request");
 }
@@ -154,7 +154,7 @@ function countedMethods(methods: string): string {
   return [...counts].map(([method, count]) => (count === 1 ? method : `${method} ×${count}`)).join(", ");
 }
 
-/** What the title says already, or all rows of one request have. */
+/** Facts that are in the title already, or that all rows of one request have. */
 const shownElsewhere: ReadonlySet<string> = new Set(["requestId", "methods", "message", "blockHash"]);
 
 function factsOf({ kind, details }: TimelineEntry): WaterfallRow["facts"] {

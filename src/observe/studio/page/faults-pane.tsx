@@ -231,7 +231,7 @@ function Control({ field, choices, value, isDisabled: disabled, onChange, id }: 
 type FaultPreset = {
   name: string;
   means: string;
-  /** What `POST /harness/faults/add` is asked. */
+  /** The body for `POST /harness/faults/add`. */
   fault: { network: string; kind: string } & Record<string, string | number>;
 };
 
@@ -280,10 +280,10 @@ function isOfPreset(set: FaultView, { fault }: FaultPreset): boolean {
   return !set.usedUp && Object.entries(fault).every(([name, value]) => set[name] === value);
 }
 
-/** What is shown of every fault. */
+/** The members that every fault shows. */
 const common = ["id", "network", "kind", "fired", "usedUp"];
 
-/** What was given for a fault: `ms 200, times 1`. */
+/** The settings of a fault: `ms 200, times 1`. */
 function detailsOf(fault: FaultView): string {
   const details = Object.entries(fault).filter(([name]) => !common.includes(name));
   return details.map(([name, value]) => `${name} ${String(value)}`).join(", ");

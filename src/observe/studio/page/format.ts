@@ -90,7 +90,7 @@ const units: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_4
 const fromNow =
   /^(?:now)?\s*([+-])\s*(\d{1,12})\s*(s(?:ec(?:onds?)?)?|m(?:in(?:utes?)?)?|h(?:ours?)?|d(?:ays?)?)?$/;
 
-/** What a person may write. */
+/** The accepted forms of a time. */
 export const timeForms = "now − 60 s, now + 10 min, unix seconds, or a date such as 2026-01-31T12:00Z";
 
 /** The last second that a date of JavaScript can show. */
@@ -153,7 +153,7 @@ function formatSpan(seconds: number): string {
   return seconds < 120 ? exact : `${exact} (${Math.round((seconds / size) * 10) / 10} ${name})`;
 }
 
-/** What a payment came to, in one word; the same wherever it is shown. */
+/** The outcome of a payment, in one word; the same everywhere. */
 export type Status = "settled" | "valid" | "refused" | "undecided" | "open";
 
 /** In the order in which filters offer them. */
@@ -193,7 +193,7 @@ export function noteOf(payment: Answered): string {
     case "settled":
       return often === "" ? "" : `settle${often}`;
     case "valid":
-      return `settle was not asked for${often}`;
+      return `no settle yet${often}`;
     case "pending":
       return `sent, not mined yet${often}`;
     default: {

@@ -199,7 +199,7 @@ function Row({ payment, index, height }: RowProps) {
 /** More are found by the search; a menu of thousands is of no use. */
 const mostPayers = 200;
 
-/** What is shown of the payments. */
+/** The filters and settings of the list. */
 export function Toolbar() {
   const { q, network, payer, status } = filters.value;
   const known = payers.value

@@ -14,7 +14,7 @@ export const atThisPlace = location.origin === "http://127.0.0.1:4402" ? "" : ` 
 
 type TokenView = { address: string; name: string; version: string; decimals: number; symbol?: string };
 
-/** What the chains are; from `GET /harness`. */
+/** The chains; from `GET /harness`. */
 export type HarnessView = {
   facilitator: { url: string };
   organization: { id: string; apiKey: string; recipient: string };
@@ -47,7 +47,7 @@ export const isLocal = computed(() =>
   Object.values(harness.value?.networks ?? {}).some(({ rpcUrl }) => rpcUrl !== undefined),
 );
 
-/** What a test payer stands for, in one sentence; empty of one that this page does not know. */
+/** A test payer's description, in one sentence; empty for a payer that this page does not know. */
 export function standsFor(payer: string): string {
   const known: Readonly<Record<string, TestPayer>> = testPayers;
   return Object.hasOwn(known, payer) ? (known[payer]?.standsFor ?? "") : "";
@@ -63,7 +63,7 @@ export function chainTimeOf(network: string): number | undefined {
   return chain && chain.time + Math.round((Date.now() - chainsReadAt) / 1_000);
 }
 
-/** What gas is paid in. */
+/** The coin that pays for gas. */
 export function coinOf(network: string | null): string {
   const known = network === null ? undefined : harness.value?.networks[network]?.nativeCoin;
   return known ?? builtInNetworks.named(network ?? "")?.nativeCoin ?? "of the chain's own coin";
@@ -88,7 +88,7 @@ export const faultForm = signal<FaultForm | null>(null);
 
 /** When a shop last asked which payments are taken, in unix milliseconds. */
 export const shopConnectedAt = signal<number | null>(null);
-/** What had connected before the page was opened is no news. */
+/** Shops that connected before the page was opened are not news. */
 let isShopRead = false;
 
 export async function loadHarness(): Promise<void> {

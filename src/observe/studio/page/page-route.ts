@@ -1,6 +1,6 @@
 import { computed, signal } from "@preact/signals";
 
-/** What the page shows. Each has a URL: `/studio`, `/studio/payments/ID`, `/studio/chains` and so on. */
+/** The views of the page. Each has a URL: `/studio`, `/studio/payments/ID`, `/studio/chains` and so on. */
 export const views = ["payments", "chains", "faults", "setup"] as const;
 
 export type View = (typeof views)[number];

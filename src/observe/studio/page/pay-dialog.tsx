@@ -177,7 +177,7 @@ function timeInput(
   );
 }
 
-/** What the times of the form are: in seconds, as dates, and from the chain's time, which goes on. */
+/** Shows the times of the form: in seconds, as dates, and relative to the chain's time, which goes on. */
 function TimesPreview({ network }: { network: string }) {
   // Goes on with the clock.
   void now.value;
@@ -217,7 +217,7 @@ const draft = signal<Draft>({
 
 export const isPayOpen = signal(false);
 
-/** What `POST /harness/pay` is asked. */
+/** The body for `POST /harness/pay`. */
 type PayTerms = { network: string; payer: string } & Record<string, unknown>;
 
 /** The newest payments that are looked through for one that was just made. */

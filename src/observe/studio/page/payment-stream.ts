@@ -18,7 +18,7 @@ const filterNames = ["q", "network", "payer", "status"] as const;
 
 type Filters = Readonly<Record<(typeof filterNames)[number], string>>;
 
-/** What the list is narrowed to; `q` is searched for, and a payer is an address. Empty for all. */
+/** The filters of the list; `q` is searched for, and a payer is an address. Empty for all. */
 export const filters = signal<Filters>(readFilters());
 
 function readFilters(): Filters {
@@ -230,7 +230,7 @@ export async function loadDetail(): Promise<void> {
   const answer = await find<{ payment: PaymentDetail }>(`/payments/${encodeURIComponent(id)}`);
   if (selectedId.value !== id || question !== questions) return;
   const known = detail.value?.id === id ? detail.value : null;
-  if (answer === undefined) toast("The service could not be asked about this payment.", { isError: true });
+  if (answer === undefined) toast("The service did not answer about this payment.", { isError: true });
   // What was known of it before stays where it could not be asked.
   detail.value = answer === undefined ? known : answer === "unknown" ? null : answer.payment;
   if (detail.value !== null) whyNoDetail.value = null;

@@ -113,7 +113,7 @@ function commandsIn(advice: string, payment: PaymentDetail): [name: string, text
   });
 }
 
-/** What a shop that asks wrongly needs. */
+/** The settings for a shop whose requirements are wrong. */
 function linesFor(mistake: string): [name: string, text: string][] {
   if (harness.value === null) return [];
   const { facilitator, organization } = harness.value;
@@ -129,7 +129,7 @@ type Pair = {
   show(value: string): ComponentChildren;
 };
 
-/** What was signed beside what was required; what differs is marked. */
+/** The signed values beside the required ones; differences are marked. */
 export function Comparison({ payment }: { payment: PaymentDetail }) {
   const { signed, required } = payment;
   if (signed === null || required === null) return null;

@@ -17,7 +17,7 @@ import { isPayOpen, pay } from "./pay-dialog.tsx";
 import { total } from "./payment-stream.ts";
 import { setupOf } from "./shop-files.ts";
 
-/** What a shop may name as payTo. */
+/** The choices of a shop for payTo. */
 const whereToPay = {
   contract:
     "A shop names the facilitator contract as payTo, which pays the recipient. One that names its own wallet, as with public facilitators, runs unchanged on `x402-kit up --plain`.",
@@ -103,12 +103,12 @@ function ShopSign() {
   if (at === null) return <p class="sign waiting">Waiting for a shop to connect…</p>;
   return (
     <p class="sign connected">
-      <Icon name="settled" /> A shop has connected <Ago at={at} />: it asked which payments are taken here
+      <Icon name="settled" /> A shop connected <Ago at={at} /> (GET /supported)
     </p>
   );
 }
 
-/** What stands in the place of the list until the first payment, and then below: how to get one. */
+/** Explains how to make a payment: in place of the list until the first one, and then below it. */
 export function GuidePane() {
   const view = harness.value;
   if (view === null) return null;
@@ -149,7 +149,7 @@ export function GuidePane() {
   );
 }
 
-/** What a reader has chosen stays chosen wherever it is shown. */
+/** The reader's choice, which stays chosen everywhere. */
 const framework = signal<Framework>("express");
 const chosen = signal("");
 

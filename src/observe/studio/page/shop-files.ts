@@ -6,7 +6,7 @@ import {
 } from "../../../payer/shop-variables.ts";
 import { builtInNetworks } from "../../../protocol/networks.ts";
 
-/** What `x402-kit init` writes, by its path in the folder `templates`: the same text, so that it is tested once. */
+/** The files that `x402-kit init` writes, by path in the folder `templates`: the same text, so that it is tested once. */
 const templates = import.meta.glob<string>(
   [
     "../../../../templates/{common,express,fastify,hono,next}/**/*.{js,json}",

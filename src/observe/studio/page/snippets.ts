@@ -13,7 +13,7 @@ export function requestTimeOf({ chainTime, firstSeenAt }: PaymentDetail): ClockT
     : { seconds: Number(chainTime), clock: "chain" };
 }
 
-/** What a payment was asked for last, as far as it has come. */
+/** The last operation of a payment, as far as it has come. */
 export function operationOf({ settle }: Pick<PaymentDetail, "settle">): "verify" | "settle" {
   return settle === null ? "verify" : "settle";
 }
@@ -76,7 +76,7 @@ function methodLines(payment: PaymentDetail): readonly string[] {
   }
 }
 
-/** The ways to pay, as the form and the command name them. */
+/** The payment methods, as the form and the command name them. */
 export const payKinds = ["eip3009", "permit2", "upto"] as const;
 
 export type PayKind = (typeof payKinds)[number];
@@ -93,7 +93,7 @@ export function wayOf(payment: PaymentDetail): string | null {
   return `${way[payKindOf(payment)]} · x402 v${payment.x402Version ?? 1}`;
 }
 
-/** What `POST /harness/pay` is asked for a payment of that kind, of an amount in the smallest unit. */
+/** The body for `POST /harness/pay` for a payment of that kind, with an amount in the smallest unit. */
 export function payTermsOf(kind: PayKind, amount: string, x402Version: number): Record<string, unknown> {
   switch (kind) {
     case "eip3009":
@@ -115,7 +115,7 @@ function isRepeated({ settle, ledger }: PaymentDetail): boolean {
   return isRefused && settle.count > 1 && (ledger === "settled" || ledger === "recovered");
 }
 
-/** What a test needs to know of an answer. A v1 settle has a word of its own for most reasons. */
+/** The part of an answer that a test checks. A v1 settle has a word of its own for most reasons. */
 function expectedAnswer({ settle, verify, x402Version }: PaymentDetail): string {
   const { reason = null, situation = null } = settle ?? verify ?? {};
   if (reason === null) return `{ ${settle === null ? "isValid" : "success"}: true }`;
@@ -166,7 +166,7 @@ function timeLines(payment: PaymentDetail): readonly string[] {
   return [`  const now = await harness.networks["${payment.network}"].now();`];
 }
 
-/** What was signed otherwise than `pay` signs it. */
+/** The signed values that differ from those that `pay` signs. */
 function signedLines(payment: PaymentDetail): readonly string[] {
   const { signed, required } = payment;
   if (signed === null || required === null) return [];

@@ -4,7 +4,7 @@ type Toast = { id: number; text: string; isError: boolean; x: number; y: number 
 
 const toasts = signal<readonly Toast[]>([]);
 
-/** What was said last stays for screen readers, which read it when it changes. */
+/** The last message, kept for screen readers, which read it when it changes. */
 const lastSaid = signal("");
 
 const shownForMs = 4_500;

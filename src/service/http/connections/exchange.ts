@@ -169,7 +169,7 @@ export function holdLastByte(
         written = -1;
         await resetsAreRead(false);
       }
-      // Where that cannot be told, the next request finds it out.
+      // If that is unknown, the next request finds it out.
       if (!(await isDue().catch(() => false))) raw.destroy();
       if (!raw.destroyed) raw.end(body.slice(written));
     });

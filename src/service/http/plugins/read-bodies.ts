@@ -9,7 +9,7 @@ import { ProblemError } from "../problems/problem-error.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** What has come of the body; undefined before anything was read of it. */
+    /** The received part of the body; undefined before any of it was read. */
     receivedBytes: ReceivedBytes | undefined;
   }
 }
@@ -91,7 +91,7 @@ function textOf({ chunks, text }: ReceivedBytes): string {
   return chunks.length === 1 && only !== undefined ? only.toString() : Buffer.concat(chunks).toString();
 }
 
-/** What came as the body of a request, for people; undefined where nothing did. */
+/** The received body of a request, for people; undefined if there is none. */
 export function receivedBody(request: FastifyRequest): ReceivedBody | undefined {
   const { receivedBytes: received, headers } = request;
   if (received === undefined || received.length === 0) return undefined;

@@ -31,7 +31,7 @@ declare module "fastify" {
   }
 }
 
-/** What the other plugins read of a request; every answer has the caller's request id, or ours. Registered first. */
+/** The members of a request that other plugins read; every answer has the caller's request id, or ours. Registered first. */
 export const requestContext = fp<{ serviceId: string }>(async (app, { serviceId }) => {
   app.decorateRequest("serviceId", serviceId);
   app.decorateRequest("route");
@@ -47,7 +47,7 @@ export const requestContext = fp<{ serviceId: string }>(async (app, { serviceId 
   });
 });
 
-/** What a caller's request id may be: it is logged, and sent back in a header. */
+/** The allowed form of a caller's request id: it is logged, and sent back in a header. */
 const format = /^[\w.:~@/+=-]{1,128}$/;
 
 /** The `X-Request-Id` of a caller, where it is one that can be logged and sent back. */

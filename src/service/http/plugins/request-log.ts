@@ -113,7 +113,7 @@ export function traceHeadersOf({ headers: { traceparent, tracestate } }: Fastify
   return { traceparent, tracestate };
 }
 
-/** What names the payment of a request in every line about it. */
+/** The fields that identify the payment of a request in every log line about it. */
 export function logFieldsOf({ envelope, payment, networkName }: FastifyRequest): {
   settlement?: Hex;
   network?: NetworkName | undefined;

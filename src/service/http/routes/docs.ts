@@ -40,7 +40,7 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
 
 const scriptPath = "js/scalar.js";
 
-/** They are large and rarely wanted: they are read by the first visit, not by every start. */
+/** They are large and rarely read: they are read by the first visit, not by every start. */
 async function load() {
   const { page, script } = await readApiReference();
   const file = createStaticFile(script, {

@@ -206,7 +206,7 @@ function readIdempotencyKey({ headers, body }: FastifyRequest): IdempotencyKey |
   throw new ProblemError("malformed", idempotencyKeyDetail(key));
 }
 
-/** What the header asks for: the answers of a key of the shop's own, or those of the identifiers that payments carry. */
+/** Parses the header: it repeats answers by a key of the shop's own, or by the identifiers that payments carry. */
 export function readRepetition(
   request: FastifyRequest,
 ): { idempotency: IdempotencyKey | undefined } | { repeats: boolean } {
