@@ -54,13 +54,6 @@ export const commands: readonly CommandEntry[] = [
     why: ["why", "explain a payment that a running `up` has seen: what is wrong, and what to do"],
     logs: ["logs", "list the payments of a running `up`, and follow those that come"],
   }),
-  ...commandsOf(() => import("./commands/capture.ts"), {
-    capture: [
-      "capture",
-      "write a payment of a running `up` to a file, with the state of the chain that decided it",
-    ],
-    replay: ["replay", "judge a captured payment again, without any chain", "keyless"],
-  }),
   ...commandsOf(() => import("./commands/fault.ts"), {
     fault: [
       "fault",
@@ -174,7 +167,7 @@ export const commands: readonly CommandEntry[] = [
 const groups = {
   "Run a facilitator": ["up", "mock", "init", "serve"],
   "Pay on a running up": ["pay", "payers", "fund", "approve", "advance-time", "reset"],
-  "Look at payments": ["why", "logs", "explain", "capture", "replay"],
+  "Look at payments": ["why", "logs", "explain"],
   "Test what pays and is paid": ["fault", "judge", "conformance", "upstream-e2e", "fork", "network"],
   "Operate with real money": [
     "deploy",

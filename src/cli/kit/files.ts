@@ -22,7 +22,7 @@ const mebibyte = 1_048_576;
  * Reads a text file, and no more of it than it may hold: a file that is named by mistake may be of any size, and a device
  * never ends.
  *
- * @param what what such a file is, with its article: `a capture`
+ * @param what what such a file is, with its article: `a header`
  * @throws {KitError} when it cannot be read, or is longer
  */
 export async function readInputFile(

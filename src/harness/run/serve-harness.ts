@@ -264,16 +264,9 @@ async function serveLocalRoutes(
     });
   });
   if (timeline === undefined || studio === undefined) return;
-  const { contracts, payTo } = context;
   const resend: Resend = {
     send: async (operation, body) =>
       (await import("../control/pay.ts")).postPayment(describe(), operation, body),
-    capture: async (record, keepSignature) =>
-      (await import("../control/ask-chain.ts")).captureOf(record, harness.chains, {
-        contracts,
-        payTo,
-        keepSignature,
-      }),
     describeCurl: (operation, body) => curlOf(describe(), operation, body),
   };
   const { chain } = explainer;

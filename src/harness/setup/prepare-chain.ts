@@ -12,7 +12,6 @@ import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 import { planLocalDeployment } from "./addresses.ts";
-import { type CapturedSlice, placeSlice } from "./captured-slice.ts";
 import { createMining } from "./mining.ts";
 import {
   missingContractCode,
@@ -62,8 +61,6 @@ export type LocalChainOptions = {
   publicRpcUrl: string;
   /** True if the chain's time is its own, and not this machine's. */
   ownClock?: boolean;
-  /** The state that decided a captured payment, put in place last. */
-  slice?: CapturedSlice | undefined;
   /** The state that the chain continues from. */
   saved?: SavedChain | undefined;
 };
@@ -93,12 +90,11 @@ async function load(node: LocalNode, { state }: SavedChain): Promise<void> {
 
 /** Puts contracts, accounts and payers in place on a node that has just been started. */
 export async function prepareChain(options: LocalChainOptions) {
-  const { network, facilitatorContract, asset, node, publicRpcUrl, ownClock = false, slice, saved } = options;
+  const { network, facilitatorContract, asset, node, publicRpcUrl, ownClock = false, saved } = options;
   const realToken = node.fork !== undefined && isRealToken(network, asset);
-  // A fork has the tokens of its network, and what replays a payment needs one.
-  const tokens = node.fork !== undefined || slice !== undefined ? {} : localTokensBeside(asset);
+  // A fork has the tokens of its network.
+  const tokens = node.fork === undefined ? localTokensBeside(asset) : {};
   const hasBlacklist = await placeEverything(options, { realToken, tokens });
-  if (slice !== undefined) await placeSlice(node, asset, slice);
   if (saved !== undefined) await load(node, saved);
   const { ahead = 0 } = saved ?? {};
   let hasMovedTime = false;

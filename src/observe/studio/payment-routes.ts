@@ -85,7 +85,7 @@ function* writeList(payments: readonly PaymentSummary[]): Generator<string> {
 type OfPayment = { Params: { id: string } };
 
 /** Answers a request for something of one payment: 404 where none of its id can be read, 409 where that cannot be had. */
-export function answerFrom(
+function answerFrom(
   timeline: Timeline,
   make: (record: PaymentRecord, request: PaymentRequest) => Promise<object>,
 ): (request: FastifyRequest<OfPayment>, reply: FastifyReply) => Promise<object> {
@@ -108,23 +108,13 @@ export function answerFrom(
 export type Resend = {
   /** Gives the answer. */
   send(operation: Operation, body: Record<string, unknown>): Promise<{ status: number; body: unknown }>;
-  /**
-   * Everything that the payment was judged by, as `x402-kit replay` reads it.
-   *
-   * @param keepSignature also where the payer is no test payer: anyone with it can move that payer's money
-   */
-  capture(record: PaymentRecord, keepSignature: boolean): Promise<object>;
   /** The command for a terminal that does the same. */
   describeCurl(operation: Operation, body: Record<string, unknown>): string;
 };
 
-const captureSchema = z.object({ keepSignature: z.boolean().default(false) }).nullish();
 const againSchema = z.object({ operation: z.enum(["verify", "settle"]) });
 
-/**
- * `POST /payments/{id}/again`, `/curl` and `/capture`: the same payment once more, as a command, and as a file that holds
- * all it was judged by.
- */
+/** `POST /payments/{id}/again` and `/curl`: the same payment once more, and as a command. */
 export function againRoutes(
   app: FastifyInstance,
   { timeline, context, resend }: PaymentRouteOptions & { resend: Resend },
@@ -144,14 +134,6 @@ export function againRoutes(
     "/payments/:id/curl",
     withBody((operation, body) => ({ curl: resend.describeCurl(operation, body) })),
   );
-  app.post<OfPayment>("/payments/:id/capture", async (request, reply) => {
-    const asked = captureSchema.safeParse(request.body);
-    if (!asked.success) {
-      return reply.code(400).send({ error: 'The body is to be {} or {"keepSignature":true}' });
-    }
-    const keepSignature = asked.data?.keepSignature ?? false;
-    return answerFrom(timeline, (record) => resend.capture(record, keepSignature))(request, reply);
-  });
 }
 
 /** No more than this waits for a reader; what follows is written when it has read on. */

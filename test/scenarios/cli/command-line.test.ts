@@ -98,7 +98,6 @@ describe("a command line that cannot be", () => {
   });
 
   test.each([
-    ["--out", ["capture", "last"]],
     ["--out", ["fork", "record", "--network", "base"]],
     ["--state", ["up"]],
   ])(
