@@ -9,7 +9,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { open, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import type { Readable } from "node:stream";
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../../util/errors.ts";
@@ -82,20 +82,6 @@ export function requireWritable(files: Readonly<Record<string, string | undefine
 export async function writeOutput(file: string | undefined, render: () => string): Promise<void> {
   if (file === undefined) return;
   await orExplain(file, () => writeFile(file, render()));
-}
-
-/**
- * Writes a file that no other user of the machine may read, whoever could read it before.
- *
- * @throws {KitError} when it cannot be written
- */
-export async function writePrivateFile(file: string, text: string): Promise<void> {
-  await orExplain(file, async () => {
-    await using handle = await open(file, "w", ownerOnly);
-    // Of a file that was there; a device has no owner who could.
-    if ((await handle.stat()).isFile()) await handle.chmod(ownerOnly);
-    await handle.writeFile(text);
-  });
 }
 
 const ownerOnly = 0o600;

@@ -73,6 +73,11 @@ const controlApi = {
   },
   "POST /harness/mine": { id: "mine", summary: "Mines blocks", body: mineRequest, answer: "How many" },
   "POST /harness/reset": { id: "reset", summary: "Puts everything back to its start", answer: "It is done" },
+  "POST /harness/state": {
+    id: "saveState",
+    summary: "Gives the whole session: chains, ledger, story, faults and settings",
+    answer: "The content of a file for `up --state`, which packs it with gzip",
+  },
   "POST /harness/snapshot": { id: "snapshot", summary: "Remembers everything as it is", answer: "Its id" },
   "POST /harness/restore": {
     id: "restore",

@@ -6,10 +6,12 @@ import type { NetworkName } from "../../protocol/networks.ts";
 import { bytes32 } from "../../protocol/primitives.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
+import { mostUnpacked } from "../../util/unpack.ts";
 import { type FaultBoard, readFaultReport } from "../faults/faults.ts";
 import { otherRequestSchema, paymentJournalSchema } from "../journal/journal.ts";
 import { type JournalReader, readerOf } from "../journal/journal-reader.ts";
 import type { ControlledHarness } from "../run/running-harness.ts";
+import { type Session, sessionSchema } from "../run/session.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 import { notRunning } from "./description.ts";
 
@@ -34,6 +36,8 @@ export type HarnessControl = {
   snapshot(): Promise<string>;
   restore(id: string): Promise<void>;
   reset(): Promise<void>;
+  /** All that has been done there, for another harness to go on from. */
+  session(): Promise<Session>;
 };
 
 /** The failure, and what to do. */
@@ -48,7 +52,7 @@ export function runningChain({ chains }: ControlledHarness, network: NetworkName
 
 /** Control of a harness of this process. */
 export function controlOf(harness: ControlledHarness): HarnessControl {
-  const { faults, reset, snapshot, restore, nextAuthorizationNonce } = harness;
+  const { faults, reset, snapshot, restore, nextAuthorizationNonce, session } = harness;
   const chainOf = (network: NetworkName) => runningChain(harness, network);
   return {
     fund: (network, to, amount, asset) => chainOf(network).fund(to, amount, asset),
@@ -63,6 +67,7 @@ export function controlOf(harness: ControlledHarness): HarnessControl {
     snapshot,
     restore,
     reset,
+    session,
   };
 }
 
@@ -92,7 +97,11 @@ const nonceSchema = z.object({ nonce: bytes32.nullable() });
 export function createControlClient(origin: string): HarnessControl {
   async function post(action: string, body: object): Promise<unknown> {
     const url = `${origin}/harness/${action}`;
-    const { status, body: answer } = await requestJson(url, { method: "POST", body });
+    const { status, body: answer } = await requestJson(url, {
+      method: "POST",
+      body,
+      maxBytes: mostUnpacked,
+    });
     if (status === 200) return answer;
     const { data } = refusalSchema.safeParse(answer);
     throw new KitError(data?.error ?? `The harness at ${origin} refused ${action}: status ${status}`, {
@@ -133,5 +142,6 @@ export function createControlClient(origin: string): HarnessControl {
     snapshot: async () => (await ask("snapshot", snapshotSchema)).id,
     restore: (id) => act("restore", { id }),
     reset: () => act("reset"),
+    session: () => ask("state", sessionSchema),
   };
 }

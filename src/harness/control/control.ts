@@ -130,6 +130,7 @@ export function controlRoutes(
       return act();
     });
   postAlone("/harness/reset", () => control.reset().then(done));
+  postAlone("/harness/state", () => control.session());
   postAlone("/harness/snapshot", async () => ({ id: await control.snapshot() }));
   app.post("/harness/restore", ({ body }) => control.restore(idRequest.parse(body).id).then(done));
 

@@ -14,6 +14,7 @@ import { createApp } from "../../service/http/app.ts";
 import { listen } from "../../service/http/connections/listen.ts";
 import { localConnectionCapacity } from "../../service/http/connections/open-connections.ts";
 import { explainListenError, refuseForeign } from "../../service/http/local-server.ts";
+import { KitError } from "../../util/errors.ts";
 import { apiExampleOf, closeRoute, controlRoutes } from "../control/control.ts";
 import { describeControlApi } from "../control/control-api.ts";
 import { curlOf, type HarnessDescription } from "../control/description.ts";
@@ -31,6 +32,8 @@ import {
   type Rewind,
 } from "./replaceable-core.ts";
 import type { RunningHarness, StartOptions } from "./running-harness.ts";
+import { type Session, setFaultsAgain } from "./session.ts";
+import { placesOf, settingsOf } from "./session-settings.ts";
 
 /**
  * Runs the service against chains that are in place, which then end with it.
@@ -51,11 +54,13 @@ export async function serveHarness(
   },
 ): Promise<RunningHarness> {
   const { host, port, logger } = options;
+  const { saved } = options.state ?? {};
   const serviceId = crypto.randomUUID();
   const chains = Object.values(started.chains);
   const parts: HarnessPart[] = [];
   let core: ReplaceableCore | undefined;
   let rewind: Rewind | undefined;
+  let session: (() => Promise<Session>) | undefined;
   let app: FastifyInstance | undefined;
   let description: HarnessDescription | undefined;
   let ended: Promise<void> | undefined;
@@ -82,7 +87,7 @@ export async function serveHarness(
 
   async function saveState(): Promise<void> {
     // What did not come to listen has nothing to save.
-    if (description !== undefined && rewind !== undefined) await options.state?.save(await rewind.save());
+    if (description !== undefined && session !== undefined) await options.state?.save(await session());
   }
 
   const close = () => {
@@ -121,18 +126,29 @@ export async function serveHarness(
     core = await createReplaceableCore(async () =>
       makeCore({ chains, rpcUrlOf, serviceId, database: await openDatabase() }, options),
     );
+    const { faults } = startedFaults;
+    const again = saved?.faults ?? [];
+    const isHold = ({ kind }: { kind: string }) => kind === "hold-blocks";
+    // What waited to be mined goes on waiting, although it is sent again.
+    await setFaultsAgain(faults, again.filter(isHold), started.chains);
     // Its chains have to answer meanwhile.
     const starting = core.start((network, account) => started.chains[network]?.mined.get(account));
     starting.catch(() => {});
     const { organizations } = core;
     rewind = createRewind({ chains, core, parts, seed: options.seed });
-    const { nextAuthorizationNonce, snapshot, restore, reset } = rewind;
+    const { nextAuthorizationNonce, snapshot, restore, reset, save } = rewind;
+    session = async () => {
+      requireSavable(chains, options);
+      const [faultsNow, story] = [await faults.list(), await explainer.tell()];
+      const about = { setting: placesOf(options), settings: settingsOf(options) };
+      return { version: 1, ...about, ...(await save()), story, faults: [...faultsNow] };
+    };
     const harness: Omit<RunningHarness, "description" | "app"> = {
       chains: started.chains,
       organizations,
       pids: started.pids,
       onFailure: started.onFailure,
-      faults: startedFaults.faults,
+      faults,
       journal,
       timeline: observed.timeline,
       payments: explainer,
@@ -142,6 +158,7 @@ export async function serveHarness(
       snapshot,
       restore,
       reset,
+      session,
       close,
       [Symbol.asyncDispose]: close,
     };
@@ -152,6 +169,11 @@ export async function serveHarness(
       serveLocalRoutes(local, { harness, describe, studio, options, observed, context }),
     );
     await starting;
+    await setFaultsAgain(
+      faults,
+      again.filter((fault) => !isHold(fault)),
+      started.chains,
+    );
     const origin = await listen(app, { host, port }).catch((error: unknown) => {
       // It was free a moment ago.
       throw explainListenError(error, host, port);
@@ -183,6 +205,7 @@ function observeService(
   const openTimeline = () => {
     opened ??= createTimeline(serviceId, {
       readTime: studio && ((network) => started.chains[network]?.now()),
+      earlier: options.state?.saved?.story,
     });
     return opened;
   };
@@ -271,6 +294,14 @@ async function serveLocalRoutes(
   };
   const { chain } = explainer;
   await local.register(async (scope) => studio.serveStudio(scope, { timeline, resend, chain, ...context }));
+}
+
+/** @throws {KitError} where another harness could not go on from the chains */
+function requireSavable(chains: readonly HarnessChain[], { seed }: StartOptions): void {
+  if (seed === undefined && chains.every(({ node }) => node.fork === undefined)) return;
+  throw new KitError("A session with --seed or --fork cannot be saved", {
+    hints: ["Chains of --seed begin the same each time, and those of --fork with the real ones."],
+  });
 }
 
 /** Makes spans of what the service does, where an SDK is registered; anew at a reset, when txNonces begin again. */

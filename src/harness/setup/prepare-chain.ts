@@ -3,9 +3,14 @@ import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import { longestAdvanceSeconds } from "../../config/serve-config.ts";
 import { harnessAccounts } from "../../payer/accounts.ts";
-import { type LocalTokenName, type LocalTokens, tokenNamed } from "../../payer/local-chains.ts";
+import {
+  type LocalTokenName,
+  type LocalTokens,
+  localGasMoney,
+  tokenNamed,
+} from "../../payer/local-chains.ts";
 import { testPayers } from "../../payer/test-payers.ts";
-import { type Address, type Hex, readQuantity } from "../../protocol/hex.ts";
+import { type Address, type Hex, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { createSerialQueue, type InTurn } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
@@ -66,9 +71,6 @@ export type LocalChainOptions = {
 };
 
 const { treasury, operator, admin, recoverer, pauser, sponsor } = harnessAccounts;
-
-/** Native gas money of each account of the harness that sends transactions: 10,000 whole coins. */
-const gasMoney = `0x${(10_000n * 10n ** 18n).toString(16)}`;
 
 /** How long a node that mines at once may take for a transaction, usually 2 ms. After that, it has missed it. */
 const minedWithinMs = 500;
@@ -284,7 +286,7 @@ async function placeEverything(
       sponsor,
       testPayers.sponsored,
       testPayers.approvedShort,
-    ].map(({ address }): LocalCall => ["anvil_setBalance", address, gasMoney]),
+    ].map(({ address }): LocalCall => ["anvil_setBalance", address, quantity(localGasMoney)]),
     // So that the node takes unsigned transactions of the token's owner.
     ["anvil_impersonateAccount", treasury.address],
   ]);

@@ -9,7 +9,7 @@ import { KitError, UndeterminedError } from "../../util/errors.ts";
 import type { RefusalContext } from "../explain/explanations.ts";
 import { mostListed, type PaymentSummary, paymentApiVersion } from "../timeline/payment-view.ts";
 import type { PaymentRecord } from "../timeline/record.ts";
-import { type KnownNames, newestSummaries, summariesOf } from "../timeline/summary.ts";
+import { earlierSummaries, type KnownNames, newestSummaries, summariesOf } from "../timeline/summary.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import { bodyOf, describePayment, type PaymentChain } from "./payment-detail.ts";
 
@@ -53,10 +53,13 @@ export function paymentRoutes(
   });
 
   app.get<OfPayment>("/payments/:id", async ({ params }, reply) => {
-    const record = timeline.find(params.id.toLowerCase());
+    const id = params.id.toLowerCase();
+    const record = timeline.find(id);
     if (record === undefined) {
+      const earlier = timeline.earlier().find((one) => one.id === id || one.transaction === id);
+      if (earlier !== undefined) return { apiVersion: paymentApiVersion, payment: earlier };
       const error = "No request has named this payment, or it is forgotten by now";
-      const settlement = await findSettlement?.(params.id.toLowerCase());
+      const settlement = await findSettlement?.(id);
       return reply.code(404).send({ error, settlement });
     }
     return { apiVersion: paymentApiVersion, payment: await describePayment(record, context, chain) };
@@ -224,6 +227,8 @@ function streamPayments(
 ): () => void {
   let epoch = timeline.epoch();
   let sent = resumeAt(lastEventId, timeline);
+  /** Those of an earlier run that are still to be sent, the oldest first. */
+  let earlier: PaymentSummary[] = [];
   /** True if so much waits for the reader that nothing more is written until it has read on. */
   let isUnread = false;
   /** How many bytes it had taken when that was last looked at; undefined when none waited for it then. */
@@ -240,6 +245,11 @@ function streamPayments(
     return true;
   }
 
+  function write(summary: PaymentSummary): void {
+    const data = JSON.stringify(summary);
+    response.write(`id: ${epoch}.${summary.version}\nevent: payment\ndata: ${data}\n\n`);
+  }
+
   function send(): void {
     if (response.destroyed || isFull()) return;
     // What the reader knows is of another epoch, or nothing.
@@ -247,15 +257,18 @@ function streamPayments(
       response.write("event: reset\ndata: {}\n\n");
       sent = 0;
       epoch = timeline.epoch();
+      earlier = earlierSummaries(timeline).reverse();
+    }
+    while (!isFull()) {
+      const summary = earlier.shift();
+      if (summary === undefined) break;
+      write(summary);
     }
     const from = sent;
     const changed = [...timeline.records()].filter(({ version }) => version > from);
     for (const record of changed.sort((a, b) => a.version - b.version)) {
       if (isFull()) return;
-      for (const summary of summariesOf([record], names)) {
-        const data = JSON.stringify(summary);
-        response.write(`id: ${epoch}.${summary.version}\nevent: payment\ndata: ${data}\n\n`);
-      }
+      for (const summary of summariesOf([record], names)) write(summary);
       sent = record.version;
     }
   }
