@@ -168,6 +168,7 @@ export function resolveContracts(values: GivenValues, known: NetworkRegistry = b
 export function planUp(values: Values<typeof upOptions>, known: KnownNetworks, session: Session | undefined) {
   const { plain, asset, claim } = values;
   const saved = session?.settings && readSettings(session.settings, known);
+  // Whoever names all five means what is usual.
   const isUsual = values.networks.join() === networkNames.join();
   const names = saved !== undefined && isUsual ? saved.networks : values.networks;
   const assets = { ...saved?.assets, ...asset };
