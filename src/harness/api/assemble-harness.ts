@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
-import { tokenNamed } from "../../payer/local-chains.ts";
+import { type LocalTokenName, tokenNamed } from "../../payer/local-chains.ts";
 import { type Amount, anAmount, toUnits } from "../../payer/terms.ts";
 import { problemSchema, settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
 import { type Address, isBytes32 } from "../../protocol/hex.ts";
@@ -97,7 +97,8 @@ export function assembleHarness<N extends NetworkName>(
 
     async sign(spec) {
       requireOpen();
-      return (await signPayment(description, spec, await control.nextAuthorizationNonce())).request;
+      const { nonce } = await control.nextAuthorizationNonce();
+      return (await signPayment(description, spec, nonce ?? undefined)).request;
     },
     ...speakFor(description.organization.apiKey, assembly),
     as(idOrApiKey) {
@@ -106,16 +107,18 @@ export function assembleHarness<N extends NetworkName>(
       return { apiKey, ...speakFor(apiKey, assembly) };
     },
     faults: createFaultSetters({
-      ...control.faults,
-      async add(order) {
+      async add(spec) {
         requireOpen();
-        return control.faults.add(order);
+        return control.addFault(Object(spec));
       },
+      list: async () => (await control.listFaults()).faults,
+      remove: async (id) => (await control.removeFault({ id })).removed,
+      clear: async () => void (await control.clearFaults()),
     }),
-    journal: createJournal(control.journal),
+    journal: createJournal(control),
     async payments() {
       requireOpen();
-      return control.payments();
+      return (await control.payments()).payments;
     },
     async nextPayment(options = {}) {
       requireOpen();
@@ -128,12 +131,12 @@ export function assembleHarness<N extends NetworkName>(
     },
     async snapshot() {
       requireOpen();
-      const id = await control.snapshot();
+      const { id } = await control.snapshot();
       return {
         async restore() {
           requireOpen();
           await forgetAllImpersonated();
-          await control.restore(id);
+          await control.restore({ id });
         },
       };
     },
@@ -194,9 +197,9 @@ function speakFor<N extends NetworkName>(
       const { idempotencyKey, ...asked } = given;
       const running = requireRunning(description, asked.network);
       const spec = { ...asked, payTo: asked.payTo ?? payToOf(description, [asked.network, running], apiKey) };
-      const nonce = await control.nextAuthorizationNonce();
+      const { nonce } = await control.nextAuthorizationNonce();
       return inTurn(spec.network, async () => {
-        const { request, settleRequest, payment } = await signPayment(description, spec, nonce);
+        const { request, settleRequest, payment } = await signPayment(description, spec, nonce ?? undefined);
         const verify = await caller.verify(request);
         const settle = await caller.settle(
           settleRequest,
@@ -237,17 +240,14 @@ async function explained(
 }
 
 /** The first payment that comes from now on, when its first request has ended. */
-async function awaitPayment(
-  { journal }: Pick<HarnessControl, "journal">,
-  timeoutMs: number,
-): Promise<PaymentJournal> {
-  const before = new Set(await journal.payments());
+async function awaitPayment(control: HarnessControl, timeoutMs: number): Promise<PaymentJournal> {
+  const before = new Set((await control.journalPayments()).payments);
   const giveUpAt = performance.now() + timeoutMs;
   for (;;) {
-    const id = (await journal.payments()).find((one) => !before.has(one));
-    const found = id === undefined ? undefined : await journal.payment(id);
+    const id = (await control.journalPayments()).payments.find((one) => !before.has(one));
+    const payment = id === undefined ? null : (await control.journalPayment({ id })).payment;
     // It is named when its first request comes, and of use once that has ended.
-    if (found !== undefined && found.requests.length > 0) return found;
+    if (payment !== null && payment.requests.length > 0) return payment;
     if (performance.now() > giveUpAt) {
       throw new KitError(`No payment came within ${timeoutMs} ms`, {
         hints: ["Does the shop use the facilitator of this harness? harness.shopConfig() has what it needs."],
@@ -275,9 +275,9 @@ function assembleNetwork(
   const running = requireRunning(description, name);
   const { chainId, caip2, rpcUrl, facilitatorContract, payTo, asset, tokens = {}, fork } = running;
 
-  const unitsOf = (amount: Amount, token: string | undefined) => {
+  const readTokens = (amount: Amount, asset: LocalTokenName | undefined) => {
     requireArgument("amount", amount, anAmount);
-    return toUnits(amount, tokenNamed(running, token));
+    return { network: name, amount: `${toUnits(amount, tokenNamed(running, asset))}`, units: true, asset };
   };
 
   // A node does not list the accounts that it impersonates, and keeps them through a revert.
@@ -302,13 +302,13 @@ function assembleNetwork(
     tokens,
     async fund(account, amount, token) {
       requireOpen();
-      const units = unitsOf(amount, token);
-      await inTurn(name, () => control.fund(name, requireAccount(account), units, token));
+      const tokens = readTokens(amount, token);
+      await inTurn(name, () => control.fund({ to: requireAccount(account), ...tokens }));
     },
     async approvePermit2(account, amount = 2n ** 256n - 1n, token) {
       requireOpen();
-      const units = unitsOf(amount, token);
-      await inTurn(name, () => control.approve(name, requireAccount(account), units, token));
+      const tokens = readTokens(amount, token);
+      await inTurn(name, () => control.approve({ account: requireAccount(account), ...tokens }));
     },
     async balanceOf(account, token) {
       return client.readContract({
@@ -320,11 +320,11 @@ function assembleNetwork(
     },
     async mine(blocks = 1) {
       requireOpen();
-      await inTurn(name, () => control.mine(name, blocks));
+      await inTurn(name, () => control.mine({ network: name, blocks }));
     },
     async advanceTime(seconds) {
       requireOpen();
-      return inTurn(name, () => control.advanceTime(name, seconds));
+      return BigInt((await inTurn(name, () => control.advanceTime({ network: name, seconds }))).now);
     },
     async advanceTimeTo(time) {
       requireArgument("time", time, aTime);

@@ -5,7 +5,7 @@ import type { Address } from "../../protocol/hex.ts";
 import type { NetworkRegistry, NetworkTier } from "../../protocol/networks.ts";
 import type { PayToPolicy } from "../../protocol/signed-payment.ts";
 import type { KnownTokens } from "../../protocol/token-units.ts";
-import { noJournal, type PaymentReader } from "../journal/journal-reader.ts";
+import { noJournal, type PaymentReader } from "../journal/journal.ts";
 import type { Chains } from "../setup/chains.ts";
 
 /** Explains payments of a harness. */

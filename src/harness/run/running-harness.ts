@@ -14,8 +14,7 @@ import { KitError } from "../../util/errors.ts";
 import { aText, requireArgument } from "../../util/given.ts";
 import type { HarnessDescription } from "../control/description.ts";
 import type { FaultBoard } from "../faults/faults.ts";
-import type { JournalStore } from "../journal/journal.ts";
-import type { PaymentReader } from "../journal/journal-reader.ts";
+import type { JournalStore, PaymentReader } from "../journal/journal.ts";
 import type { ForkFailures } from "../nodes/nodes.ts";
 import type { Chains, StartChainsOptions } from "../setup/chains.ts";
 import type { SavedChain } from "../setup/prepare-chain.ts";
@@ -26,7 +25,6 @@ export type SavedHarness = { chains: Readonly<Record<string, SavedChain>>; rows:
 /** Local chains and the service running against them. Disposing of them ends them. */
 export type RunningHarness = AsyncDisposable &
   ControlledHarness & {
-    readonly description: HarnessDescription;
     readonly app: FastifyInstance;
     readonly organizations: Organizations;
     /** The outcome of payments; undefined without journal and studio. */
@@ -45,8 +43,8 @@ export type RunningHarness = AsyncDisposable &
     close(): Promise<void>;
   };
 
-/** A control request that was done, with its body as it came. */
-export type ControlAction = { path: string; body: unknown };
+/** A line about an action of another process, for the terminal of `up`. */
+export type News = { what: string; more: string; isBad?: true };
 
 /** How chains and service are started. */
 export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "meanwhile"> & {
@@ -69,8 +67,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   recovery?: boolean;
   /** True if a journal is kept of what the service does, which costs it some time; not by default. */
   journal?: boolean;
-  /** Called with each control request that was done: see `control.ts`. */
-  onAction?: ((action: ControlAction) => void) | undefined;
+  /** Called with the news of each control request that was done. */
+  onNews?: ((news: News) => void) | undefined;
   /** True if the studio is served: `/studio`, `/payments` and `/events`; not by default. */
   studio?: boolean;
   /** The origins of web pages that may call the facilitator; none by default. */
@@ -90,6 +88,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
 
 /** The parts of a running harness that control needs. */
 export type ControlledHarness = {
+  /** @throws while the harness is not ready yet */
+  readonly description: HarnessDescription;
   readonly chains: Chains["chains"];
   /** Trouble between the service and the nodes, and on the chains. */
   readonly faults: FaultBoard;

@@ -14,8 +14,7 @@ import { createApp } from "../../service/http/app.ts";
 import { listen } from "../../service/http/connections/listen.ts";
 import { localConnectionCapacity } from "../../service/http/connections/open-connections.ts";
 import { explainListenError, refuseForeign } from "../../service/http/local-server.ts";
-import { apiExampleOf, closeRoute, controlRoutes } from "../control/control.ts";
-import { describeControlApi } from "../control/control-api.ts";
+import { apiExampleOf, closeRoute, controlRoutes, describeControlApi } from "../control/control.ts";
 import { curlOf, type HarnessDescription } from "../control/description.ts";
 import { startFaults } from "../faults/create-faults.ts";
 import { createJournalStore } from "../journal/journal.ts";
@@ -30,7 +29,7 @@ import {
   type ReplaceableCore,
   type Rewind,
 } from "./replaceable-core.ts";
-import type { RunningHarness, StartOptions } from "./running-harness.ts";
+import type { ControlledHarness, RunningHarness, StartOptions } from "./running-harness.ts";
 
 /**
  * Runs the service against chains that are in place, which then end with it.
@@ -90,11 +89,6 @@ export async function serveHarness(
     return ended;
   };
 
-  const describe = (): HarnessDescription => {
-    if (description === undefined) throw new Error("the harness is not ready yet");
-    return description;
-  };
-
   try {
     for (const { node } of chains) {
       node.fork?.onFailure(({ message, hints }) => logger.error({ hints }, message));
@@ -127,7 +121,11 @@ export async function serveHarness(
     const { organizations } = core;
     rewind = createRewind({ chains, core, parts, seed: options.seed });
     const { nextAuthorizationNonce, snapshot, restore, reset } = rewind;
-    const harness: Omit<RunningHarness, "description" | "app"> = {
+    const harness: Omit<RunningHarness, "app"> = {
+      get description() {
+        if (description === undefined) throw new Error("the harness is not ready yet");
+        return description;
+      },
       chains: started.chains,
       organizations,
       pids: started.pids,
@@ -146,10 +144,10 @@ export async function serveHarness(
       [Symbol.asyncDispose]: close,
     };
 
-    app = await createHarnessApp(core, { serviceId, describe, studio, options });
+    app = await createHarnessApp(core, { serviceId, harness, studio, options });
     startedFaults.breakAnswers(app.server);
     await app.register(async (local) =>
-      serveLocalRoutes(local, { harness, describe, studio, options, observed, context }),
+      serveLocalRoutes(local, { harness, studio, options, observed, context }),
     );
     await starting;
     const origin = await listen(app, { host, port }).catch((error: unknown) => {
@@ -157,7 +155,7 @@ export async function serveHarness(
       throw explainListenError(error, host, port);
     });
     description = describeHarness(origin, chains, options);
-    return { description, app, ...harness };
+    return { app, ...harness };
   } catch (error) {
     await close();
     throw error;
@@ -200,12 +198,12 @@ function createHarnessApp(
   { facilitator, organizations, catalog, checkHealth }: ReplaceableCore,
   about: {
     serviceId: string;
-    describe: () => HarnessDescription;
+    harness: ControlledHarness;
     studio: Studio | undefined;
     options: StartOptions;
   },
 ): Promise<FastifyInstance> {
-  const { serviceId, describe, studio, options } = about;
+  const { serviceId, harness, studio, options } = about;
   const { knownNetworks, corsOrigins, host, allowHosts, claims, open, logger } = options;
   return createApp({
     facilitator,
@@ -227,7 +225,7 @@ function createHarnessApp(
       return {
         paths: { ...paths, ...describeControlApi() },
         schemas,
-        example: await apiExampleOf(describe()),
+        example: await apiExampleOf(harness.description),
       };
     },
     callerWithoutKey: open && (() => organizations.authenticate(localOrganization.apiKey)),
@@ -238,43 +236,30 @@ function createHarnessApp(
 async function serveLocalRoutes(
   local: FastifyInstance,
   about: {
-    harness: Omit<RunningHarness, "description" | "app">;
-    describe: () => HarnessDescription;
+    harness: ControlledHarness;
     studio: Studio | undefined;
     options: StartOptions;
     observed: Observed;
     context: Context;
   },
 ): Promise<void> {
-  const { harness, describe, studio, options, context } = about;
+  const { harness, studio, options, context } = about;
   const { timeline, explainer } = about.observed;
   refuseForeign(local, options);
   if (options.open !== undefined) closeRoute(local, options.open);
-  await local.register(async (scope) => {
-    const { onAction } = options;
-    if (onAction !== undefined) {
-      scope.addHook("onResponse", async ({ url, body }, { statusCode }) => {
-        if (statusCode === 200) onAction({ path: url, body });
-      });
-    }
-    controlRoutes(scope, {
-      describe,
-      harness,
-      pay: async (spec) => (await import("../control/pay.ts")).pay(describe(), spec),
-    });
-  });
+  await local.register(async (scope) => controlRoutes(scope, harness, options.onNews));
   if (timeline === undefined || studio === undefined) return;
   const { contracts, payTo } = context;
   const resend: Resend = {
     send: async (operation, body) =>
-      (await import("../control/pay.ts")).postPayment(describe(), operation, body),
+      (await import("../control/pay.ts")).postPayment(harness.description, operation, body),
     capture: async (record, keepSignature) =>
       (await import("../control/ask-chain.ts")).captureOf(record, harness.chains, {
         contracts,
         payTo,
         keepSignature,
       }),
-    describeCurl: (operation, body) => curlOf(describe(), operation, body),
+    describeCurl: (operation, body) => curlOf(harness.description, operation, body),
   };
   const { chain } = explainer;
   await local.register(async (scope) => studio.serveStudio(scope, { timeline, resend, chain, ...context }));
