@@ -2,7 +2,7 @@ import { askState, askUse } from "../../harness/control/ask-chain.ts";
 import { methodByNonces } from "../../methods/methods.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import type { PayerState } from "../../methods/payment-state.ts";
-import type { ExplainContext } from "../../observe/explain/explain-input.ts";
+import type { Deployment } from "../../observe/explain/explain-input.ts";
 import {
   explanationOfReason,
   type KnownOfChain,
@@ -84,7 +84,7 @@ export async function askThere({
   url: string;
   token: string | undefined;
   payment: NamedPayment | undefined;
-  contracts: ExplainContext["contracts"];
+  contracts: Deployment["contracts"];
 }): Promise<There> {
   const reader = createPaymentReader(url, token);
   if (payment === undefined) {

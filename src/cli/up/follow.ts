@@ -26,20 +26,13 @@ const explaining = { share: 0.05, mostMs: 100 };
 
 /** Prints the lines of {@link followPayments} of a harness that runs here. */
 export function followHarness(
-  { timeline, ownClockSince, description }: RunningHarness,
-  context: Omit<RefusalContext, "tokens" | "ownClockSince">,
+  { timeline, context, description }: RunningHarness,
   render: (line: PaymentLine) => string = createLineRenderer(),
   print: (line: string) => void,
 ): void {
   if (timeline === undefined) return;
-  const tokens = Object.fromEntries(
-    Object.entries(description.networks).map(([name, { asset, tokens = {} }]) => [
-      name,
-      [asset, ...Object.values(tokens)],
-    ]),
-  );
   const write = (line: PaymentLine) => print(render(line));
-  followPayments(timeline, { ...context, tokens, ownClockSince }, write, originOf(description));
+  followPayments(timeline, context, write, originOf(description));
 }
 
 /**

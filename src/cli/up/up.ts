@@ -114,13 +114,7 @@ export const up = defineCommand({
             printNews = (news) => print(describeNews(news));
             followShops(harness.app.server, print);
           }
-          const context = { contracts: facilitatorContracts, payTo, networks };
-          followHarness(
-            harness,
-            context,
-            values["log-format"] === "json" ? JSON.stringify : undefined,
-            print,
-          );
+          followHarness(harness, values["log-format"] === "json" ? JSON.stringify : undefined, print);
         }
         if (values["ready-line"] !== undefined) print(values["ready-line"]);
         await ended;

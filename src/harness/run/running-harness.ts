@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { LocalOrganization } from "../../config/organization-file.ts";
 import type { Rows } from "../../ledger/database/sqlite/memory-databases.ts";
-import type { OwnClockSince } from "../../observe/explain/explanations.ts";
+import type { RefusalContext } from "../../observe/explain/explanations.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { ClaimedKind } from "../../protocol/answers.ts";
 import { type Address, type Hex, readAddress } from "../../protocol/hex.ts";
@@ -29,8 +29,8 @@ export type RunningHarness = AsyncDisposable &
     readonly organizations: Organizations;
     /** The outcome of payments; undefined without journal and studio. */
     readonly timeline: Timeline | undefined;
-    /** Since when the chains have another time than this machine. */
-    ownClockSince(): OwnClockSince;
+    /** The context that refusals are explained with. */
+    readonly context: RefusalContext;
     /** The pids of everything that was started. */
     readonly pids: readonly number[];
     /** Calls the listener when a node ends without having been asked to. */

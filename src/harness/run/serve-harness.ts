@@ -1,7 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import { readOpenFileLimit } from "../../config/open-files.ts";
 import type { Database } from "../../ledger/database/database.ts";
-import type { OwnClockSince } from "../../observe/explain/explanations.ts";
+import type { RefusalContext } from "../../observe/explain/explanations.ts";
+import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
 import type { Resend } from "../../observe/studio/payment-routes.ts";
 import { createTimeline, type Timeline } from "../../observe/timeline/timeline.ts";
 import { openTracing } from "../../observe/tracing/tracing.ts";
@@ -93,22 +94,22 @@ export async function serveHarness(
     for (const { node } of chains) {
       node.fork?.onFailure(({ message, hints }) => logger.error({ hints }, message));
     }
-    const context = {
+    const context: RefusalContext = {
       contracts: options.facilitatorContracts,
       payTo: options.payTo,
       networks: options.knownNetworks,
       tokens: Object.fromEntries(
         chains.map(({ network, asset, tokens }) => [network.name, [asset, ...Object.values(tokens)]]),
       ),
-      ownClockSince(): OwnClockSince {
+      ownClockSince() {
         const since = chains.map((chain) => chain.ownClockSince());
         return hasOwnClock(options)
           ? "started"
           : (["started", "moved"] as const).find((one) => since.includes(one));
       },
     };
-    const observed = observeService(started, context, { serviceId, options, studio });
-    const { journal, explainer } = observed;
+    const setup: Setup = { serviceId, options, studio, context };
+    const { journal, explainer, timeline, ...observed } = observeService(started, setup);
     const startedFaults = await startFaults(chains, { serviceId, onExchange: journal?.onExchange });
     parts.push(startedFaults, ...observed.parts, ...(await traceService(observed.openTimeline)));
     const rpcUrlOf = startedFaults.serviceRpcUrl;
@@ -132,9 +133,9 @@ export async function serveHarness(
       onFailure: started.onFailure,
       faults: startedFaults.faults,
       journal,
-      timeline: observed.timeline,
+      timeline,
       payments: explainer,
-      ownClockSince: context.ownClockSince,
+      context,
       forkFailures: () => chains.flatMap(({ node }) => node.fork?.failures() ?? []),
       nextAuthorizationNonce,
       snapshot,
@@ -144,11 +145,9 @@ export async function serveHarness(
       [Symbol.asyncDispose]: close,
     };
 
-    app = await createHarnessApp(core, { serviceId, harness, studio, options });
+    app = await createHarnessApp(core, harness, setup);
     startedFaults.breakAnswers(app.server);
-    await app.register(async (local) =>
-      serveLocalRoutes(local, { harness, studio, options, observed, context }),
-    );
+    await app.register(async (local) => serveLocalRoutes(local, harness, explainer.chain, setup));
     await starting;
     const origin = await listen(app, { host, port }).catch((error: unknown) => {
       // It was free a moment ago.
@@ -164,18 +163,16 @@ export async function serveHarness(
 
 type Studio = typeof import("../../observe/studio/serve-studio.ts");
 
-/** The chains and the service, for observers. */
-type Context = Parameters<typeof createPaymentExplainer>[2];
+/** How the parts of a harness are made. */
+type Setup = {
+  serviceId: string;
+  options: StartOptions;
+  studio: Studio | undefined;
+  context: RefusalContext;
+};
 
-/** The observer that keeps the service's history, as far as somebody can read it. */
-type Observed = ReturnType<typeof observeService>;
-
-function observeService(
-  started: Chains,
-  context: Context,
-  about: { serviceId: string; options: StartOptions; studio: Studio | undefined },
-) {
-  const { serviceId, options, studio } = about;
+/** The observers that keep the service's history, as far as somebody can read it. */
+function observeService(started: Chains, { serviceId, options, studio, context }: Setup) {
   let opened: Timeline | undefined;
   /** The same as `timeline`, or one that is made for whoever needs it besides. */
   const openTimeline = () => {
@@ -196,14 +193,9 @@ function observeService(
 /** The facilitator's HTTP, as on a machine of one's own. */
 function createHarnessApp(
   { facilitator, organizations, catalog, checkHealth }: ReplaceableCore,
-  about: {
-    serviceId: string;
-    harness: ControlledHarness;
-    studio: Studio | undefined;
-    options: StartOptions;
-  },
+  harness: ControlledHarness,
+  { serviceId, options, studio }: Setup,
 ): Promise<FastifyInstance> {
-  const { serviceId, harness, studio, options } = about;
   const { knownNetworks, corsOrigins, host, allowHosts, claims, open, logger } = options;
   return createApp({
     facilitator,
@@ -235,19 +227,14 @@ function createHarnessApp(
 /** The routes for this machine alone: the control of the harness, and the studio. */
 async function serveLocalRoutes(
   local: FastifyInstance,
-  about: {
-    harness: ControlledHarness;
-    studio: Studio | undefined;
-    options: StartOptions;
-    observed: Observed;
-    context: Context;
-  },
+  harness: Omit<RunningHarness, "app">,
+  chain: PaymentChain,
+  { options, studio, context }: Setup,
 ): Promise<void> {
-  const { harness, studio, options, context } = about;
-  const { timeline, explainer } = about.observed;
   refuseForeign(local, options);
   if (options.open !== undefined) closeRoute(local, options.open);
   await local.register(async (scope) => controlRoutes(scope, harness, options.onNews));
+  const { timeline } = harness;
   if (timeline === undefined || studio === undefined) return;
   const { contracts, payTo } = context;
   const resend: Resend = {
@@ -261,7 +248,6 @@ async function serveLocalRoutes(
       }),
     describeCurl: (operation, body) => curlOf(harness.description, operation, body),
   };
-  const { chain } = explainer;
   await local.register(async (scope) => studio.serveStudio(scope, { timeline, resend, chain, ...context }));
 }
 
