@@ -41,7 +41,7 @@ export function followHarness(
  * it.
  */
 export function followPayments(
-  timeline: Pick<Timeline, "onEntry">,
+  timeline: Timeline,
   context: RefusalContext,
   write: (line: PaymentLine) => void,
   origin: string,

@@ -23,7 +23,7 @@ import {
 } from "../../util/given.ts";
 import type { JsonResponse } from "../../util/http-client.ts";
 import type { HarnessControl } from "../control/control-client.ts";
-import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
+import { type Access, type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
 import { paymentSpec, postPayment, signPayment } from "../control/pay.ts";
 import { createFaultSetters } from "../faults/faults.ts";
 import type { PaymentJournal } from "../journal/journal.ts";
@@ -81,14 +81,14 @@ export function assembleHarness<N extends NetworkName>(
     description.seed === undefined ? [] : names.map((name) => [name, createSerialQueue()]),
   );
   const inTurn = <T>(network: NetworkName, work: () => Promise<T>) => turns.get(network)?.(work) ?? work();
-  const assembled = names.map((name) => assembleNetwork(name, { description, control, requireOpen, inTurn }));
+  const assembly: Assembly = { description, control, requireOpen, inTurn };
+  const assembled = names.map((name) => assembleNetwork(name, assembly));
   const forgetAllImpersonated = () =>
     Promise.all(assembled.map(({ forgetImpersonated }) => forgetImpersonated()));
 
   const networks = Object.fromEntries(assembled.map(({ network }) => [network.name, network])) as {
     readonly [K in N]: HarnessNetwork<K>;
   };
-  const assembly: Assembly<N> = { description, control, requireOpen, inTurn, networks };
 
   const harness: Omit<Harness<N>, "close" | typeof Symbol.asyncDispose> = {
     facilitator: description.facilitator,
@@ -100,11 +100,11 @@ export function assembleHarness<N extends NetworkName>(
       const { nonce } = await control.nextAuthorizationNonce();
       return (await signPayment(description, spec, nonce ?? undefined)).request;
     },
-    ...speakFor(description.organization.apiKey, assembly),
+    ...speakFor(description.organization.apiKey, assembly, networks),
     as(idOrApiKey) {
       requireArgument("idOrApiKey", idOrApiKey, aText);
       const apiKey = findApiKey(description, idOrApiKey);
-      return { apiKey, ...speakFor(apiKey, assembly) };
+      return { apiKey, ...speakFor(apiKey, assembly, networks) };
     },
     faults: createFaultSetters({
       async add(spec) {
@@ -158,26 +158,28 @@ export function assembleHarness<N extends NetworkName>(
 }
 
 /** The context that the parts of a harness share. */
-type Assembly<N extends NetworkName> = Omit<AssembleOptions, "close"> & {
+type Assembly = {
+  description: HarnessDescription;
+  control: HarnessControl;
   /** @throws {KitError} after `close` */
   requireOpen(): void;
   /** Runs work one after the other on a chain with a seed; in parallel the order would differ each time. */
   inTurn<T>(network: NetworkName, work: () => Promise<T>): Promise<T>;
-  networks: { readonly [K in N]: HarnessNetwork<K> };
 };
 
 /** The calls of the service, by an API key. */
 function speakFor<N extends NetworkName>(
   apiKey: string,
-  { description, control, requireOpen, inTurn, networks }: Assembly<N>,
+  assembly: Assembly,
+  networks: Harness<N>["networks"],
 ): Omit<HarnessCaller<N>, "apiKey"> {
-  const { facilitator } = description;
-  const service = { facilitator, organization: { apiKey } };
+  const { description, control, requireOpen, inTurn } = assembly;
+  const service: Access = { facilitator: description.facilitator, organization: { apiKey } };
   const caller: Omit<HarnessCaller<N>, "apiKey"> = {
     async verify(request) {
       requireOpen();
       requireArgument("request", request, jsonObject);
-      const answer = await explained({ description, control }, () => postPayment(service, "verify", request));
+      const answer = await explained(assembly, () => postPayment(service, "verify", request));
       return readAnswer(answer, verifyAnswerSchema);
     },
     async settle(request, options = {}) {
@@ -186,17 +188,14 @@ function speakFor<N extends NetworkName>(
       requireGiven(options, settleOptions);
       const { idempotencyKey } = options;
       const headers = idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey };
-      const answer = await explained({ description, control }, () =>
-        postPayment(service, "settle", request, headers),
-      );
+      const answer = await explained(assembly, () => postPayment(service, "settle", request, headers));
       return readAnswer(answer, settleAnswerSchema);
     },
     async pay(given) {
       requireOpen();
       requireGiven(given, { ...paymentSpec, ...settleOptions });
       const { idempotencyKey, ...asked } = given;
-      const running = requireRunning(description, asked.network);
-      const spec = { ...asked, payTo: asked.payTo ?? payToOf(description, [asked.network, running], apiKey) };
+      const spec = { ...asked, payTo: asked.payTo ?? payToOf(description, asked.network, apiKey) };
       const { nonce } = await control.nextAuthorizationNonce();
       return inTurn(spec.network, async () => {
         const { request, settleRequest, payment } = await signPayment(description, spec, nonce ?? undefined);
@@ -226,7 +225,7 @@ function speakFor<N extends NetworkName>(
 
 /** The answer to a request; where it is 503 because a fork lacked something, an error that says what. */
 async function explained(
-  { description, control }: Pick<AssembleOptions, "description" | "control">,
+  { description, control }: Assembly,
   post: () => Promise<JsonResponse>,
 ): Promise<JsonResponse> {
   if (Object.values(description.networks).every(({ fork }) => fork === undefined)) return post();
@@ -270,7 +269,7 @@ function findApiKey({ organization, organizations = [] }: HarnessDescription, id
 
 function assembleNetwork(
   name: NetworkName,
-  { description, control, requireOpen, inTurn }: Omit<Assembly<never>, "networks">,
+  { description, control, requireOpen, inTurn }: Assembly,
 ): { network: HarnessNetwork; forgetImpersonated(): Promise<void> } {
   const running = requireRunning(description, name);
   const { chainId, caip2, rpcUrl, facilitatorContract, payTo, asset, tokens = {}, fork } = running;

@@ -99,10 +99,7 @@ export function describePayment(journal: PaymentJournal): string {
 }
 
 /** An advice with what a test calls in the place of commands, which act on the chains of an `up`. */
-function withCalls(
-  advice: string,
-  { network, payer, asset, value }: Pick<PaymentJournal, "network" | "payer" | "asset" | "value">,
-): string {
+function withCalls(advice: string, { network, payer, asset, value }: PaymentJournal): string {
   const chain = /^\w+$/.test(network) ? `networks.${network}` : `networks["${network}"]`;
   const token = nameOfLocalToken(asset);
   const given = `"${payer}", ${value}n${token === undefined ? "" : `, "${token}"`}`;

@@ -87,7 +87,7 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
 };
 
 /** The parts of a running harness that control needs. */
-export type ControlledHarness = {
+export type ControlledHarness = Rewindable & {
   /** @throws while the harness is not ready yet */
   readonly description: HarnessDescription;
   readonly chains: Chains["chains"];
@@ -97,10 +97,14 @@ export type ControlledHarness = {
   readonly journal: JournalStore | undefined;
   /** The outcome of payments, and why. */
   readonly payments: PaymentReader;
-  /** The next authorization nonce that follows from the seed; undefined without a seed, when any will do. */
-  nextAuthorizationNonce(): Hex | undefined;
   /** How often each forked chain could not ask its network, and why it last could not. */
   forkFailures(): readonly ForkFailures[];
+};
+
+/** Chains and ledger that can be put back to an earlier state. */
+export type Rewindable = {
+  /** The next authorization nonce that follows from the seed; undefined without a seed, when any will do. */
+  nextAuthorizationNonce(): Hex | undefined;
   /** Remembers chains and ledger as they are; gives an id for {@link restore}. */
   snapshot(): Promise<string>;
   /** @throws KitError when there is no such snapshot any more */

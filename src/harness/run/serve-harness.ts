@@ -121,7 +121,6 @@ export async function serveHarness(
     starting.catch(() => {});
     const { organizations } = core;
     rewind = createRewind({ chains, core, parts, seed: options.seed });
-    const { nextAuthorizationNonce, snapshot, restore, reset } = rewind;
     const harness: Omit<RunningHarness, "app"> = {
       get description() {
         if (description === undefined) throw new Error("the harness is not ready yet");
@@ -137,10 +136,7 @@ export async function serveHarness(
       payments: explainer,
       context,
       forkFailures: () => chains.flatMap(({ node }) => node.fork?.failures() ?? []),
-      nextAuthorizationNonce,
-      snapshot,
-      restore,
-      reset,
+      ...rewind,
       close,
       [Symbol.asyncDispose]: close,
     };

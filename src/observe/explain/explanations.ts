@@ -188,10 +188,7 @@ export function requestBodyOf(
   return buildBody(parts, write(payment));
 }
 
-function bodyText(
-  { request, body, received }: Pick<RefusedRequest, "request" | "body" | "received">,
-  context: Deployment,
-): string | undefined {
+function bodyText({ request, body, received }: RefusedRequest, context: Deployment): string | undefined {
   return request === undefined ? received : (body ?? JSON.stringify(requestBodyOf(request, context)));
 }
 

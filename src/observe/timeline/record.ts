@@ -135,7 +135,7 @@ export function isAbout({ request }: Searchable, text: string): boolean {
  * @param carriedBy the payments that a transaction carries
  */
 export function paymentsHitBy<P extends Searchable>(
-  { calls }: Pick<FaultHit, "calls">,
+  { calls }: FaultHit,
   candidates: readonly P[],
   carriedBy: (transaction: string) => readonly P[],
 ): ReadonlySet<P> {
