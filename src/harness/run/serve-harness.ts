@@ -41,14 +41,7 @@ import type { ControlledHarness, RunningHarness, StartOptions } from "./running-
 export async function serveHarness(
   started: Chains,
   options: StartOptions,
-  {
-    openDatabase,
-    studio,
-  }: {
-    openDatabase: () => Promise<Database>;
-    /** Where the studio is served. */
-    studio: Studio | undefined;
-  },
+  { openDatabase, studio }: Prepared,
 ): Promise<RunningHarness> {
   const { host, port, logger } = options;
   const serviceId = crypto.randomUUID();
@@ -158,6 +151,9 @@ export async function serveHarness(
 }
 
 type Studio = typeof import("../../observe/studio/serve-studio.ts");
+
+/** The parts that need no chains; with the studio if it is served. */
+type Prepared = { openDatabase: () => Promise<Database>; studio: Studio | undefined };
 
 /** How the parts of a harness are made. */
 type Setup = {
