@@ -232,7 +232,8 @@ export function createFaults(options: {
 /** Puts a proxy before the node of each chain. */
 export async function startFaults(
   chains: readonly HarnessChain[],
-  { serviceId, onExchange }: Pick<FaultProxyOptions, "onExchange"> & { serviceId: string },
+  serviceId: string,
+  onExchange: FaultProxyOptions["onExchange"],
 ) {
   const networks: ProxiedChains = {};
   await Promise.all(

@@ -103,7 +103,7 @@ export async function serveHarness(
     };
     const setup: Setup = { serviceId, options, studio, context };
     const { journal, explainer, timeline, ...observed } = observeService(started, setup);
-    const startedFaults = await startFaults(chains, { serviceId, onExchange: journal?.onExchange });
+    const startedFaults = await startFaults(chains, serviceId, journal?.onExchange);
     parts.push(startedFaults, ...observed.parts, ...(await traceService(observed.openTimeline)));
     const rpcUrlOf = startedFaults.serviceRpcUrl;
     core = await createReplaceableCore(async () =>
