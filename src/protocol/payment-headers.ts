@@ -1,11 +1,18 @@
 import { parseJson } from "../util/json.ts";
 
-/** A value as the headers between shops and buyers carry it: base64 of JSON. */
+/** A value as the headers between shops and buyers carry it: base64 of JSON. Runs in browser pages too, which have no `Buffer`. */
 export function encodeHeader(value: unknown): string {
-  return Buffer.from(JSON.stringify(value)).toString("base64");
+  const bytes = new TextEncoder().encode(JSON.stringify(value));
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
 
-/** What such a header carries; undefined when it is malformed. */
+/** The value that such a header carries; undefined when it is malformed. */
 export function decodeHeader(text: string): unknown {
-  return parseJson(Buffer.from(text, "base64").toString("utf8"));
+  try {
+    // Some clients write base64url.
+    const bytes = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+    return parseJson(new TextDecoder().decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0))));
+  } catch {
+    return undefined;
+  }
 }

@@ -4,7 +4,7 @@ import {
   type TransactionSignature,
 } from "../../protocol/encode-transaction.ts";
 import { type Address, addressWord, type Hex, keccak256, uintWord } from "../../protocol/hex.ts";
-import { readEcdsaSignature } from "../../protocol/signed-payment.ts";
+import { readEcdsaSignature, tokenSignature } from "../../protocol/signed-payment.ts";
 import { maxUint256 } from "../../protocol/wire-values.ts";
 import { approveSelector, type transactionMembers } from "./approval-transaction.ts";
 import { permit2Address } from "./permit.ts";
@@ -50,7 +50,9 @@ export async function signApprovalTransaction(
 ): Promise<Record<(typeof transactionMembers)[number], string>> {
   const data: Hex = `${approveSelector}${addressWord(spender)}${uintWord(amount)}`;
   const transaction = { to: asset, data, gas, ...terms };
-  const signature = readEcdsaSignature(await signer.signDigest(keccak256(encodeTransaction(transaction))));
+  const signature = readEcdsaSignature(
+    tokenSignature(await signer.signDigest(keccak256(encodeTransaction(transaction)))),
+  );
   if (signature === undefined) throw new Error("the signer made no plain signature");
   const { rs, recoveryId: yParity } = signature;
   const signed = { r: rs.slice(0, 64), s: rs.slice(64), yParity };

@@ -304,9 +304,9 @@ test.each<[string, () => unknown, string]>([
     "ammount: is no option; did you mean amount?",
   ],
   [
-    "an amount that is no bigint",
+    "an amount that is a number",
     () => harness.networks.base.fund(harness.organization.recipient, 5 as Anything),
-    "amount: 5 is not a bigint from 0 to 2^256 - 1 (for example 10_000n)",
+    'amount: 5 is not an amount: whole tokens as a text, or a bigint below 2^256 in the smallest unit (for example "0.01")',
   ],
   [
     "a match of the facilitator's faults",

@@ -109,7 +109,7 @@ describe("the guide", { timeout: 60_000 }, () => {
     await page.getByText(`npx --no-install x402-kit pay --url ${studio.origin}`).waitFor();
     await page.getByText("Waiting for a shop to connect").waitFor();
     await fetch(`${studio.origin}/v1/supported`);
-    await page.getByText(/A shop has connected (now|\d+ s ago)/).waitFor();
+    await page.getByText(/A shop connected (now|\d+ s ago)/).waitFor();
     await button("hono").click();
     await expect.poll(() => part("commands"), soon).toContain("@x402/hono");
     await button("Pay as empty, which is refused").click();
