@@ -14,7 +14,7 @@ export type ClaimedPayment = {
   state: (typeof settlementStates)[number];
   /** Null while its success is undelivered. */
   deliveredAt: unknown;
-  transactionHash: Hex;
+  transactionHash: string;
   /** Why it failed. */
   failure: string | null;
 };
