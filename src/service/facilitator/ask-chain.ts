@@ -67,6 +67,7 @@ export async function askChain(
   const refused = refusedForCode(limits, signed.payer, payerCode);
   if (refused !== undefined) return trail.refuse("payerIsAccepted", refused);
   trail.pass("payerIsAccepted");
+  trail.publish();
   return { head, funds, payerCode };
 }
 
