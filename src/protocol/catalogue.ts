@@ -43,7 +43,7 @@ export const paymentStates = {
 } as const;
 
 /** Where a decision comes from, in the order in which verify looks at it. */
-export type DecidedBy = "form" | "terms" | "signature" | "time" | "state" | "ledger";
+export type DecidedBy = "form" | "terms" | "signature" | "code" | "time" | "state" | "ledger";
 
 /** What follows from a situation: a row of the catalogue. */
 export type Step = {
@@ -83,9 +83,11 @@ const form = by("form");
 const terms = by("terms");
 /** The signature does not hold, or cannot be checked. */
 const signature = by("signature");
+/** Code at the payer's address: no key's signature is to be expected then. */
+const code = by("code");
 /** The chain's clock. */
 const time = by("time");
-/** The chain's state: balances, approvals, the token, code at the payer's address. */
+/** The chain's state: balances, approvals, the token. */
 const state = by("state");
 /** What this facilitator has stored: earlier requests, and the limits of its organizations. */
 const ledger = by("ledger");
@@ -138,12 +140,12 @@ export const reasons = {
   }),
   invalid_exact_evm_payload_signature: of("invalid_payload", {
     signature_wrong: signature(signAgain),
-    wallet_refuses: state(signAgain),
-    token_refuses_signature: state(giveUp),
-    payer_has_code: state(signAgain),
+    wallet_refuses: code(signAgain),
+    token_refuses_signature: code(giveUp),
+    payer_has_code: code(signAgain),
   }),
   invalid_exact_evm_payload_undeployed_smart_wallet: of("invalid_payload", {
-    wallet_not_deployed: signature(signAgain),
+    wallet_not_deployed: code(signAgain),
   }),
   insufficient_funds: of("insufficient_funds", {
     balance_too_small: state(giveUp),
@@ -278,6 +280,22 @@ export const situations: Readonly<Record<Situation, Row>> = Object.assign(
 
 export function isSituation(name: unknown): name is Situation {
   return typeof name === "string" && Object.hasOwn(situations, name);
+}
+
+/**
+ * Returns true if one of `deciders` decides in a situation. Where only the reason is known, as from another facilitator, they must
+ * decide in each of its situations.
+ */
+export function isDecidedBy(
+  { situation, reason }: { situation?: unknown; reason?: unknown },
+  ...deciders: DecidedBy[]
+): boolean {
+  const rows: readonly Row[] = isSituation(situation)
+    ? [situations[situation]]
+    : invalidReasons
+        .filter((one) => one === reason || permit2Reasons[one] === reason)
+        .flatMap((one) => Object.values(reasons[one].situations));
+  return rows.length > 0 && rows.every(({ decidedBy }) => deciders.includes(decidedBy));
 }
 
 /** The reason that is given in a situation. */

@@ -178,7 +178,7 @@ export function checkClaimed(
   request: PaymentRequest,
   network: ServedNetwork,
   checking: Checking,
-  onCheck?: (check: PureCheckName) => void,
+  onCheck?: (check: PureCheckName, refusal: Invalid | undefined) => void,
 ): Invalid | undefined {
   const { payTo = request.payment.payTo, ...requirements } = request.requirements;
   const claimed = { ...request, requirements: { ...requirements, payTo } };

@@ -62,6 +62,7 @@ export function followPayments(
 function adviceToAsk({ payment: { id }, view: { reason } }: Ended): RefusalExplanation {
   return {
     mistake: "",
+    situation: null,
     title: "",
     at: "",
     got: null,

@@ -1,6 +1,6 @@
 import { parsePaymentRequest } from "../../methods/methods.ts";
 import { permitPayloadFor } from "../../methods/permit2/permit2-payload.ts";
-import { isSituation, reasons } from "../../protocol/catalogue.ts";
+import { isDecidedBy, isSituation, reasons } from "../../protocol/catalogue.ts";
 import { adviceOnAnswer, adviceOnReason, reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type Finding, finding, mistakes } from "../../protocol/mistakes.ts";
@@ -157,16 +157,6 @@ export type AnswerMembers = {
   detail?: unknown;
 };
 
-/** Reasons that do not follow from the request, or whose advice says already how to find out what in it leads there. */
-const beyondRequest = [
-  "insufficient_funds",
-  "permit2_insufficient_balance",
-  "permit2_allowance_required",
-  "invalid_transaction_state",
-  "invalid_payload",
-  "invalid_exact_evm_payload_undeployed_smart_wallet",
-];
-
 const noVerdict =
   "The request or the service was in no state to be judged: the answer decides nothing of the payment.";
 
@@ -197,15 +187,21 @@ export function explainRefusedAnswer(answer: AnswerMembers): Finding {
   if (sentence !== undefined && isSituation(situation) && !isUndetermined) {
     // An answer of this service: its advice is said once.
     const { fact, why, fix } = adviceOnAnswer(reason, { situation, message: sentence });
-    return finding(mistake, at, { got: gotWith(fact), fix: withRequest(fix, reason), reason, why });
+    return finding(mistake, at, {
+      got: gotWith(fact),
+      fix: withRequest(fix, { reason, situation }),
+      reason,
+      why,
+    });
   }
-  const fix = isUndetermined ? advice.fix : withRequest(advice.fix, reason);
+  const fix = isUndetermined ? advice.fix : withRequest(advice.fix, { reason, situation });
   return finding(mistake, at, { got, fix, reason, why: advice.why || noVerdict });
 }
 
-/** An advice, and how to find out more where what is wrong stands in the request. */
-function withRequest(fix: string, reason: string): string {
-  return beyondRequest.includes(reason) ? fix : `${fix.replace(/[^.]$/, "$&.")} ${mistakes.refused.fix}`;
+/** An advice, and how to find out more where what is wrong stands in the request, unless it says that itself. */
+function withRequest(fix: string, refused: { reason: string; situation: unknown }): string {
+  const isElsewhere = isDecidedBy(refused, "code", "state", "ledger") || fix.includes("`x402-kit explain`");
+  return isElsewhere ? fix : `${fix.replace(/[^.]$/, "$&.")} ${mistakes.refused.fix}`;
 }
 
 /** The name of the problem that an answer is; undefined for others. */

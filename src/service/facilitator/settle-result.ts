@@ -2,7 +2,7 @@ import type { KeptAnswer } from "../../ledger/ledger.ts";
 import { noTransaction, type Settlement } from "../../ledger/settlement.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import type { SettleablePayment } from "./intake.ts";
+import type { SettleablePayment } from "./payment.ts";
 
 /**
  * What a settle came to.

@@ -83,6 +83,7 @@ export const transferFrom: Method = {
 
 const settling: Settling = {
   method: name,
+  plan: ({ network }, call) => ({ call, transaction: settling.transaction([call], network) }),
   transaction(calls) {
     const words = calls.map(
       ({ payment, recipient }) =>
