@@ -4,7 +4,7 @@ import { assignRpcPorts } from "../../config/rpc-ports.ts";
 import { isLoopbackHost } from "../../config/values.ts";
 import { askHarness, originOf } from "../../harness/control/description.ts";
 import { payOnEveryNetwork } from "../../harness/control/pay.ts";
-import type { ControlAction, RunningHarness } from "../../harness/run/running-harness.ts";
+import type { News, RunningHarness } from "../../harness/run/running-harness.ts";
 import { startHarness } from "../../harness/run/start-harness.ts";
 import { openStateFile } from "../../harness/run/state-file.ts";
 import { isWarning, renderLogLine } from "../../observe/log/log-lines.ts";
@@ -49,7 +49,7 @@ export const up = defineCommand({
             assets: values.asset,
           });
     const tell = isForMachines ? printError : print;
-    let printAction: (action: ControlAction) => void = () => {};
+    let printNews: (news: News) => void = () => {};
     const isOpen = values.open || values.plain;
     const payTo = values["pay-to"] ?? (values.plain ? "any" : "contract");
     const harness = await startHarness({
@@ -77,7 +77,7 @@ export const up = defineCommand({
       journal: values.journal,
       recovery: !values["no-recovery"],
       studio: true,
-      onAction: values.quiet || isForMachines ? undefined : (action) => printAction(action),
+      onNews: values.quiet || isForMachines ? undefined : (news) => printNews(news),
       logger,
       signal: interrupted,
     });
@@ -109,21 +109,12 @@ export const up = defineCommand({
           print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
         }
         if (!values.quiet && (!isForMachines || values["log-format"] !== undefined)) {
-          const { describeAction, followHarness, followShops } = await import("./follow.ts");
+          const { describeNews, followHarness, followShops } = await import("./follow.ts");
           if (!isForMachines) {
-            printAction = (action) => {
-              const line = describeAction(action);
-              if (line !== undefined) print(line);
-            };
+            printNews = (news) => print(describeNews(news));
             followShops(harness.app.server, print);
           }
-          const context = { contracts: facilitatorContracts, payTo, networks };
-          followHarness(
-            harness,
-            context,
-            values["log-format"] === "json" ? JSON.stringify : undefined,
-            print,
-          );
+          followHarness(harness, values["log-format"] === "json" ? JSON.stringify : undefined, print);
         }
         if (values["ready-line"] !== undefined) print(values["ready-line"]);
         await ended;

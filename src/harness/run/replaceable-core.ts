@@ -8,7 +8,7 @@ import { createSerialQueue } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 import type { MinedCounts } from "../setup/starting-point.ts";
-import type { ControlledHarness, SavedHarness } from "./running-harness.ts";
+import type { Rewindable, SavedHarness } from "./running-harness.ts";
 
 /** A part of a harness besides chains and service, such as the proxies before the nodes. */
 export type HarnessPart = {
@@ -141,7 +141,7 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
 }
 
 /** Remembers chains and ledger, and puts them back. One call at a time; the others wait. */
-export type Rewind = Pick<ControlledHarness, "nextAuthorizationNonce" | "snapshot" | "restore" | "reset"> & {
+export type Rewind = Rewindable & {
   /** Chains and ledger as they are now. */
   save(): Promise<SavedHarness>;
   /** Resolves when what was asked for before is over. */

@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { LocalOrganization } from "../../config/organization-file.ts";
 import type { Rows } from "../../ledger/database/sqlite/memory-databases.ts";
-import type { OwnClockSince } from "../../observe/explain/explanations.ts";
+import type { RefusalContext } from "../../observe/explain/explanations.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { ClaimedKind } from "../../protocol/answers.ts";
 import { type Address, type Hex, readAddress } from "../../protocol/hex.ts";
@@ -14,8 +14,7 @@ import { KitError } from "../../util/errors.ts";
 import { aText, requireArgument } from "../../util/given.ts";
 import type { HarnessDescription } from "../control/description.ts";
 import type { FaultBoard } from "../faults/faults.ts";
-import type { JournalStore } from "../journal/journal.ts";
-import type { PaymentReader } from "../journal/journal-reader.ts";
+import type { JournalStore, PaymentReader } from "../journal/journal.ts";
 import type { ForkFailures } from "../nodes/nodes.ts";
 import type { Chains, StartChainsOptions } from "../setup/chains.ts";
 import type { SavedChain } from "../setup/prepare-chain.ts";
@@ -26,13 +25,12 @@ export type SavedHarness = { chains: Readonly<Record<string, SavedChain>>; rows:
 /** Local chains and the service running against them. Disposing of them ends them. */
 export type RunningHarness = AsyncDisposable &
   ControlledHarness & {
-    readonly description: HarnessDescription;
     readonly app: FastifyInstance;
     readonly organizations: Organizations;
     /** The outcome of payments; undefined without journal and studio. */
     readonly timeline: Timeline | undefined;
-    /** Since when the chains have another time than this machine. */
-    ownClockSince(): OwnClockSince;
+    /** The context that refusals are explained with. */
+    readonly context: RefusalContext;
     /** The pids of everything that was started. */
     readonly pids: readonly number[];
     /** Calls the listener when a node ends without having been asked to. */
@@ -45,8 +43,8 @@ export type RunningHarness = AsyncDisposable &
     close(): Promise<void>;
   };
 
-/** A control request that was done, with its body as it came. */
-export type ControlAction = { path: string; body: unknown };
+/** A line about an action of another process, for the terminal of `up`. */
+export type News = { what: string; more: string; isBad?: true };
 
 /** How chains and service are started. */
 export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "meanwhile"> & {
@@ -69,8 +67,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   recovery?: boolean;
   /** True if a journal is kept of what the service does, which costs it some time; not by default. */
   journal?: boolean;
-  /** Called with each control request that was done: see `control.ts`. */
-  onAction?: ((action: ControlAction) => void) | undefined;
+  /** Called with the news of each control request that was done. */
+  onNews?: ((news: News) => void) | undefined;
   /** True if the studio is served: `/studio`, `/payments` and `/events`; not by default. */
   studio?: boolean;
   /** The origins of web pages that may call the facilitator; none by default. */
@@ -89,7 +87,9 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
 };
 
 /** The parts of a running harness that control needs. */
-export type ControlledHarness = {
+export type ControlledHarness = Rewindable & {
+  /** @throws while the harness is not ready yet */
+  readonly description: HarnessDescription;
   readonly chains: Chains["chains"];
   /** Trouble between the service and the nodes, and on the chains. */
   readonly faults: FaultBoard;
@@ -97,10 +97,14 @@ export type ControlledHarness = {
   readonly journal: JournalStore | undefined;
   /** The outcome of payments, and why. */
   readonly payments: PaymentReader;
-  /** The next authorization nonce that follows from the seed; undefined without a seed, when any will do. */
-  nextAuthorizationNonce(): Hex | undefined;
   /** How often each forked chain could not ask its network, and why it last could not. */
   forkFailures(): readonly ForkFailures[];
+};
+
+/** Chains and ledger that can be put back to an earlier state. */
+export type Rewindable = {
+  /** The next authorization nonce that follows from the seed; undefined without a seed, when any will do. */
+  nextAuthorizationNonce(): Hex | undefined;
   /** Remembers chains and ledger as they are; gives an id for {@link restore}. */
   snapshot(): Promise<string>;
   /** @throws KitError when there is no such snapshot any more */

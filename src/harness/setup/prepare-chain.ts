@@ -69,6 +69,8 @@ export type LocalChainOptions = {
 };
 
 const { treasury, operator, admin, recoverer, pauser, sponsor } = harnessAccounts;
+const { sponsored, approvedShort } = testPayers;
+const senders = [treasury, operator, admin, recoverer, pauser, sponsor, sponsored, approvedShort];
 
 /** Native gas money of each account of the harness that sends transactions: 10,000 whole coins. */
 const gasMoney = `0x${(10_000n * 10n ** 18n).toString(16)}`;
@@ -279,16 +281,7 @@ async function placeEverything(
     ...(realToken ? [] : approvalWrites(asset.address, mockAllowanceSlot)),
     ...localTokenWrites(tokens),
     // Those who send a transaction along can pay for it.
-    ...[
-      treasury,
-      operator,
-      admin,
-      recoverer,
-      pauser,
-      sponsor,
-      testPayers.sponsored,
-      testPayers.approvedShort,
-    ].map(({ address }): LocalCall => ["anvil_setBalance", address, gasMoney]),
+    ...senders.map(({ address }): LocalCall => ["anvil_setBalance", address, gasMoney]),
     // So that the node takes unsigned transactions of the token's owner.
     ["anvil_impersonateAccount", treasury.address],
   ]);

@@ -40,8 +40,8 @@ import { explainPermit, explainPermitSignature, explainSignature } from "./expla
 import { explainNumber, explainTimes, missing } from "./explain-values.ts";
 import { type Input, isRecord, readInput } from "./read-input.ts";
 
-/** The context that payments are compared with. */
-export type ExplainContext = {
+/** The deployment of a facilitator: its networks, contracts and tokens. */
+export type Deployment = {
   /** The known networks; the built-in ones by default. */
   networks?: NetworkRegistry | undefined;
   /** The facilitator contract of each tier of networks. */
@@ -50,6 +50,10 @@ export type ExplainContext = {
   payTo?: PayToPolicy | undefined;
   /** The tokens that the facilitator takes; the USDC of each network by default. */
   tokens?: KnownTokens | undefined;
+};
+
+/** The context that payments are compared with. */
+export type ExplainContext = Deployment & {
   /** Unix seconds, by the chain where there is one; undefined where the times of a payment are not to be judged. */
   now: bigint | undefined;
   /** Whose time `now` is, such as `this machine's clock`, where what is said of the times is to name it. */

@@ -177,10 +177,12 @@ export function otherDomains(right: SignedDomain, extra?: unknown): readonly Tri
       { ...domain, verifyingContract: usdc.address },
       domainOf({ asset: { ...usdc, address: asset.address }, chainId: otherChain }),
     ]),
-    ...[...wellKnownChains.keys()].map((other) => ({ ...domain, chainId: other })),
+    ...Array.from(wellKnownChains.keys(), (other) => ({ ...domain, chainId: other })),
     ...siblingTokens.map(({ address: verifyingContract }) => ({ ...domain, verifyingContract })),
     // What libraries make of a domain with one member alone.
-    ...["name", "chainId", "verifyingContract"].map((member) => ({ [member]: Reflect.get(domain, member) })),
+    { name: domain.name },
+    { chainId: domain.chainId },
+    { verifyingContract: domain.verifyingContract },
   ];
   const right712 = separatorOf(domain);
   const bySeparator = new Map(all.toReversed().map((one) => [separatorOf(one), one]));

@@ -22,7 +22,7 @@ import { knownToken } from "../../protocol/token-units.ts";
 import { shownPackageFile } from "../../util/self-command.ts";
 import { escapeControls, isMasked } from "../../util/text.ts";
 import type { Explanation } from "./explain-input.ts";
-import { type ExplainContext, explain } from "./explain-input.ts";
+import { type Deployment, type ExplainContext, explain } from "./explain-input.ts";
 
 /** A mistake in a payment, and its fix. */
 export type RefusalExplanation = {
@@ -65,7 +65,7 @@ export type RefusedRequest = {
 export type OwnClockSince = "started" | "moved" | undefined;
 
 /** The context that refusals are explained with. */
-export type RefusalContext = Pick<ExplainContext, "contracts" | "payTo" | "networks" | "tokens"> & {
+export type RefusalContext = Deployment & {
   /** Since when the chains have another time than this machine. */
   ownClockSince?: (() => OwnClockSince) | undefined;
   /** True if commands may act on local chains: not at a mock, which has none. */
@@ -170,7 +170,7 @@ export function explainLostAnswer(ledger: string | null): RefusalExplanation {
 /** The body of a verify or settle for this payment, in the full form of its version. */
 export function requestBodyOf(
   request: PaymentRequest,
-  { contracts, tokens }: Pick<ExplainContext, "contracts" | "tokens">,
+  { contracts, tokens }: Deployment,
 ): Record<string, unknown> {
   const { knownNetwork, requirements, payment, x402Version } = request;
   const known = knownToken(knownNetwork, requirements.asset, tokens) ?? knownNetwork.usdc;
@@ -189,10 +189,7 @@ export function requestBodyOf(
   return buildBody(parts, write(payment));
 }
 
-function bodyText(
-  { request, body, received }: Pick<RefusedRequest, "request" | "body" | "received">,
-  context: Pick<ExplainContext, "contracts" | "tokens">,
-): string | undefined {
+function bodyText({ request, body, received }: RefusedRequest, context: Deployment): string | undefined {
   return request === undefined ? received : (body ?? JSON.stringify(requestBodyOf(request, context)));
 }
 

@@ -11,7 +11,7 @@ import { formatAmount, plural } from "../../protocol/token-units.ts";
 import { parseJson } from "../../util/json.ts";
 import { maskSecrets } from "../../util/text.ts";
 import { mostReceived, type ReceivedBody } from "../channels/channels.ts";
-import type { ExplainContext } from "../explain/explain-input.ts";
+import type { Deployment } from "../explain/explain-input.ts";
 import {
   explainLostAnswer,
   explainRefusal,
@@ -172,13 +172,11 @@ export type PaymentChain = {
   authorizationUse(record: PaymentRecord): Promise<PaymentUse | undefined>;
 };
 
-type BodyContext = Pick<ExplainContext, "contracts" | "tokens">;
-
 /** The body of the newest request of a payment: as it came, or else made of what was read of it. */
 export function bodyOf(
   { body }: Pick<PaymentRecord, "body">,
   request: PaymentRequest,
-  context: BodyContext,
+  context: Deployment,
 ): Record<string, unknown> {
   const came = body === undefined ? undefined : parseJson(body);
   return isRecord(came) ? came : requestBodyOf(request, context);
@@ -188,7 +186,7 @@ export function bodyOf(
 export function shownBody(
   record: Pick<PaymentRecord, "body">,
   request: PaymentRequest,
-  context: BodyContext,
+  context: Deployment,
   cut: (signature: Hex) => string,
 ): Record<string, unknown> {
   const { signature } = request.payment;

@@ -156,11 +156,7 @@ function namedBy({ request, received }: RequestOrBody, networks: NetworkRegistry
 }
 
 /** The summaries of the newest payments, so many at most, newest first. */
-export function newestSummaries(
-  timeline: Pick<Timeline, "records">,
-  names: KnownNames,
-  limit?: number,
-): PaymentSummary[] {
+export function newestSummaries(timeline: Timeline, names: KnownNames, limit?: number): PaymentSummary[] {
   const newestFirst = [...timeline.records()].sort((a, b) => b.firstSeenAt - a.firstSeenAt);
   return summariesOf(newestFirst.slice(0, limit), names);
 }
