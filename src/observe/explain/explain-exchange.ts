@@ -1,5 +1,5 @@
 import { parsePaymentRequest } from "../../methods/methods.ts";
-import { permitPayloadFor } from "../../methods/permit2/permit2-payload.ts";
+import { halfOfOffer } from "../../methods/people.ts";
 import { isDecidedBy, isSituation, reasons } from "../../protocol/catalogue.ts";
 import { adviceOnAnswer, adviceOnReason, reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";
@@ -17,28 +17,8 @@ import {
   type TokenUnits,
 } from "../../protocol/token-units.ts";
 import { parseUint256 } from "../../protocol/wire-values.ts";
-import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
-import { explainPermitOffer, isOfPermit2 } from "./explain-signature.ts";
 import { isRecord } from "./read-input.ts";
-
-/** Checks whether `extra` of requirements names the token as it names itself: clients sign for what stands there. */
-export function explainExtra(
-  at: string,
-  extra: unknown,
-  { name, version }: Asset,
-  mistake: "extra-differs" | "extra-needed-elsewhere" = "extra-differs",
-): Finding[] {
-  const named = membersOf(extra);
-  if (named.name === name && named.version === version) return [];
-  const given = extra === undefined ? extra : { name: named.name, version: named.version };
-  return [
-    finding(mistake, `${at}.extra`, {
-      got: showValue(given),
-      expected: JSON.stringify({ name, version }),
-    }),
-  ];
-}
 
 /** What in an offer makes every payment for it fail, although each of its members can be read. */
 export function explainOffer(
@@ -48,8 +28,7 @@ export function explainOffer(
 ): Finding[] {
   return [
     ...explainTimeout(`${at}.maxTimeoutSeconds`, offer.maxTimeoutSeconds),
-    // Permit2 has a domain of its own.
-    ...(isOfPermit2(offer) ? explainPermitOffer(at, offer, contract) : explainExtra(at, offer.extra, token)),
+    ...halfOfOffer(offer).explainOffer(at, offer, { token, contract }),
   ];
 }
 
@@ -121,19 +100,7 @@ export function requirementsFor(payload: Record<string, unknown>, network: Netwo
 
 /** A payment that a payer could make for an offer of a challenge. */
 export function paymentFor(offer: Record<string, unknown>, version: X402Version): unknown {
-  if (version === 2 && isOfPermit2(offer)) {
-    return { x402Version: 2, accepted: offer, payload: permitPayloadFor(offer) };
-  }
-  const account = `0x${"01".repeat(20)}`;
-  const authorization = {
-    from: account,
-    to: account,
-    value: "1",
-    validAfter: "0",
-    validBefore: "1",
-    nonce: `0x${"01".repeat(32)}`,
-  };
-  const payload = { signature: "0x", authorization };
+  const payload = halfOfOffer(offer).example(offer);
   return version === 1
     ? { x402Version: 1, scheme: "exact", network: offer.network, payload }
     : { x402Version: 2, accepted: offer, payload };

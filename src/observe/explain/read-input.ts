@@ -1,6 +1,5 @@
-import { permit2Address } from "../../methods/permit2/permit.ts";
-import { isPermit2, permitMember } from "../../methods/permit2/permit2-payload.ts";
-import { type Address, type Hex, isAddress, isBytes32, uintWord } from "../../protocol/hex.ts";
+import { halfOfPayload } from "../../methods/people.ts";
+import { type Address, type Hex, isAddress } from "../../protocol/hex.ts";
 import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
@@ -144,18 +143,11 @@ export function namedPayment(input: Input | undefined, networks: NetworkRegistry
   return { network, payer, nonce, nonceSpace, value, assets: [first, ...others] };
 }
 
-/** The signed message, by EIP-3009 or by Permit2. */
+/** The names of a payment in what was signed. */
 function signedIn(input: Input | undefined) {
-  const payload = input !== undefined && "payload" in input ? input.payload : undefined;
-  const signed = membersOf(membersOf(payload).payload);
-  if (isPermit2(signed)) {
-    const { from: payer, permitted, nonce: given } = membersOf(signed[permitMember]);
-    const number = readAmount(given);
-    const nonce: Hex | undefined = number === undefined ? undefined : `0x${uintWord(number)}`;
-    return { payer, value: membersOf(permitted).amount, nonce, nonceSpace: permit2Address };
-  }
-  const { from: payer, value, nonce } = membersOf(signed.authorization);
-  return { payer, value, nonce: isBytes32(nonce) ? nonce : undefined, nonceSpace: undefined };
+  const payload = input !== undefined && "payload" in input ? membersOf(input.payload).payload : undefined;
+  const { member, nameOf } = halfOfPayload(payload);
+  return nameOf(membersOf(membersOf(payload)[member]));
 }
 
 /** A number where a text of digits belongs is read too: that mistake is a usual one. */
