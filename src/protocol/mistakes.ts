@@ -1,7 +1,7 @@
 import type { InvalidReason, RefusedSituation, Situation } from "./catalogue.ts";
 import { advice } from "./refusals.ts";
 
-/** What is advised on signatures that were made for something else, beside `advice`: web pages with the fixtures load it late. */
+/** Advice on signatures that were made for something else, beside `advice`: web pages with the fixtures load it late. */
 export const signatureAdvice = {
   "signed-with-another-domain":
     "Sign for the token's own name and version, which clients take from `extra` of the requirements, its address and the network's chain id.",
@@ -343,7 +343,7 @@ export type Finding = {
   /** The value there, and the right one; absent where there is nothing to show. */
   got?: string;
   expected?: string;
-  /** What to change, with the facts of this payment. */
+  /** The change to make, with the facts of this payment. */
   fix: string;
   /** Why it matters, where more is known than of all mistakes of its kind. */
   why?: string;

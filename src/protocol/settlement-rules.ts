@@ -19,7 +19,7 @@ export type ClaimedPayment = {
   failure: string | null;
 };
 
-/** What ties a settlement to one payment. */
+/** Ties a settlement to one payment. */
 type Claimed = { digest: Hex; amount: bigint };
 type Payment = { digest: Hex; signed: Pick<SignedPayment, "limit"> };
 

@@ -176,7 +176,7 @@ export function postPayment(
 }
 
 /**
- * What signs for a payer.
+ * Finds the signer for a payer.
  *
  * @throws {KitError} when it is neither a test payer nor what signs
  */
@@ -186,7 +186,7 @@ export function readPayer(payer: Payer): PayerSigner | KeySigner {
   return payer;
 }
 
-/** What signs with a payer's key itself, which of a wallet is its owner's. */
+/** Signs with a payer's key itself; a wallet's key is its owner's. */
 function keySignerOf(payer: Payer): KeySigner {
   if (typeof payer === "string") {
     return isTestPayer(payer) ? createPayerSigner(testPayers[payer].privateKey) : signerNamed(payer);

@@ -35,11 +35,11 @@ export type Plan = {
   call: SettleCall;
   transaction: Transaction;
   /**
-   * What the transaction changes, where it may be mined without a revert and not have settled the payment: its simulation then
+   * The change that the transaction must make, where it may be mined without a revert and not have settled the payment: its simulation then
    * looks for that.
    */
   effect?: Effect | undefined;
-  /** What bounds how much the payer can pay, besides the balance. */
+  /** The bounds of a payer's means, besides the balance. */
   bounds?: readonly Bound[];
   /**
    * A transaction of the payer's own that came with the payment, and has to be mined before it can settle. Planned again after

@@ -20,7 +20,7 @@ import { parseUint256 } from "../../protocol/wire-values.ts";
 import { showValue } from "../../util/text.ts";
 import { isRecord } from "./read-input.ts";
 
-/** What in an offer makes every payment for it fail, although each of its members can be read. */
+/** Finds what makes every payment for an offer fail, although each of its members can be read. */
 export function explainOffer(
   at: string,
   offer: Record<string, unknown>,
@@ -65,7 +65,7 @@ export function explainTimeout(at: string, seconds: unknown): Finding[] {
 type Halves = { payload: unknown; requirements: unknown; at: string };
 
 /**
- * What the service itself says of a request that it cannot read. For requests in which nothing else was found: what it
+ * Gives the service's own refusal of a request that it cannot read. For requests in which nothing else was found: what it
  * refuses must never be said to be right.
  */
 export function explainUnread({ payload, requirements, at }: Halves, networks: NetworkRegistry): Finding[] {

@@ -212,7 +212,7 @@ export function explanationOf(found: Finding): RefusalExplanation {
   return { mistake, situation, title, at, got: got ?? null, expected: expected ?? null, why, fix, more };
 }
 
-/** What a chain was asked about a payment: whether its authorization was used, or also whether the payer can pay. */
+/** The questions that a chain was asked about a payment: whether its authorization was used, or also whether the payer can pay. */
 export type KnownOfChain = "nothing" | "use" | "state";
 
 /** All that is wrong with something, as text for a terminal. */

@@ -93,7 +93,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What a text names of a payment, whether or not it is one. */
+/** The members of a payment that a text names, whether or not it is one. */
 export type PaymentNames = {
   /** In either version's words; undefined where it names none that is known. */
   network: Network | undefined;
@@ -104,7 +104,7 @@ export type PaymentNames = {
   assets: readonly Address[];
 };
 
-/** What a payment is known by, as far as a text names it. */
+/** The identity of a payment, as far as a text names it. */
 export type NamedPayment = {
   network: Network;
   payer: Address;
@@ -118,7 +118,7 @@ export type NamedPayment = {
   assets: readonly [Address, ...Address[]];
 };
 
-/** What a request body or a payment header names; undefined of anything else. */
+/** Reads the names in a request body or a payment header; undefined for anything else. */
 export function namesIn(input: Input | undefined, networks: NetworkRegistry): PaymentNames | undefined {
   if (input === undefined || !("payload" in input)) return undefined;
   const payload = membersOf(input.payload);
@@ -134,7 +134,7 @@ export function namesIn(input: Input | undefined, networks: NetworkRegistry): Pa
   };
 }
 
-/** What the payment in a request body or a payment header is known by; undefined where that cannot be read. */
+/** Reads the identity of the payment in a request body or a payment header; undefined where it cannot be read. */
 export function namedPayment(input: Input | undefined, networks: NetworkRegistry): NamedPayment | undefined {
   const { network, payer, value, assets = [] } = namesIn(input, networks) ?? {};
   const { nonce, nonceSpace } = signedIn(input);

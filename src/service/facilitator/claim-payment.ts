@@ -25,7 +25,7 @@ import { type GiveGasMoney, planToSettle } from "./payer-transaction.ts";
 import type { Turn } from "./revert-delays.ts";
 import type { GiftAccount } from "./sponsor.ts";
 
-/** What it takes besides the payment. */
+/** The parts of a settle besides the payment. */
 export type ClaimOptions = Waiting & {
   gasBudget: GasBudget;
   turn: Turn;
@@ -172,7 +172,7 @@ export async function claimPayment(
   }
 }
 
-/** What a payment costs at most, in wei, by who pays it: code may use all that the transaction allows. */
+/** The highest cost of a payment, in wei, by its kind of payer: code may use all that the transaction allows. */
 function costOf(
   { usual }: Pick<Settling, "usual">,
   { gas }: Pick<Transaction, "gas">,
@@ -225,7 +225,7 @@ export async function claimNothing(
   }
 }
 
-/** What is written of a payment. `payerCode` is the hash of the code at the payer's address. */
+/** The ledger's record of a payment. `payerCode` is the hash of the code at the payer's address. */
 function claimOf(
   { payment: { id, network, digest, amount }, identifier, caller, recipient, signature }: Claimant,
   signed: SignedPayment,

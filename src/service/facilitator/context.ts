@@ -26,7 +26,7 @@ export type Lanes = readonly [Lane, ...Lane[]];
 /** The collaborators of verify and settle. */
 export type FacilitatorContext = {
   networks: ReadonlyMap<NetworkName, Lanes>;
-  /** What follows failures up, on each of these networks. */
+  /** Follows failures up, on each of these networks. */
   recoveries: ReadonlyMap<NetworkName, RecoveryLoop>;
   ledger: Ledger;
   ways: WaysToPay;

@@ -12,7 +12,7 @@ import type { PaymentRequest } from "../../protocol/requests.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import type { FacilitatorContext } from "./context.ts";
 
-/** What is looked up of a request that is refused. */
+/** The members of a refused request that are looked up. */
 type RefusedRequest = Pick<PaymentRequest, "settlementId" | "knownNetwork" | "payment">;
 
 /**

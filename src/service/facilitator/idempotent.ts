@@ -12,7 +12,7 @@ import type { Waiting } from "./context.ts";
 import type { SettleablePayment } from "./payment.ts";
 import { alreadyDelivered, type SettleResult } from "./settle-result.ts";
 
-/** What an `Idempotency-Key` binds: the key, and a hash of the whole body. */
+/** The binding of an `Idempotency-Key`: the key, and a hash of the whole body. */
 export type IdempotencyKey = { key: string; bodyHash: string };
 
 /** A success, which is stored when it was delivered. */
@@ -92,7 +92,7 @@ export async function settleIdempotently(
   }
 }
 
-/** What a payment's identifier is bound to: what was signed, which says everything of the terms, and what it is for. */
+/** The binding of a payment's identifier: the signed message, which holds all terms, and the resource. */
 export function bindingOf(
   { identifier }: PaymentRequest,
   { digest }: SettleablePayment,

@@ -49,7 +49,7 @@ async function gasMoneyOf(
   return { has, needed, lack };
 }
 
-/** What it takes to have the payer's transaction paid for. Nothing is given to a payer with code, which could keep it. */
+/** The values by which the payer's transaction is paid for. Nothing is given to a payer with code, which could keep it. */
 export type GasMoneyOptions = Place & {
   asset: Address;
   payerCode: Hex | null | undefined;

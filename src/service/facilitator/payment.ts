@@ -58,12 +58,12 @@ export type SettleablePayment = {
   network: NetworkConfig;
   asset: Asset;
   signed: SignedPayment;
-  /** What messages about it call its members. */
+  /** The names of its members in messages. */
   words: PaymentWords;
   requirements: PaymentRequest["requirements"];
-  /** What the signature is over (EIP-712). */
+  /** The digest that is signed (EIP-712). */
   digest: Hex;
-  /** What is to be settled: all that was signed, or of a maximum what the request asks for. */
+  /** The amount to settle: all that was signed, or of a maximum what the request asks for. */
   amount: bigint;
   /** True if what was signed is a maximum. */
   takesLess: boolean;

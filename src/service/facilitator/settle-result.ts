@@ -5,7 +5,7 @@ import type { Hex } from "../../protocol/hex.ts";
 import type { SettleablePayment } from "./payment.ts";
 
 /**
- * What a settle came to.
+ * The outcome of a settle.
  * - `success` is to be handed over exactly once: the answering side calls `delivered`, or `lost` when the answer could
  *   not be written. Until one of them is called, no other request gets this success.
  *   `transaction` is empty where nothing was to be taken; `amount` is what was, of a payment that allowed more.

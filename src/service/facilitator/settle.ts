@@ -184,7 +184,7 @@ function createAwaitOutcome(
   }
 
   /**
-   * What follows a failure of this request's payment, if it is one; `unknown` while the chain cannot be asked.
+   * Gives the recovery of this request's payment, if it has failed; `unknown` while the chain cannot be asked.
    *
    * @throws UndeterminedError where that lasts until the deadline
    */
