@@ -4,7 +4,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Hex } from "../../protocol/hex.ts";
 import { encodeHeader } from "../../protocol/payment-headers.ts";
 import type { X402Version } from "../../protocol/requests.ts";
-import { settlementId } from "../../protocol/signed-payment.ts";
 import { closeAtOnce, http, listenOnLoopback } from "../../util/node-http.ts";
 import { startFacilitatorLine } from "../scene/facilitator-line.ts";
 import {
@@ -15,22 +14,10 @@ import {
   type ReceivedPayment,
   readPayment,
 } from "../scene/offers.ts";
+import { createExchangeLog, type Exchange } from "../scene/purchases.ts";
 import type { Scene } from "../scene/scene.ts";
 import type { ClientCase, PaidVisit, ResetPlace, Visit } from "./client-cases.ts";
 import { createShopSettling, postSettle, type Received } from "./shop-settling.ts";
-
-/** A payment in the report; `settlementId` is its id in the studio. */
-export type SentPayment = ReturnType<typeof describeSent>;
-
-/** One request of the client, and its answer. */
-export type Exchange = {
-  /** Milliseconds since the start of the case. */
-  atMs: number;
-  request: string;
-  /** The payment it carries. Payments are numbered from 1 in each case; a repeated one keeps its number. */
-  payment: SentPayment | undefined;
-  answer: string;
-};
 
 export type CaseShopOptions = {
   tested: ClientCase;
@@ -57,9 +44,8 @@ const beforeResetMs = 50;
 /** Opens the shop of a case. It settles on chain, and remembers every payment that it has received. */
 export function createCaseShop(options: CaseShopOptions) {
   const { tested, scene, header, slowMs } = options;
-  const startedAt = performance.now();
   const offersMade: [Offer, ...Offer[]] = [scene.offer];
-  const exchanges: Exchange[] = [];
+  const log = createExchangeLog(scene);
   const received = new Map<Hex, Received>();
   const work = new Set<Promise<unknown>>();
   const failures: unknown[] = [];
@@ -76,14 +62,10 @@ export function createCaseShop(options: CaseShopOptions) {
 
   return {
     /** The client's requests, in order. */
-    exchanges,
+    log,
     /** How many payments came to the other origin. */
     get leaks() {
       return leaks;
-    },
-    /** How many different payments came. */
-    get payments() {
-      return received.size;
     },
     /** Waits until all work has ended. Throws errors of the shop itself. */
     async idle() {
@@ -104,20 +86,13 @@ export function createCaseShop(options: CaseShopOptions) {
     },
   };
 
-  function begin(request: IncomingMessage, url: string): Exchange {
-    request.resume();
-    const exchange: Exchange = {
-      atMs: Math.round(performance.now() - startedAt),
-      request: `${request.method} ${url}`,
-      payment: undefined,
-      answer: "no answer",
-    };
-    exchanges.push(exchange);
-    return exchange;
+  function describe({ signed, network, offer }: ReceivedPayment): string {
+    return log.describe(signed, (offer ?? scene.offer).network.chainId, network);
   }
 
   async function handleElsewhere(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const exchange = begin(request, "at another origin");
+    request.resume();
+    const exchange = log.begin(`${request.method} at another origin`);
     const payment = readPayment(request.headers, offersMade);
     if (payment === undefined || payment === "unreadable") {
       exchange.answer = "404";
@@ -127,19 +102,21 @@ export function createCaseShop(options: CaseShopOptions) {
     leaks++;
     const known = received.get(payment.signed.nonce);
     if (known === undefined) received.set(payment.signed.nonce, { payment, times: 1 });
-    exchange.payment = describeSent(payment, [...received.keys()], scene.offer);
+    exchange.payment = describe(payment);
     await settle(payment);
     exchange.answer = "200, and buys with the payment itself";
     response.end("thank you");
   }
 
   async function handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
-    const exchange = begin(request, `/${path}`);
-    const visit = createVisit(response, { path, exchange, offersMade, options, track });
+    request.resume();
+    const exchange = log.begin(`${request.method} /${path}`);
+    const payment = readPayment(request.headers, offersMade);
+    const paidBy = payment === "unreadable" ? undefined : payment;
+    const visit = createVisit(response, { path, exchange, paidBy, offersMade, options, track });
     if (header !== undefined && request.headers[header.name.toLowerCase()] !== header.value) {
       return visit.send(401, {}, `the header ${header.name} is missing`);
     }
-    const payment = readPayment(request.headers, offersMade);
     if (payment === "unreadable") return visit.ask({ error: "invalid_payload", why: "it cannot be read" });
     if (payment === undefined) return tested.unpaid?.(visit) ?? visit.ask();
 
@@ -148,7 +125,7 @@ export function createCaseShop(options: CaseShopOptions) {
     const entry = received.get(nonce) ?? { payment, times: 0 };
     const repeats = entry.times++;
     received.set(nonce, entry);
-    exchange.payment = describeSent(payment, [...received.keys()], scene.offer);
+    exchange.payment = describe(payment);
     // Anyone who has a signed payment can settle it. So a second payment makes the shop settle the first one too.
     if (repeats === 0) await Promise.all(others.map((other) => settle(other.payment)));
     const paid: PaidVisit = {
@@ -179,21 +156,10 @@ export function createCaseShop(options: CaseShopOptions) {
   }
 }
 
-/** A payment in the report; payments are numbered in the order in which they first came. */
-function describeSent({ signed, network, offer }: ReceivedPayment, nonces: readonly Hex[], usual: Offer) {
-  const { chainId } = (offer ?? usual).network;
-  return {
-    number: nonces.indexOf(signed.nonce) + 1,
-    amount: signed.limit,
-    to: signed.payTo,
-    network,
-    settlementId: settlementId(chainId, signed.nonceSpace, signed.payer, signed.nonce),
-  };
-}
-
 type VisitOptions = {
   path: string;
   exchange: Exchange;
+  paidBy: ReceivedPayment | undefined;
   /** The requests so far. */
   offersMade: Offer[];
   options: CaseShopOptions;
@@ -203,7 +169,7 @@ type VisitOptions = {
 /** The reactions to one request; `track` has the case wait for what is done later, and `exchange` gets the answer. */
 function createVisit(
   response: ServerResponse,
-  { path, exchange, offersMade, options, track }: VisitOptions,
+  { path, exchange, paidBy, offersMade, options, track }: VisitOptions,
 ): Visit {
   const { tested, scene, versions, resource, goods, payer } = options;
   const send: Visit["send"] = async (status, headers = {}, body = "") => {
@@ -233,15 +199,14 @@ function createVisit(
         return;
       }
       const body = JSON.stringify({ goods });
-      const named = exchange.payment;
       const written =
         receipt ??
         encodeHeader({
           success: true,
           transaction: settled.transaction,
-          network: named?.network ?? "",
+          network: paidBy?.network ?? "",
           payer: payer.address,
-          ...(scene.offer.way === "upto" && { amount: `${named?.amount}` }),
+          ...(scene.offer.way === "upto" && { amount: `${paidBy?.signed.limit}` }),
         });
       response.writeHead(200, {
         "content-type": "application/json",

@@ -31,13 +31,8 @@ import { type Strictness, strictnesses } from "../../protocol/strictness.ts";
 import { formatUnits } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
 import { type Comparison, compareContract, compareExactly, hideSecrets } from "./compare.ts";
-import {
-  findTestPayers,
-  findUnfitPayers,
-  type MovedMoney,
-  type UnfitPayers,
-  watchMoney,
-} from "./moved-money.ts";
+import { findTestPayers, findUnfitPayers, type UnfitPayers } from "./find-test-payers.ts";
+import { type MovedMoney, watchMoney } from "./moved-money.ts";
 import { type Access, type Auth, sendRequest } from "./send-request.ts";
 
 export type FacilitatorOptions = {

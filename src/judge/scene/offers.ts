@@ -98,21 +98,6 @@ export function challengeOf(
   };
 }
 
-/** A payment in a line of the report: its number, amount and recipient. */
-export function describePayment({
-  number,
-  amount,
-  to,
-  network,
-}: {
-  number: number;
-  amount: bigint;
-  to: string;
-  network: string;
-}): string {
-  return `with payment ${number}: ${amount} to ${to.slice(0, 8)}… on ${network}`;
-}
-
 /** A payment read from a header. */
 export type ReceivedPayment = {
   x402Version: X402Version;

@@ -1,5 +1,6 @@
-import { encodeFunctionData, parseAbi, parseAbiItem } from "viem";
+import { encodeFunctionData, parseAbi } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
+import { askNode } from "../../chain/rpc/calls.ts";
 import { createHarness, type Harness, type HarnessNetwork } from "../../harness/index.ts";
 import { authorizationOf } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { encodeCancellation, encodeSubmission } from "../../methods/exact-eip3009/on-chain/token-calls.ts";
@@ -19,6 +20,7 @@ import {
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { KitError } from "../../util/errors.ts";
 import { type CasePayer, type Offer, payerOf, type ReceivedPayment, type WayName } from "./offers.ts";
+import { readTransfers, type Transfer } from "./transfers.ts";
 
 /** The price of a shop: a hundredth of the token, 0.01 USDC. */
 const priceOf = ({ decimals }: Asset) => 10n ** BigInt(Math.max(decimals - 2, 0));
@@ -142,7 +144,7 @@ export async function openScene(options: SceneOptions) {
       await send(chain, { to: token.address, data: approved }, payer);
     },
     /** Every transfer from an account, on every chain of the scene, since it was funded. */
-    transfersFrom: (account: Address) => readTransfers(chains, account, fundedAt.get(account) ?? []),
+    transfersFrom: (account: Address) => transfersOn(chains, account, fundedAt.get(account) ?? []),
     /** Another token on the network, which buyers may not pay with. */
     otherAsset() {
       otherToken ??= deployToken(chain);
@@ -220,38 +222,19 @@ async function send(
   }
 }
 
-/** A transfer of any token, from the chain's logs. */
-export type TokenTransfer = {
-  network: NetworkName;
-  token: Address;
-  to: Address;
-  amount: bigint;
-  transaction: Hex;
-};
-
-const transferEvent = parseAbiItem("event Transfer(address indexed from, address indexed to, uint256 value)");
+/** A transfer of any token, and the network that it is on. */
+export type TokenTransfer = Omit<Transfer, "from"> & { network: NetworkName };
 
 /** Every transfer of any token from an account, on any of the networks, in the order of the chains. */
-async function readTransfers(
+async function transfersOn(
   chains: readonly HarnessNetwork[],
-  from: Address,
+  account: Address,
   since: readonly bigint[],
 ): Promise<readonly TokenTransfer[]> {
   const found = await Promise.all(
-    chains.map(async ({ name, client }, index) => {
-      const logs = await client.getLogs({
-        event: transferEvent,
-        args: { from },
-        fromBlock: since[index] ?? 0n,
-        strict: true,
-      });
-      return logs.map(({ address: token, args, transactionHash: transaction }) => ({
-        network: name,
-        token,
-        to: args.to,
-        amount: args.value,
-        transaction,
-      }));
+    chains.map(async ({ name: network, rpcUrl }, index) => {
+      const transfers = await readTransfers(askNode(rpcUrl), { from: account, since: since[index] ?? 0n });
+      return transfers.map(({ from: _, ...transfer }) => ({ network, ...transfer }));
     }),
   );
   return found.flat();

@@ -1,10 +1,12 @@
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { decodeHeader } from "../../protocol/payment-headers.ts";
-import { type SignedPayment, settlementId } from "../../protocol/signed-payment.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { parseUint256 } from "../../protocol/wire-values.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
+import { NotRun } from "../frame/run-cases.ts";
 import type { PayerLine } from "../scene/facilitator-line.ts";
-import { type CasePayer, describePayment } from "../scene/offers.ts";
+import type { CasePayer } from "../scene/offers.ts";
+import { createExchangeLog } from "../scene/purchases.ts";
 import type { Scene } from "../scene/scene.ts";
 import { type Answer, type Deviation, payFor, type SendOptions, send, type Terms } from "./shop-payment.ts";
 
@@ -45,9 +47,6 @@ export type BuyerRequest = Pick<SendOptions, "method" | "target" | "breakOff"> &
   isService?: (answer: Answer) => boolean;
 };
 
-/** The case cannot be run with this shop. */
-export class Skipped extends Error {}
-
 /** The shop's deliveries. */
 export type Service = {
   /** The charged amount according to the receipt; undefined if it names none. */
@@ -60,14 +59,9 @@ export type Service = {
 /** The buyer's memory of its case. */
 export type BuyerRecord = {
   readonly services: readonly Service[];
-  /** Requests and answers, in order. */
-  readonly exchanges: readonly string[];
-  /** Links to the payments in the studio, if it runs. */
-  readonly links: ReadonlySet<string>;
+  readonly log: ReturnType<typeof createExchangeLog>;
   /** Problems of single answers. */
   readonly wrong: readonly string[];
-  /** How many different payments were sent that had been signed. */
-  readonly payments: number;
 };
 
 export type BuyerOptions = Omit<
@@ -83,13 +77,9 @@ export type BuyerOptions = Omit<
 /** Makes the buyer of one case. */
 export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; record: BuyerRecord } {
   const { scene, payer, terms, url, headers, timeoutMs } = options;
-  const startedAt = performance.now();
   const services: Service[] = [];
-  const exchanges: string[] = [];
-  const links = new Set<string>();
+  const log = createExchangeLog(scene);
   const wrong: string[] = [];
-  const sent: string[] = [];
-  const paid = new Set<SignedPayment>();
   /** Signed payments, by their signatures. */
   const signed = new Map<unknown, SignedPayment>();
   const complain = (problem: string) => void (wrong.includes(problem) || wrong.push(problem));
@@ -102,14 +92,14 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
       return headers;
     },
     async send(header = {}, { url: at = url, method = "GET", target, breakOff, isService = isGood } = {}) {
-      const startedSending = `+${((performance.now() - startedAt) / 1_000).toFixed(1)} s`;
+      const { pathname, search } = new URL(at);
+      const request = `${method} ${target ?? `${pathname}${search}`}`;
+      const exchange = log.begin(request);
       const payment = paymentIn(header, signed);
+      const [written] = Object.values(header);
       if (payment !== undefined) {
-        paid.add(payment);
-        const { nonceSpace, payer: from, nonce } = payment;
-        const id = settlementId(terms.network.chainId, nonceSpace, from, nonce);
-        if (scene.studioUrl !== undefined) links.add(`${scene.studioUrl}#${id}`);
-      }
+        exchange.payment = log.describe(payment, terms.network.chainId, networkIn(written));
+      } else if (written !== undefined) exchange.payment = "with an unreadable payment";
       const first = await send(at, {
         method,
         target,
@@ -118,17 +108,11 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
         ...(breakOff !== undefined && { breakOff }),
       });
       const answer = payment === undefined ? first : await goodsBehind(first, at);
-      const { pathname, search } = new URL(at);
-      const request = `${method} ${target ?? `${pathname}${search}`}`;
       if (answer !== undefined && isService(answer)) {
-        services.push({
-          charge: chargeOf(answer),
-          request: `${Object.values(header)[0]} ${request}`,
-          answer,
-        });
+        services.push({ charge: chargeOf(answer), request: `${written} ${request}`, answer });
       }
-      const shown = answer?.status ?? (breakOff === undefined ? "no answer" : "broken off by the buyer");
-      exchanges.push(`${startedSending}  ${request} ${describeHeader(header, payment, sent)} → ${shown}`);
+      const none = breakOff === undefined ? "no answer" : "broken off by the buyer";
+      exchange.answer = `${answer?.status ?? none}`;
       return answer;
     },
     expect(answer, ...statuses) {
@@ -139,7 +123,7 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
     },
     complain,
     skip(why) {
-      throw new Skipped(why);
+      throw new NotRun(why);
     },
     advanceTime: (seconds) => scene.advanceTime(seconds),
     async transactions() {
@@ -161,18 +145,7 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
     return { ...goods, headers: new Headers([...new Map([...answer.headers, ...goods.headers])]) };
   }
 
-  return {
-    buyer,
-    record: {
-      services,
-      exchanges,
-      links,
-      wrong,
-      get payments() {
-        return paid.size;
-      },
-    },
-  };
+  return { buyer, record: { services, log, wrong } };
 }
 
 /** Returns true if an answer has a status of success. */
@@ -224,18 +197,8 @@ function chargeOf({ headers }: Answer): bigint | undefined {
   return typeof amount === "string" ? (parseUint256(amount) ?? undefined) : undefined;
 }
 
-/** Payments are numbered in the order in which they first came. */
-function describeHeader(
-  header: Readonly<Record<string, string>>,
-  payment: SignedPayment | undefined,
-  sent: string[],
-): string {
-  const [value] = Object.values(header);
-  if (value === undefined) return "without payment";
-  if (!sent.includes(value)) sent.push(value);
-  const number = sent.indexOf(value) + 1;
-  if (payment === undefined) return "with an unreadable payment";
-  const written = membersOf(decodeHeader(value));
-  const network = String(written.network ?? membersOf(written.accepted).network);
-  return describePayment({ number, amount: payment.limit, to: payment.payTo, network });
+/** The network that a payment names in its unsigned part. */
+function networkIn(header = ""): string {
+  const written = membersOf(decodeHeader(header));
+  return String(written.network ?? membersOf(written.accepted).network);
 }
