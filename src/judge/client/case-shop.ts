@@ -1,23 +1,19 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { finished } from "node:stream/promises";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Hex } from "../../protocol/hex.ts";
-import { encodeHeader } from "../../protocol/payment-headers.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { closeAtOnce, http, listenOnLoopback } from "../../util/node-http.ts";
-import { startFacilitatorLine } from "../scene/facilitator-line.ts";
 import {
   type CasePayer,
-  challengeOf,
   maxTimeoutSeconds,
   type Offer,
   type ReceivedPayment,
   readPayment,
 } from "../scene/offers.ts";
-import { createExchangeLog, type Exchange } from "../scene/purchases.ts";
+import { createExchangeLog } from "../scene/purchases.ts";
 import type { Scene } from "../scene/scene.ts";
-import type { ClientCase, PaidVisit, ResetPlace, Visit } from "./client-cases.ts";
-import { createShopSettling, postSettle, type Received } from "./shop-settling.ts";
+import type { ClientCase } from "./client-cases.ts";
+import { createShopSettling, type Received } from "./shop-settling.ts";
+import { createPaidVisit, createVisit } from "./visits.ts";
 
 export type CaseShopOptions = {
   tested: ClientCase;
@@ -38,9 +34,6 @@ type CaseShop = ReturnType<typeof createCaseShop>;
 /** How much longer than it was asked to be, in seconds, a payment may be valid: for clocks that differ. */
 const lateSeconds = 600;
 
-/** The pause between the last bytes and the reset, so that the bytes arrive. */
-const beforeResetMs = 50;
-
 /** Opens the shop of a case. It settles on chain, and remembers every payment that it has received. */
 export function createCaseShop(options: CaseShopOptions) {
   const { tested, scene, header, slowMs } = options;
@@ -56,7 +49,7 @@ export function createCaseShop(options: CaseShopOptions) {
     work.add(tracked);
     return promise;
   };
-  const settling = createShopSettling(options, offersMade, received);
+  const { settleBody, ...settling } = createShopSettling(options, offersMade, received);
   const settle = (payment: ReceivedPayment) => track(settling.settle(payment));
   let leaks = 0;
 
@@ -113,7 +106,8 @@ export function createCaseShop(options: CaseShopOptions) {
     const exchange = log.begin(`${request.method} /${path}`);
     const payment = readPayment(request.headers, offersMade);
     const paidBy = payment === "unreadable" ? undefined : payment;
-    const visit = createVisit(response, { path, exchange, paidBy, offersMade, options, track });
+    const offers = async () => (await tested.offers?.(scene)) ?? [scene.offer];
+    const visit = createVisit(response, { ...options, path, exchange, paidBy, offers, offersMade, track });
     if (header !== undefined && request.headers[header.name.toLowerCase()] !== header.value) {
       return visit.send(401, {}, `the header ${header.name} is missing`);
     }
@@ -128,110 +122,14 @@ export function createCaseShop(options: CaseShopOptions) {
     exchange.payment = describe(payment);
     // Anyone who has a signed payment can settle it. So a second payment makes the shop settle the first one too.
     if (repeats === 0) await Promise.all(others.map((other) => settle(other.payment)));
-    const paid: PaidVisit = {
-      ...visit,
-      payment,
+    const paid = createPaidVisit(visit, payment, {
       repeats,
       othersBefore: others.length,
-      isFirst: repeats + others.length === 0,
-      receipt: (content) =>
-        encodeHeader({ success: true, network: payment.network, payer: visit.payer.address, ...content }),
-      settle: () => settle(payment),
-      async settleAndLoseAnswer() {
-        await using line = await startFacilitatorLine(scene.facilitatorUrl);
-        line.of(payment.signed.payer).rule = async (passed) => {
-          await passed.forwardAndLose();
-          return "reset";
-        };
-        await postSettle(line.url, scene.apiKey, settling.settleBody(payment) ?? "").catch(() => {});
-      },
-      async sell() {
-        const settled = await settle(payment);
-        await (settled.success
-          ? visit.serve(settled)
-          : visit.ask({ error: settled.reason, why: settled.why }));
-      },
-    };
+      settle,
+      settleBody,
+    });
     await (tested.paid?.(paid, { slowMs }) ?? paid.sell());
   }
-}
-
-type VisitOptions = {
-  path: string;
-  exchange: Exchange;
-  paidBy: ReceivedPayment | undefined;
-  /** The requests so far. */
-  offersMade: Offer[];
-  options: CaseShopOptions;
-  track(work: Promise<unknown>): void;
-};
-
-/** The reactions to one request; `track` has the case wait for what is done later, and `exchange` gets the answer. */
-function createVisit(
-  response: ServerResponse,
-  { path, exchange, paidBy, offersMade, options, track }: VisitOptions,
-): Visit {
-  const { tested, scene, versions, resource, goods, payer } = options;
-  const send: Visit["send"] = async (status, headers = {}, body = "") => {
-    exchange.answer = String(status);
-    response.writeHead(status, { "content-length": Buffer.byteLength(body), ...headers }).end(body);
-    await finished(response).catch(() => {});
-  };
-  return {
-    scene,
-    payer,
-    path,
-    send,
-    later: (delayMs, todo) => void track(sleep(delayMs).then(todo)),
-    elsewhere: options.elsewhere,
-    async ask({ error = "a payment is required", why, offers, headers = {} } = {}) {
-      const asked = offers ?? (await tested.offers?.(scene)) ?? [scene.offer];
-      offersMade.push(...asked);
-      const challenge = challengeOf(asked, versions, resource, error);
-      const types = { "content-type": "application/json" };
-      await send(402, { ...types, ...challenge.headers, ...headers }, JSON.stringify(challenge.body));
-      exchange.answer = `402 asks ${asked.map(({ amount }) => amount).join(" or ")} (${why === undefined ? error : `${error}: ${why}`})`;
-    },
-    async serve(settled, { receipt, reset } = {}) {
-      exchange.answer = reset === undefined ? "200 goods" : `reset ${reset}`;
-      if (reset === "instead of an answer") {
-        response.socket?.resetAndDestroy();
-        return;
-      }
-      const body = JSON.stringify({ goods });
-      const written =
-        receipt ??
-        encodeHeader({
-          success: true,
-          transaction: settled.transaction,
-          network: paidBy?.network ?? "",
-          payer: payer.address,
-          ...(scene.offer.way === "upto" && { amount: `${paidBy?.signed.limit}` }),
-        });
-      response.writeHead(200, {
-        "content-type": "application/json",
-        "content-length": Buffer.byteLength(body),
-        "X-PAYMENT-RESPONSE": written,
-        "PAYMENT-RESPONSE": written,
-      });
-      if (reset === undefined) {
-        response.end(body);
-        await finished(response).catch(() => {});
-        if (!response.writableFinished) exchange.answer = "200 goods, but the client was gone";
-        return;
-      }
-      await breakOff(response, body, reset);
-    },
-  };
-}
-
-async function breakOff(response: ServerResponse, body: string, place: ResetPlace): Promise<void> {
-  const { socket } = response;
-  response.flushHeaders();
-  if (place === "in the body") response.write(body.slice(0, body.length / 2));
-  if (place === "after the body") response.end(body);
-  await sleep(beforeResetMs);
-  socket?.resetAndDestroy();
 }
 
 /** The shops of all cases, each under its own path. */

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Situation } from "../frame/run-cases.ts";
-import { type CasePayer, type Offer, type ReceivedPayment, stranger } from "../scene/offers.ts";
+import { type Offer, stranger } from "../scene/offers.ts";
 import type { Scene } from "../scene/scene.ts";
+import type { PaidVisit, ResetPlace, Visit } from "./visits.ts";
 
 /** A misbehaving shop: a careless client pays twice, pays for nothing, or pays too much. */
 export type ClientCase = Situation & {
@@ -23,60 +24,6 @@ export type ClientCase = Situation & {
   unpaid?(visit: Visit): Promise<void>;
   /** The answer to a request with payment; by default the shop settles it and serves. */
   paid?(visit: PaidVisit, options: { slowMs: number }): Promise<void>;
-};
-
-/** The outcome of a payment at the shop's facilitator; `why` in words, where the shop knows it. */
-export type Settled = {
-  success: boolean;
-  transaction: string;
-  reason: string;
-  why?: string | undefined;
-  isPending: boolean;
-};
-
-/** At which point of an answer the connection is reset. */
-export type ResetPlace = "instead of an answer" | "before the body" | "in the body" | "after the body";
-
-/** One request of the judged client, with the possible reactions of a shop. */
-export type Visit = {
-  readonly scene: Scene;
-  readonly payer: CasePayer;
-  /** The last part of the path. */
-  readonly path: string;
-  /** A URL of another origin, where nothing is sold. */
-  readonly elsewhere: string;
-  /** Answers 402: by default with the usual offer, because payment is required. */
-  ask(options?: {
-    error?: string;
-    /** For the report alone. */
-    why?: string | undefined;
-    offers?: readonly Offer[];
-    headers?: Record<string, string>;
-  }): Promise<void>;
-  /** Runs something later; the case does not end before it. */
-  later(delayMs: number, work: () => Promise<unknown>): void;
-  /** Sends any answer. */
-  send(status: number, headers?: Record<string, string>, body?: string): Promise<void>;
-  /** Delivers the goods for a settled payment. `receipt` replaces the value of the receipt header. */
-  serve(settled: Settled, options?: { receipt?: string; reset?: ResetPlace }): Promise<void>;
-};
-
-/** A request that carries a payment. */
-export type PaidVisit = Visit & {
-  readonly payment: ReceivedPayment;
-  readonly isFirst: boolean;
-  /** How often this payment was sent before. */
-  readonly repeats: number;
-  /** How many other payments were sent before. */
-  readonly othersBefore: number;
-  /** The receipt header of this payment, with these members in place of those of a success. */
-  receipt(content: Record<string, unknown>): string;
-  /** Settles it on chain. Repeated calls return the same outcome. */
-  settle(): Promise<Settled>;
-  /** Settles it, but the facilitator's answer is lost. */
-  settleAndLoseAnswer(): Promise<void>;
-  /** Settles it, then serves, or answers 402 if that failed, as a good shop does. */
-  sell(): Promise<void>;
 };
 
 const sendAgain =

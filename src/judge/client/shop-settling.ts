@@ -3,13 +3,21 @@ import { type Hex, sameAddress } from "../../protocol/hex.ts";
 import { type HttpAnswer, sendHttp } from "../../util/http-client.ts";
 import { misfitOf, type Offer, type ReceivedPayment, requirementsOf } from "../scene/offers.ts";
 import type { Scene } from "../scene/scene.ts";
-import type { Settled } from "./client-cases.ts";
 
 const settleAnswer = z.looseObject({
   success: z.boolean().default(false),
   transaction: z.string().default(""),
   errorReason: z.string().default("unexpected_settle_error"),
 });
+
+/** The outcome of a payment at the shop's facilitator; `why` in words, where the shop knows it. */
+export type Settled = {
+  success: boolean;
+  transaction: string;
+  reason: string;
+  why?: string | undefined;
+  isPending: boolean;
+};
 
 /** A payment that came, and how often. */
 export type Received = { payment: ReceivedPayment; times: number; settling?: Promise<Settled> };

@@ -60,7 +60,9 @@ const description = "what is sold here";
 
 /** An offer as the requirements of one version. */
 export function requirementsOf(offer: Offer, x402Version: X402Version, resource: string) {
-  const { scheme } = methodOfWay[offer.way];
+  const { scheme, extra: extraOn } = methodOfWay[offer.way];
+  const { network, asset, facilitator: facilitatorContract } = offer;
+  const extra = extraOn({ ...network, facilitatorContract, assets: [asset] }) ?? {};
   return buildRequirements({
     ...offer,
     x402Version,
@@ -68,10 +70,7 @@ export function requirementsOf(offer: Offer, x402Version: X402Version, resource:
     description,
     maxTimeoutSeconds,
     scheme,
-    ...(offer.way === "permit2" && { extra: { assetTransferMethod: "permit2" } }),
-    ...(offer.way === "upto" && {
-      extra: { assetTransferMethod: "permit2", facilitatorAddress: offer.facilitator },
-    }),
+    extra,
   });
 }
 

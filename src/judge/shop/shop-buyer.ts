@@ -10,37 +10,6 @@ import { createExchangeLog } from "../scene/purchases.ts";
 import type { Scene } from "../scene/scene.ts";
 import { type Answer, type Deviation, payFor, type SendOptions, send, type Terms } from "./shop-payment.ts";
 
-export type ShopBuyer = {
-  readonly payer: CasePayer;
-  readonly terms: Terms;
-  readonly knownNetworks: NetworkRegistry;
-  readonly line: PayerLine;
-  readonly url: string;
-  /** The URL of a second resource of the shop; undefined when none is known. */
-  readonly otherUrl: string | undefined;
-  /** True if that one is sold for the same terms. */
-  readonly sellsOther: boolean;
-  /** The goods of the plain case, as they were answered; undefined when there were none. */
-  readonly goods: Answer | undefined;
-  /** Signs a payment for the shop's terms, or with deviations. */
-  sign(deviation?: Deviation, terms?: Terms): Promise<Record<string, string>>;
-  /**
-   * Sends a request, and remembers the answer. A 2xx counts as service, unless `isService` says otherwise. A redirect of a
-   * payment is followed within the shop, and gives the answer where it leads to the goods.
-   */
-  send(headers?: Record<string, string>, options?: BuyerRequest): Promise<Answer | undefined>;
-  /** Notes a problem if an answer has none of these statuses. */
-  expect(answer: Answer | undefined, ...statuses: readonly number[]): void;
-  /** Notes what is wrong with an answer. */
-  complain(problem: string): void;
-  /** Ends the case as not run. */
-  skip(why: string): never;
-  /** Moves the chain's time. */
-  advanceTime(seconds: number): Promise<void>;
-  /** The transactions that have transferred the buyer's tokens so far. */
-  transactions(): Promise<readonly string[]>;
-};
-
 export type BuyerRequest = Pick<SendOptions, "method" | "target" | "breakOff"> & {
   /** By default the shop's resource. */
   url?: string | undefined;
@@ -56,42 +25,57 @@ export type Service = {
   answer: Answer;
 };
 
-/** The buyer's memory of its case. */
-export type BuyerRecord = {
-  readonly services: readonly Service[];
-  readonly log: ReturnType<typeof createExchangeLog>;
-  /** Problems of single answers. */
-  readonly wrong: readonly string[];
-};
-
-export type BuyerOptions = Omit<
-  ShopBuyer,
-  "sign" | "send" | "expect" | "complain" | "skip" | "advanceTime" | "transactions"
-> & {
+export type BuyerOptions = {
   scene: Scene;
+  payer: CasePayer;
+  terms: Terms;
+  knownNetworks: NetworkRegistry;
+  line: PayerLine;
+  url: string;
+  /** The URL of a second resource of the shop; undefined when none is known. */
+  otherUrl: string | undefined;
+  /** True if that one is sold for the same terms. */
+  sellsOther: boolean;
+  /** The goods of the plain case, as they were answered; undefined when there were none. */
+  goods: Answer | undefined;
   headers: Readonly<Record<string, string>>;
   /** How long an answer may take that is asked for now. */
   timeoutMs(): number;
 };
 
-/** Makes the buyer of one case. */
-export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; record: BuyerRecord } {
+/** A buyer at the shop, with what it can do in a case. */
+export type ShopBuyer = ReturnType<typeof createShopBuyer>["buyer"];
+
+/** Makes the buyer of one case, and what it remembers. */
+export function createShopBuyer(options: BuyerOptions) {
   const { scene, payer, terms, url, headers, timeoutMs } = options;
   const services: Service[] = [];
   const log = createExchangeLog(scene);
   const wrong: string[] = [];
   /** Signed payments, by their signatures. */
   const signed = new Map<unknown, SignedPayment>();
-  const complain = (problem: string) => void (wrong.includes(problem) || wrong.push(problem));
 
-  const buyer: ShopBuyer = {
+  /** Notes what is wrong with an answer. */
+  function complain(problem: string): void {
+    if (!wrong.includes(problem)) wrong.push(problem);
+  }
+
+  const buyer = {
     ...options,
-    async sign(deviation, otherTerms = terms) {
+    /** Signs a payment for the shop's terms, or with deviations. */
+    async sign(deviation?: Deviation, otherTerms = terms): Promise<Record<string, string>> {
       const { payment, headers } = await payFor(otherTerms, payer, await scene.now(), deviation);
       signed.set(payment.signature, payment);
       return headers;
     },
-    async send(header = {}, { url: at = url, method = "GET", target, breakOff, isService = isGood } = {}) {
+    /**
+     * Sends a request, and remembers the answer. A 2xx counts as service, unless `isService` says otherwise. A redirect of a
+     * payment is followed within the shop, and gives the answer where it leads to the goods.
+     */
+    async send(
+      header: Record<string, string> = {},
+      { url: at = url, method = "GET", target, breakOff, isService = isGood }: BuyerRequest = {},
+    ): Promise<Answer | undefined> {
       const { pathname, search } = new URL(at);
       const request = `${method} ${target ?? `${pathname}${search}`}`;
       const exchange = log.begin(request);
@@ -115,18 +99,22 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
       exchange.answer = `${answer?.status ?? none}`;
       return answer;
     },
-    expect(answer, ...statuses) {
+    /** Notes a problem if an answer has none of these statuses. */
+    expect(answer: Answer | undefined, ...statuses: readonly number[]): void {
       if (answer === undefined) complain("no answer came");
       else if (!statuses.includes(answer.status)) {
         complain(`answered ${answer.status}, where ${statuses.slice(0, 2).join(" or ")} is due`);
       }
     },
     complain,
-    skip(why) {
+    /** Ends the case as not run. */
+    skip(why: string): never {
       throw new NotRun(why);
     },
-    advanceTime: (seconds) => scene.advanceTime(seconds),
-    async transactions() {
+    /** Moves the chain's time. */
+    advanceTime: (seconds: number): Promise<void> => scene.advanceTime(seconds),
+    /** The transactions that have transferred the buyer's tokens so far. */
+    async transactions(): Promise<readonly string[]> {
       return (await scene.transfersFrom(payer.address)).map(({ transaction }) => transaction);
     },
   };
