@@ -13,10 +13,11 @@ import { judgeClient } from "../../judge/client/judge-client.ts";
 import { judgeExitCodesText, judgeFailureCodes } from "../../judge/frame/report.ts";
 import type { Finding } from "../../judge/frame/run-cases.ts";
 import { wayNames } from "../../judge/scene/offers.ts";
-import { type PurchaseFacts, reportPurchases } from "../../judge/scene/purchases.ts";
+import { type JudgeOptions, type PurchaseFacts, reportPurchases } from "../../judge/scene/purchases.ts";
 import { startCommand } from "../../judge/scene/run-command.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import {
   type CommandTerminal,
@@ -115,28 +116,15 @@ export const judgeClientCommand = defineCommand({
     ];
   },
   run(values, terminal, { networkFile }) {
-    const { command = [], network, ways = ["eip3009"], v1, v2, slow, timeout, cases } = values;
-    const { header, seed, studio } = values;
+    const { command = [], ways = ["eip3009"], v1, v2, slow, timeout, cases } = values;
     const versions = v1 === v2 ? ([1, 2] as const) : v1 ? ([1] as const) : ([2] as const);
-    return runAndReport(values, terminal, command.join(" "), (signal, beforeEnd) =>
-      judgeClient(
-        {
-          knownNetworks: terminal.networks,
-          networkFile,
-          versions,
-          header,
-          seed,
-          studio,
-          signal,
-          networks: network,
-          ways,
-          start: (env) => startCommand(command, env),
-          cases: withFirst(clientCases, cases),
-          timeoutMs: timeout * 1_000,
-          slowMs: (slow ?? Math.min(mostSlow, timeout / 2)) * 1_000,
-        },
-        beforeEnd,
-      ),
+    const own = {
+      ...{ versions, ways, cases: withFirst(clientCases, cases) },
+      start: (env: Readonly<Record<string, string>>) => startCommand(command, env),
+      slowMs: (slow ?? Math.min(mostSlow, timeout / 2)) * 1_000,
+    };
+    return runAndReport(values, terminal, { networkFile, subject: command.join(" ") }, (common, beforeEnd) =>
+      judgeClient({ ...common, ...own }, beforeEnd),
     );
   },
 });
@@ -196,34 +184,21 @@ export const judgeShopCommand = defineCommand({
     ];
   },
   run(values, terminal, { networkFile }) {
-    const { command = [], url, ways, redelivers, timeout, cases, header, seed, studio } = values;
-    const shop =
-      url === undefined
-        ? { command, path: values.path, otherPath: values["other-path"] }
-        : { url, otherUrl: values["other-url"], facilitatorPort: values["facilitator-port"] };
-    return runAndReport(values, terminal, url ?? command.join(" "), (signal, beforeEnd) =>
-      judgeShop(
-        {
-          shop,
-          networks: values.network,
-          ways,
-          redelivers,
-          lateMs,
-          knownNetworks: terminal.networks,
-          networkFile,
-          header,
-          seed,
-          studio,
-          signal,
-          cases: withFirst(shopCases, cases),
-          timeoutMs: timeout * 1_000,
-          onFacilitator(facilitatorUrl, apiKey) {
-            if (url === undefined) return;
-            terminal.printError(`The shop's facilitator is ${facilitatorUrl}, with the API key ${apiKey}`);
-          },
-        },
-        beforeEnd,
-      ),
+    const { command = [], url, ways, redelivers, cases } = values;
+    const own = {
+      ...{ ways, redelivers, lateMs, cases: withFirst(shopCases, cases) },
+      shop:
+        url === undefined
+          ? { command, path: values.path, otherPath: values["other-path"] }
+          : { url, otherUrl: values["other-url"], facilitatorPort: values["facilitator-port"] },
+      onFacilitator(facilitatorUrl: string, apiKey: string) {
+        if (url === undefined) return;
+        terminal.printError(`The shop's facilitator is ${facilitatorUrl}, with the API key ${apiKey}`);
+      },
+    };
+    const subject = url ?? command.join(" ");
+    return runAndReport(values, terminal, { networkFile, subject }, (common, beforeEnd) =>
+      judgeShop({ ...common, ...own }, beforeEnd),
     );
   },
 });
@@ -234,8 +209,10 @@ function checkStudio(studio: boolean | undefined, networks: readonly string[]) {
     : [];
 }
 
-type ReportValues = Parameters<typeof writeReport>[1] & {
-  network: readonly string[];
+type JudgeValues = Parameters<typeof writeReport>[1] & {
+  network: readonly NetworkName[];
+  header: JudgeOptions["header"];
+  timeout: number;
   seed: number;
   studio: boolean;
 };
@@ -248,12 +225,12 @@ type Findings = readonly Finding<PurchaseFacts>[];
  * @throws what kept the program from being judged, once the reports say so
  */
 async function runAndReport(
-  values: ReportValues,
-  { print, printError, takeSignals }: CommandTerminal,
-  subject: string,
-  judge: (signal: AbortSignal, beforeEnd: (findings: Findings) => Promise<void>) => Promise<Findings>,
+  values: JudgeValues,
+  { print, printError, takeSignals, networks: knownNetworks }: CommandTerminal,
+  { networkFile, subject }: { networkFile: string | undefined; subject: string },
+  judge: (common: JudgeOptions, beforeEnd: (findings: Findings) => Promise<void>) => Promise<Findings>,
 ): Promise<number> {
-  const { seed, studio, network: networks } = values;
+  const { seed, studio, network: networks, header, timeout } = values;
   requireReportFiles(values);
   const report = (findings: Findings, problem?: string) =>
     writeReport(reportPurchases({ subject, networks, seed, findings, problem }), values, print);
@@ -261,7 +238,9 @@ async function runAndReport(
   let code: number | undefined;
   let findings: Findings;
   try {
-    findings = await judge(signal, async (soFar) => {
+    const scene = { knownNetworks, networkFile, studio, signal };
+    const common = { ...scene, networks, header, seed, timeoutMs: timeout * 1_000 };
+    findings = await judge(common, async (soFar) => {
       if (!studio) return;
       code = await report(soFar);
       printError("The chains and the studio run until Ctrl-C.");

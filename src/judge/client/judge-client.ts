@@ -7,7 +7,7 @@ import type { X402Version } from "../../protocol/requests.ts";
 import { KitError } from "../../util/errors.ts";
 import { type Finding, runCases, type Verdict } from "../frame/run-cases.ts";
 import { type CasePayer, goodsOf, type Offer, payerOf, type WayName } from "../scene/offers.ts";
-import { describePurchase, type PurchaseFacts, situationOf } from "../scene/purchases.ts";
+import { describePurchase, type JudgeOptions, type PurchaseFacts, situationOf } from "../scene/purchases.ts";
 import {
   type CommandEnd,
   describeEnd,
@@ -15,24 +15,19 @@ import {
   lastLines,
   type RunningCommand,
 } from "../scene/run-command.ts";
-import { openScene, type Scene, type SceneOptions, type TokenTransfer } from "../scene/scene.ts";
+import { openScene, type Scene, type TokenTransfer } from "../scene/scene.ts";
 import { createCaseShop, openShops, type Shops } from "./case-shop.ts";
 import type { ClientCase } from "./client-cases.ts";
 
-export type JudgeClientOptions = Pick<SceneOptions, "knownNetworks" | "networkFile" | "studio" | "signal"> & {
+export type JudgeClientOptions = JudgeOptions & {
   /** Starts the client with these variables. */
   start(env: Readonly<Record<string, string>>): Promise<RunningCommand>;
   cases: readonly ClientCase[];
-  networks: readonly NetworkName[];
   /** How it is to pay, one way after the other. Ways other than EIP-3009 are of version 2 alone. */
   ways: readonly WayName[];
   versions: readonly X402Version[];
-  header?: { name: string; value: string } | undefined;
-  /** How long the command may run in a case. */
-  timeoutMs: number;
   /** The delay of the slow shop's answer. */
   slowMs: number;
-  seed: number;
 };
 
 /** The result of one process of the client. */

@@ -3,7 +3,19 @@ import { type SignedPayment, settlementId } from "../../protocol/signed-payment.
 import { exitCodeOf, isBad, type Report, worstFirst } from "../frame/report.ts";
 import type { Finding, Situation } from "../frame/run-cases.ts";
 import type { WayName } from "./offers.ts";
-import type { Scene, TokenTransfer } from "./scene.ts";
+import type { Scene, SceneOptions, TokenTransfer } from "./scene.ts";
+
+/** The options that the judges of clients and of shops have in common. */
+export type JudgeOptions = Pick<SceneOptions, "knownNetworks" | "networkFile" | "studio" | "signal"> & {
+  /** Where it is judged, on one network after the other. */
+  networks: readonly NetworkName[];
+  /** A header that every request has to carry. */
+  header?: { name: string; value: string } | undefined;
+  /** How long the client may run in a case, or the shop take until its first answer. */
+  timeoutMs: number;
+  /** From which the payers' keys and the goods are made. */
+  seed: number;
+};
 
 /** The facts that decide about clients and shops alike. */
 export type PurchaseFacts = {

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { sameAddress } from "../../protocol/hex.ts";
-import type { NetworkName, NetworkRegistry } from "../../protocol/networks.ts";
+import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import { type Finding, NotRun, runCases } from "../frame/run-cases.ts";
 import { type FacilitatorLine, startFacilitatorLine } from "../scene/facilitator-line.ts";
 import type { WayName } from "../scene/offers.ts";
-import { situationOf } from "../scene/purchases.ts";
+import { type JudgeOptions, situationOf } from "../scene/purchases.ts";
 import {
   describeEnd,
   endWithin,
@@ -14,7 +14,7 @@ import {
   type RunningCommand,
   startCommand,
 } from "../scene/run-command.ts";
-import { openScene, type Scene, type SceneOptions } from "../scene/scene.ts";
+import { openScene, type Scene } from "../scene/scene.ts";
 import {
   judgeShopFacts,
   runShopCase,
@@ -24,9 +24,8 @@ import {
 } from "./run-shop-case.ts";
 import { type Answer, readTerms, send, type Terms, wayNameOf } from "./shop-payment.ts";
 
-export type JudgeShopOptions = Pick<SceneOptions, "knownNetworks" | "networkFile" | "studio" | "signal"> &
-  Pick<ShopCaseOptions, "seed" | "redelivers" | "lateMs"> & {
-    networks: readonly NetworkName[];
+export type JudgeShopOptions = JudgeOptions &
+  Pick<ShopCaseOptions, "redelivers" | "lateMs"> & {
     cases: readonly ShopCase[];
     /** The URL of a running shop, or the command that starts one. */
     shop:
@@ -34,9 +33,6 @@ export type JudgeShopOptions = Pick<SceneOptions, "knownNetworks" | "networkFile
       | { command: readonly string[]; path: string; otherPath: string };
     /** Every payment method that is judged, one after the other; undefined for the first that the shop offers. */
     ways?: readonly WayName[] | undefined;
-    header?: { name: string; value: string } | undefined;
-    /** How long the shop may take until its first answer. */
-    timeoutMs: number;
     /** How long a run may take, where that is not the usual. */
     limits?: RunLimits;
     /** Called when the facilitator that a running shop must use has started. */

@@ -51,16 +51,18 @@ test("a buyer that gives up is shown what it has paid for, and what would have b
     shop-answer-lost     1    0  PAID AND NOT SERVED
     plain                1    1  paid once and served
 
-    shop-answer-lost: paid and not served although it could have been
-      Settles, and the connection is reset instead of an answer.
-        +0.0 s  GET /report without payment → 402 asks 10000 (a payment is
-                required)
-        +0.0 s  GET /report with payment 1: 10000 to 0xf932d4… on
-                base-sepolia → reset instead of an answer
-      Good: Sends the same payment again: it can be settled only once, so the goods
-      come and nothing is paid a second time.
+    Wrong
+      shop-answer-lost: paid and not served although it could have been
+        Settles, and the connection is reset instead of an answer.
+          +0.0 s  GET /report without payment → 402 asks 10000 (a payment is
+                  required)
+          +0.0 s  GET /report with payment 1: 10000 to 0xf932d4… on
+                  base-sepolia → reset instead of an answer
+        Good: Sends the same payment again: it can be settled only once, so the
+        goods come and nothing is paid a second time.
 
-    1 of 2 cases is bad. The same run again: --seed 1
+    Of 2 cases 1 is wrong and 0 differ.
+    The same run again: --seed 1
     "
   `);
   expect(
@@ -112,7 +114,7 @@ test("what was paid can be followed into the studio, which stays until Ctrl-C", 
   ]);
   await cli.printed(/Of \d+ cases \d+ (is|are) wrong/);
   // The case `pending` has a chain and a studio of its own.
-  const links = [...cli.stdout().matchAll(/payment 1 in the studio: (http:\S+)\/studio#(0x\w{64})\n/g)];
+  const links = [...cli.stdout().matchAll(/payment 1 in the studio:\s+(http:\S+)\/studio#(0x\w{64})\n/g)];
   expect(new Set(links.map(([, origin]) => origin)).size).toBe(2);
   for (const [, origin, id = ""] of links) {
     const payment = await fetch(`${origin}/payments/${id}`);
