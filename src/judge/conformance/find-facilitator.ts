@@ -115,8 +115,8 @@ const answersWithinMs = 10_000;
  */
 export async function findFacilitator(options: FacilitatorOptions): Promise<FoundFacilitator> {
   const { baseUrl, payerKey } = options;
-  const { listed, uptos, prefix, isPublished, policy, strictness, gasSponsoring } =
-    await readSupported(baseUrl);
+  const supported = await readSupported(baseUrl);
+  const { listed, uptos, prefix, isPublished } = supported;
   const isKit = isPublished && (options.apiKey ?? testKeys.local.apiKey) === testKeys.local.apiKey;
   const apiKey = options.apiKey ?? (isKit ? testKeys.local.apiKey : undefined);
   const { auth = apiKey === undefined ? "none" : "bare", authHeader = "authorization" } = options;
@@ -139,9 +139,8 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
       },
     );
   }
-  const networks = names.map((one) =>
-    describe(one, options, { isKit, harness, known, policy, strictness, gasSponsoring }),
-  );
+  const found = { ...supported, isKit, harness, known };
+  const networks = names.map((one) => describe(one, options, found));
   const [first, ...others] = networks;
   const network = networks.find((one) => one.name === name);
   if (first === undefined || network === undefined) throw new Error(`${name} is missing`);
@@ -282,13 +281,10 @@ async function ask(baseUrl: string, path: string) {
   }
 }
 
-type Found = {
+type Found = SupportedAnswer & {
   isKit: boolean;
   harness: HarnessDescription | undefined;
   known: NetworkRegistry;
-  policy: PayToPolicy;
-  strictness: Strictness;
-  gasSponsoring: readonly GasSponsoring[];
 };
 
 function describe(

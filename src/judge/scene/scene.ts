@@ -1,5 +1,4 @@
 import { encodeFunctionData, parseAbi } from "viem";
-import { privateKeyToAccount } from "viem/accounts";
 import { askNode } from "../../chain/rpc/calls.ts";
 import { createHarness, type Harness, type HarnessNetwork } from "../../harness/index.ts";
 import { authorizationOf } from "../../methods/exact-eip3009/eip3009-method.ts";
@@ -9,7 +8,7 @@ import { bitOf } from "../../methods/permit2/on-chain/permit2-state.ts";
 import { permit2Address } from "../../methods/permit2/permit.ts";
 import { permitOf } from "../../methods/permit2/permit2-payload.ts";
 import { mockUsdcInitCode } from "../../payer/init-code.ts";
-import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
 import {
   type Asset,
   type Network,
@@ -19,7 +18,7 @@ import {
 } from "../../protocol/networks.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { KitError } from "../../util/errors.ts";
-import { type CasePayer, type Offer, payerOf, type ReceivedPayment, type WayName } from "./offers.ts";
+import { type CasePayer, type Offer, type ReceivedPayment, stranger, type WayName } from "./offers.ts";
 import { readTransfers, type Transfer } from "./transfers.ts";
 
 /** The price of a shop: a hundredth of the token, 0.01 USDC. */
@@ -138,10 +137,10 @@ export async function openScene(options: SceneOptions) {
       const token = await otherToken;
       const amount = fundsInPrices * priceOf(token);
       const minted = encodeFunctionData({ abi, functionName: "mint", args: [address, amount] });
-      await send(chain, { to: token.address, data: minted }, payerOf(0, address));
+      await send(chain, { to: token.address, data: minted });
       if (!isByPermit2) return;
       const approved = encodeFunctionData({ abi, functionName: "approve", args: [permit2Address, amount] });
-      await send(chain, { to: token.address, data: approved }, payer);
+      await send(chain, { to: token.address, data: approved, sender: address });
     },
     /** Every transfer from an account, on every chain of the scene, since it was funded. */
     transfersFrom: (account: Address) => transfersOn(chains, account, fundedAt.get(account) ?? []),
@@ -151,11 +150,10 @@ export async function openScene(options: SceneOptions) {
       return otherToken;
     },
     /** Submits a payment without the facilitator, which every holder of it can do. Undefined when the chain refuses. */
-    submit: ({ signed }: ReceivedPayment) => send(chain, submissionOf(way, signed), payerOf(0, signed.nonce)),
+    submit: ({ signed }: ReceivedPayment) => send(chain, submissionOf(way, signed)),
     /** Cancels a payment as its payer, so that it counts as used without a transfer. */
     async cancel({ signed }: ReceivedPayment, payer: CasePayer) {
-      const { privateKey } = payer;
-      await send(chain, await cancellationOf(way, signed, { ...chain, privateKey }), payer);
+      await send(chain, await cancellationOf(way, signed, { ...chain, ...payer }));
     },
     /** The chain's time, in unix seconds. */
     now: () => chain.now(),
@@ -187,34 +185,23 @@ export function otherThan(network: NetworkName): Network {
 /** Deploys a second token on a chain: the mock of USDC under another name. */
 async function deployToken({ client }: HarnessNetwork): Promise<Asset> {
   const token = { name: "Dollar", version: "2", decimals: 6 };
-  const deployer = payerOf(0, "deployer");
-  await client.setBalance({ address: deployer.address, value: gasMoney });
-  const hash = await client.sendTransaction({
-    account: privateKeyToAccount(deployer.privateKey),
-    data: mockUsdcInitCode(token),
-  });
+  await client.setBalance({ address: stranger, value: gasMoney });
+  await client.impersonateAccount({ address: stranger });
+  const hash = await client.sendTransaction({ account: stranger, data: mockUsdcInitCode(token) });
   const { contractAddress } = await client.waitForTransactionReceipt({ hash });
   if (contractAddress == null) throw new KitError("The second token could not be deployed");
   return { ...token, address: contractAddress };
 }
 
-/**
- * Sends a call, and waits until it is mined. Undefined when the contract refuses it.
- *
- * @param anybody who sends it, where it matters to nobody
- */
+/** Sends a call, and waits until it is mined. Undefined when the contract refuses it. */
 async function send(
   { client }: HarnessNetwork,
-  call: ContractCall,
-  anybody: CasePayer,
+  { to, data, sender = stranger }: ContractCall,
 ): Promise<Hex | undefined> {
-  const { to, data, sender = anybody.address } = call;
   await client.setBalance({ address: sender, value: gasMoney });
+  await client.impersonateAccount({ address: sender });
   try {
-    const isOwn = sameAddress(sender, anybody.address);
-    if (!isOwn) await client.impersonateAccount({ address: sender });
-    const account = isOwn ? privateKeyToAccount(anybody.privateKey) : sender;
-    const hash = await client.sendTransaction({ account, to, data });
+    const hash = await client.sendTransaction({ account: sender, to, data });
     const { status } = await client.waitForTransactionReceipt({ hash });
     return status === "success" ? hash : undefined;
   } catch {
@@ -243,10 +230,10 @@ async function transfersOn(
 const permit2Abi = parseAbi(["function invalidateUnorderedNonces(uint256 word, uint256 mask)"]);
 
 /** A call of a contract; `sender` is the only account that may make it, where there is one. */
-export type ContractCall = { to: Address; data: Hex; sender?: Address | undefined };
+type ContractCall = { to: Address; data: Hex; sender?: Address | undefined };
 
 /** The call that submits a payment without the facilitator, as everybody can who holds it; of “upto” only whom it names. */
-export function submissionOf(way: WayName, payment: SignedPayment): ContractCall {
+function submissionOf(way: WayName, payment: SignedPayment): ContractCall {
   if (way === "eip3009") {
     const data = encodeSubmission(authorizationOf(payment), payment.signature);
     return { to: payment.asset, data };
