@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Situation } from "../frame/run-cases.ts";
+import type { CaseRow } from "../frame/run-cases.ts";
 import { type Offer, stranger } from "../scene/offers.ts";
 import type { Scene } from "../scene/scene.ts";
 import type { PaidVisit, ResetPlace, Visit } from "./visits.ts";
 
 /** A misbehaving shop: a careless client pays twice, pays for nothing, or pays too much. */
-export type ClientCase = Situation & {
+export type ClientCase = CaseRow & {
   /** How many processes of the client run at once. */
   runs?: number;
   /** A facilitator and a chain for this case only, where it would disturb the others. */

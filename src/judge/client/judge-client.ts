@@ -7,7 +7,7 @@ import type { X402Version } from "../../protocol/requests.ts";
 import { KitError } from "../../util/errors.ts";
 import { type Finding, runCases, type Verdict } from "../frame/run-cases.ts";
 import { type CasePayer, goodsOf, type Offer, payerOf, type WayName } from "../scene/offers.ts";
-import { describePurchase, type JudgeOptions, type PurchaseFacts, situationOf } from "../scene/purchases.ts";
+import { caseOn, describePurchase, type JudgeOptions, type PurchaseFacts } from "../scene/purchases.ts";
 import {
   type CommandEnd,
   describeEnd,
@@ -89,7 +89,7 @@ async function judgeOn(
   };
   const findings = await runCases(
     cases.map((tested) => ({
-      ...situationOf(tested, on, options),
+      ...caseOn(tested, on, options),
       run: () => runOn(tested),
     })),
     judgeClientFacts,

@@ -9,6 +9,7 @@ import {
   type FixtureNetwork,
   type ScenarioEnvironment,
 } from "../../fixtures/engine/scenario-environment.ts";
+import { askTime } from "../../harness/control/ask-chain.ts";
 import { askHarness, type HarnessDescription } from "../../harness/control/description.ts";
 import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
 import { harnessAccounts } from "../../payer/accounts.ts";
@@ -179,7 +180,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
         ? testKeys
         : { ...testKeys, local: { apiKey: apiKey ?? "none", organizationId: testKeys.local.organizationId } },
       ...(!isKit && { payers: { ...(funded && { funded }), empty: accountOf(undefined) } }),
-      now: money === undefined ? await clockOf(baseUrl, isKit) : () => readTime(money.ask, name),
+      now: () => (money === undefined ? clockOf(baseUrl, name, isKit) : readTime(money.ask, name)),
       ...(money !== undefined && {
         nextApproval: (payer: Address) => askNextApproval(money.ask, { asset: asset.address, payer }),
         nextTransaction: (payer: Address) => askNextTransaction(money.ask, payer),
@@ -193,6 +194,12 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
 function readTime(ask: MovedMoney["ask"], name: string): Promise<bigint> {
   const request = async (...call: Parameters<MovedMoney["ask"]>) => (await ask(...call)).result;
   return readHeadTime({ request }, name);
+}
+
+/** The time of a mock server, which may have its own clock; for others, that of this machine. */
+async function clockOf(baseUrl: string, name: NetworkName, isKit: boolean): Promise<bigint> {
+  const own = isKit ? await askTime(baseUrl, name) : undefined;
+  return own ?? BigInt(Math.floor(Date.now() / 1_000));
 }
 
 /** Why no scenario can pay; undefined where the payer has the money, or nobody could be asked. */
@@ -328,17 +335,4 @@ function accountOf(privateKey: Hex = `0x${randomBytes(32).toString("hex")}`) {
       "PAYER_PRIVATE_KEY is no private key: it is not below the order of secp256k1, or zero",
     );
   }
-}
-
-const clockSchema = z.object({ now: z.int() });
-
-/** The time of a mock server, which may have its own clock; for others, that of this machine. */
-async function clockOf(baseUrl: string, isKit: boolean): Promise<() => bigint | Promise<bigint>> {
-  const read = async () => {
-    const answer = await ask(baseUrl, "/__clock");
-    return clockSchema.safeParse(answer.kind === "json" ? answer.body : undefined).data?.now;
-  };
-  const machine = () => BigInt(Math.floor(Date.now() / 1000));
-  if (!isKit || (await read()) === undefined) return machine;
-  return async () => BigInt((await read()) ?? machine());
 }

@@ -12,8 +12,8 @@ import { inParallel } from "../../util/concurrency.ts";
 export const levels = ["wrong", "not_judged", "differs", "kit", "not_run", "good"] as const;
 export type Level = (typeof levels)[number];
 
-/** A situation in which a program is judged. */
-export type Situation = {
+/** A situation in which a program is judged: a row of a judge's table. */
+export type CaseRow = {
   name: string;
   situation: string;
   /** The behaviour of a good program in it. */
@@ -22,8 +22,8 @@ export type Situation = {
   order?: "early" | "alone" | undefined;
 };
 
-/** A case: a situation, and how the facts about the program are gathered in it. */
-export type Case<Facts> = Situation & {
+/** A case: such a row, and how the facts about the program are gathered. */
+export type Case<Facts> = CaseRow & {
   /** Its group in reports: the network, or the operation. */
   suite: string;
   /** @throws {NotRun} when it says nothing about the program */
@@ -55,7 +55,7 @@ export type Verdict = {
 };
 
 /** The result of one case. */
-export type Finding<Facts = unknown> = Situation &
+export type Finding<Facts = unknown> = CaseRow &
   Verdict &
   Required<Pick<Verdict, "seen" | "notes">> & {
     suite: string;

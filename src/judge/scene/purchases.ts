@@ -1,7 +1,7 @@
 import type { NetworkName } from "../../protocol/networks.ts";
 import { type SignedPayment, settlementId } from "../../protocol/signed-payment.ts";
 import { exitCodeOf, isBad, type Report, worstFirst } from "../frame/report.ts";
-import type { Finding, Situation } from "../frame/run-cases.ts";
+import type { CaseRow, Finding } from "../frame/run-cases.ts";
 import type { WayName } from "./offers.ts";
 import type { Scene, SceneOptions, TokenTransfer } from "./scene.ts";
 
@@ -99,9 +99,9 @@ export function describePurchase({ exchanges, links }: PurchaseFacts): string[] 
   ];
 }
 
-/** A situation on a network. Where there are several networks or payment methods, its name has them in it. */
-export function situationOf(
-  { name, situation, good, order }: Situation,
+/** A row as a case on a network. Where there are several networks or payment methods, its name has them in it. */
+export function caseOn(
+  { name, situation, good, order }: CaseRow,
   on: { network: NetworkName; way: WayName },
   { networks, ways = [] }: { networks: readonly NetworkName[]; ways?: readonly WayName[] | undefined },
 ) {

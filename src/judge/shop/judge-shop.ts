@@ -5,7 +5,7 @@ import { KitError } from "../../util/errors.ts";
 import { type Finding, NotRun, runCases } from "../frame/run-cases.ts";
 import { type FacilitatorLine, startFacilitatorLine } from "../scene/facilitator-line.ts";
 import type { WayName } from "../scene/offers.ts";
-import { type JudgeOptions, situationOf } from "../scene/purchases.ts";
+import { caseOn, type JudgeOptions } from "../scene/purchases.ts";
 import {
   describeEnd,
   endWithin,
@@ -112,7 +112,7 @@ async function judgeTerms(
   const on = { network: terms.network.name, way: wayNameOf(terms) };
   return runCases(
     cases.map((tested) => ({
-      ...situationOf(tested, on, options),
+      ...caseOn(tested, on, options),
       async run() {
         signal?.throwIfAborted();
         if (running?.hasEnded() === true) throw notJudged(await sayEnd(running));

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Situation, Verdict } from "../frame/run-cases.ts";
+import type { CaseRow, Verdict } from "../frame/run-cases.ts";
 import type { FacilitatorLine } from "../scene/facilitator-line.ts";
 import { payerOf } from "../scene/offers.ts";
 import { describePurchase, type PurchaseFacts } from "../scene/purchases.ts";
@@ -8,7 +8,7 @@ import { type BuyerOptions, createShopBuyer, type Service, type ShopBuyer } from
 import { type Answer, wayNameOf } from "./shop-payment.ts";
 
 /** A misbehaving buyer or facilitator, and the good reaction of a shop. */
-export type ShopCase = Situation & {
+export type ShopCase = CaseRow & {
   run(buyer: ShopBuyer): Promise<void>;
 };
 
