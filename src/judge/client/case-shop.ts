@@ -49,8 +49,8 @@ export function createCaseShop(options: CaseShopOptions) {
     work.add(tracked);
     return promise;
   };
-  const { settleBody, ...settling } = createShopSettling(options, offersMade, received);
-  const settle = (payment: ReceivedPayment) => track(settling.settle(payment));
+  const settleOnce = createShopSettling(scene, received);
+  const settle = (payment: ReceivedPayment) => track(settleOnce(payment));
   let leaks = 0;
 
   return {
@@ -80,14 +80,14 @@ export function createCaseShop(options: CaseShopOptions) {
   };
 
   function describe({ signed, network, offer }: ReceivedPayment): string {
-    return log.describe(signed, (offer ?? scene.offer).network.chainId, network);
+    return log.describe(signed, offer.network.chainId, network);
   }
 
   async function handleElsewhere(request: IncomingMessage, response: ServerResponse): Promise<void> {
     request.resume();
     const exchange = log.begin(`${request.method} at another origin`);
-    const payment = readPayment(request.headers, offersMade);
-    if (payment === undefined || payment === "unreadable") {
+    const payment = readPayment(request.headers, offersMade, options.resource);
+    if (payment === undefined || "situation" in payment) {
       exchange.answer = "404";
       response.writeHead(404).end();
       return;
@@ -104,14 +104,15 @@ export function createCaseShop(options: CaseShopOptions) {
   async function handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     request.resume();
     const exchange = log.begin(`${request.method} /${path}`);
-    const payment = readPayment(request.headers, offersMade);
-    const paidBy = payment === "unreadable" ? undefined : payment;
+    const payment = readPayment(request.headers, offersMade, options.resource);
+    const isUnreadable = payment !== undefined && "situation" in payment;
+    const paidBy = isUnreadable ? undefined : payment;
     const offers = async () => (await tested.offers?.(scene)) ?? [scene.offer];
     const visit = createVisit(response, { ...options, path, exchange, paidBy, offers, offersMade, track });
     if (header !== undefined && request.headers[header.name.toLowerCase()] !== header.value) {
       return visit.send(401, {}, `the header ${header.name} is missing`);
     }
-    if (payment === "unreadable") return visit.ask({ error: "invalid_payload", why: "it cannot be read" });
+    if (isUnreadable) return visit.ask({ error: payment.reason, why: payment.fact });
     if (payment === undefined) return tested.unpaid?.(visit) ?? visit.ask();
 
     const { nonce } = payment.signed;
@@ -126,7 +127,6 @@ export function createCaseShop(options: CaseShopOptions) {
       repeats,
       othersBefore: others.length,
       settle,
-      settleBody,
     });
     await (tested.paid?.(paid, { slowMs }) ?? paid.sell());
   }

@@ -117,7 +117,6 @@ type PaidOptions = {
   /** How many other payments were sent before. */
   othersBefore: number;
   settle(payment: ReceivedPayment): Promise<Settled>;
-  settleBody(payment: ReceivedPayment): string | undefined;
 };
 
 /** A request that carries a payment. */
@@ -127,7 +126,7 @@ export type PaidVisit = ReturnType<typeof createPaidVisit>;
 export function createPaidVisit(
   visit: Visit,
   payment: ReceivedPayment,
-  { repeats, othersBefore, settle, settleBody }: PaidOptions,
+  { repeats, othersBefore, settle }: PaidOptions,
 ) {
   const { scene, payer } = visit;
   return {
@@ -148,7 +147,7 @@ export function createPaidVisit(
         await passed.forwardAndLose();
         return "reset";
       };
-      await postSettle(line.url, scene.apiKey, settleBody(payment) ?? "").catch(() => {});
+      await postSettle(line.url, scene.apiKey, payment.body).catch(() => {});
     },
     /** Settles it, then serves, or answers 402 if that failed, as a good shop does. */
     async sell(): Promise<void> {

@@ -96,11 +96,13 @@ describe("against a running harness", () => {
     expect(code).toBe(0);
   });
 
-  test("the report is there as JSON, and as JUnit XML", async () => {
+  test("the report is there as JSON, as JUnit XML and as a page", async () => {
     const directory = await mkdtemp(join(tmpdir(), "x402-conformance-"));
     endings.push(() => rm(directory, { recursive: true }));
     const file = join(directory, "report.xml");
-    const { code, output } = await run(["--url", origin, "--cases", "v2.in", "--json", "--junit", file]);
+    const page = join(directory, "report.html");
+    const formats = ["--json", "--junit", file, "--html", page];
+    const { code, output } = await run(["--url", origin, "--cases", "v2.in", ...formats]);
     expect(code).toBe(0);
     const report = JSON.parse(output);
     expect(report).toMatchObject({ network: "base", compared: "everything", failed: 0 });
@@ -110,6 +112,7 @@ describe("against a running harness", () => {
       `tests="${report.scenarios.length}" failures="0" errors="0" skipped="${report.notRun}"`,
     );
     expect(xml.match(/<testcase /g)).toHaveLength(report.scenarios.length);
+    expect((await readFile(page, "utf8")).match(/<details /g)).toHaveLength(report.scenarios.length);
   });
 });
 

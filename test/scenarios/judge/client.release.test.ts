@@ -145,7 +145,7 @@ describe("a command that does not buy is told so in a sentence", () => {
     [
       "signs to its own address in place of payTo",
       buyer("pays-itself"),
-      /: The command's payment was refused \(402 asks 10000 \(invalid_payment_requirements: its signature lets the money go to 0x\w{40}, the payer's own, and payTo is 0x/,
+      /: The command's payment was refused \(402 asks 10000 \(invalid_exact_evm_payload_recipient_mismatch: \S+ is 0x\w{40}, but must be .* 0x\w{40}\)\), and it ended/,
     ],
   ])("%s", async (_what, command, sentence) => {
     const { code, stdout, stderr } = await runHere(["judge", "client", "--", ...command]);
