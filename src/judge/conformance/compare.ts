@@ -1,10 +1,6 @@
-import {
-  type Difference,
-  type FixtureAnswer,
-  findDifferences,
-  isBegun,
-} from "../../fixtures/engine/answer.ts";
+import { type Difference, type FixtureAnswer, findDifferences } from "../../fixtures/engine/answer.ts";
 import type { Operation } from "../../protocol/problems.ts";
+import { isObject } from "../../util/json.ts";
 /** Finds the differences between an answer and the expected one. */
 export type Comparison = (expected: FixtureAnswer, actual: FixtureAnswer) => readonly Difference[];
 
@@ -71,28 +67,17 @@ export function read({ body }: JsonAnswer, member: string): unknown {
 export function hideSecrets(compare: Comparison, secrets: readonly string[]): Comparison {
   const hide = (text: string) =>
     secrets.reduce((hidden, secret) => hidden.replaceAll(secret, "<secret>"), text);
-
-  const hideInMembers = <Value, Hidden>(members: object, hideValue: (value: Value) => Hidden) =>
-    Object.fromEntries(
-      Object.entries(members).map(([name, value]: [string, Value]) => [hide(name), hideValue(value)]),
-    );
-
-  function hideInJson(json: unknown): unknown {
-    if (typeof json === "string") return hide(json);
-    if (Array.isArray(json)) return json.map(hideInJson);
-    return typeof json === "object" && json !== null ? hideInMembers(json, hideInJson) : json;
-  }
-
-  function hideIn(answer: FixtureAnswer): FixtureAnswer {
-    if (!isBegun(answer)) return answer;
-    const headers = hideInMembers(answer.headers, hide);
-    return answer.kind === "json"
-      ? { ...answer, headers, body: hideInMembers(answer.body, hideInJson) }
-      : { ...answer, headers, text: hide(answer.text) };
-  }
-
-  return (expected, actual) =>
-    compare(expected, actual).length === 0 ? [] : compare(expected, hideIn(actual));
+  const hideIn = (_name: string, value: unknown) => {
+    if (typeof value === "string") return hide(value);
+    if (!isObject(value) || Array.isArray(value)) return value;
+    return Object.fromEntries(Object.entries(value).map(([name, member]) => [hide(name), member]));
+  };
+  return (expected, actual) => {
+    if (compare(expected, actual).length === 0) return [];
+    const { kind: _, ...content } = actual;
+    const hidden: object = JSON.parse(JSON.stringify(content), hideIn);
+    return compare(expected, { ...actual, ...hidden });
+  };
 }
 
 /** The verdict that a client reads from an answer. */
