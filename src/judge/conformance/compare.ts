@@ -1,6 +1,12 @@
-import { type Difference, type FixtureAnswer, findDifferences } from "../../fixtures/engine/answer.ts";
+import {
+  type Difference,
+  type FixtureAnswer,
+  findDifferences,
+  isBegun,
+} from "../../fixtures/engine/answer.ts";
 import type { Operation } from "../../protocol/problems.ts";
-import { isObject } from "../../util/json.ts";
+import { isObject, membersOf } from "../../util/json.ts";
+
 /** Finds the differences between an answer and the expected one. */
 export type Comparison = (expected: FixtureAnswer, actual: FixtureAnswer) => readonly Difference[];
 
@@ -36,7 +42,7 @@ export const compareContract: Comparison = (expected, actual) => {
     return [{ at: "status", expected: `${expected.status}`, got: `${actual.status}` }];
   }
   const members = (expected.status === 200 ? verdictMembers : noVerdictMembers).filter(
-    (name) => name !== "payer" || read(actual, name) !== undefined,
+    (name) => name !== "payer" || memberOf(actual, name) !== undefined,
   );
   return findDifferences(reduce(expected, members), reduce(actual, members));
 };
@@ -48,10 +54,10 @@ const verdictMembers = [...noVerdictMembers, "invalidReason", "errorReason", "tr
 
 function reduce(answer: JsonAnswer, members: readonly string[]): JsonAnswer {
   const { kind, status } = answer;
-  const isSettle = read(answer, "success") !== undefined;
+  const isSettle = memberOf(answer, "success") !== undefined;
   const body: Record<string, unknown> = {};
   for (const name of isSettle && status === 200 ? [...members, "network"] : members) {
-    const value = read(answer, name);
+    const value = memberOf(answer, name);
     // Without a verdict, a missing member is as good as `false`.
     if (status !== 200) body[name] = value === true;
     else if (value !== undefined) body[name] = name === "payer" ? String(value).toLowerCase() : value;
@@ -59,8 +65,9 @@ function reduce(answer: JsonAnswer, members: readonly string[]): JsonAnswer {
   return { kind, status, headers: {}, body };
 }
 
-export function read({ body }: JsonAnswer, member: string): unknown {
-  return Reflect.get(body, member) ?? undefined;
+/** A member of an answer; undefined where it is not there, or null. */
+export function memberOf(answer: FixtureAnswer, member: string): unknown {
+  return answer.kind === "json" ? (membersOf(answer.body)[member] ?? undefined) : undefined;
 }
 
 /** Wraps a comparison so that no secret is shown, wherever the facilitator repeats one in its answer. */
@@ -80,13 +87,17 @@ export function hideSecrets(compare: Comparison, secrets: readonly string[]): Co
   };
 }
 
+/** The status of an answer; undefined where none came. */
+export function statusOf(answer: FixtureAnswer | undefined): number | undefined {
+  return answer !== undefined && isBegun(answer) ? answer.status : undefined;
+}
+
 /** The verdict that a client reads from an answer. */
 type Verdict = "yes" | "no" | "unreadable";
 
 /** The parts of an answer that a client reads. */
 export function verdictOf(answer: FixtureAnswer, operation: Operation): Verdict {
-  if (answer.kind !== "json") return "unreadable";
-  const verdict: unknown = Reflect.get(answer.body, operation === "verify" ? "isValid" : "success");
+  const verdict = memberOf(answer, operation === "verify" ? "isValid" : "success");
   if (typeof verdict !== "boolean") return "unreadable";
   return verdict ? "yes" : "no";
 }

@@ -1,7 +1,8 @@
 import { countLevels, exitCodeOf, judgeFailureCodes, type Report } from "../frame/report.ts";
 import type { Finding } from "../frame/run-cases.ts";
+import { statusOf } from "./compare.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
-import { type ConformanceFacts, differencesOf, statusOf } from "./judge-answers.ts";
+import { type ConformanceFacts, differencesOf } from "./judge-answers.ts";
 import type { ConformanceRun } from "./run-conformance.ts";
 
 type ConformanceFinding = Finding<ConformanceFacts>;

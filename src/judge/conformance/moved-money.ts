@@ -13,10 +13,10 @@ import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { type Rule, rules } from "../../protocol/specification.ts";
 import { inParallel } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
-import { membersOf, parseJson } from "../../util/json.ts";
+import { parseJson } from "../../util/json.ts";
 import { poll } from "../../util/waiting.ts";
 import { expectResult, readTransfers, type Transfer } from "../scene/transfers.ts";
-import { verdictOf } from "./compare.ts";
+import { memberOf, statusOf, verdictOf } from "./compare.ts";
 
 export type Exchange = { request: FixtureRequest; answer: FixtureAnswer };
 
@@ -182,14 +182,13 @@ function readPayments(exchanges: readonly Exchange[], network: FixtureNetwork): 
 
 /** Returns true if an answer of “no” says that the payment will not settle, either. */
 function isFinal(answer: FixtureAnswer): boolean {
-  if (answer.kind !== "json" || answer.status !== 200) return false;
-  return !/pending/i.test(String(membersOf(answer.body).errorReason ?? ""));
+  return statusOf(answer) === 200 && !/pending/i.test(String(memberOf(answer, "errorReason") ?? ""));
 }
 
 function settledHash(answer: FixtureAnswer): Hex | undefined {
-  if (verdictOf(answer, "settle") !== "yes" || answer.kind !== "json") return undefined;
-  const { transaction } = membersOf(answer.body);
-  return isBytes32(transaction) ? lowerCase(transaction) : undefined;
+  const transaction = memberOf(answer, "transaction");
+  const isSuccess = verdictOf(answer, "settle") === "yes" && isBytes32(transaction);
+  return isSuccess ? lowerCase(transaction) : undefined;
 }
 
 function nothingMoved({ payment, amount, hash }: PaymentAccount): Contradiction {

@@ -4,9 +4,9 @@ import type { FixtureAnswer } from "../../fixtures/engine/answer.ts";
 import { testPayers } from "../../payer/test-payers.ts";
 import { reasons } from "../../protocol/catalogue.ts";
 import { sameAddress } from "../../protocol/hex.ts";
-import { membersOf } from "../../util/json.ts";
 import { self } from "../../util/self-command.ts";
 import { NotRun } from "../frame/run-cases.ts";
+import { memberOf } from "./compare.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
 
 /**
@@ -69,10 +69,9 @@ export async function requireJudgeable(
   { expected, actual }: { expected: FixtureAnswer; actual: FixtureAnswer },
   { environment, isKit, money }: FoundFacilitator,
 ): Promise<void> {
-  if (isKit || expected.kind !== "json" || actual.kind !== "json") return;
-  const { invalidReason, errorReason } = membersOf(actual.body);
-  const reason = String(invalidReason ?? errorReason ?? "");
-  const situation = String(membersOf(expected.body).situation);
+  if (isKit) return;
+  const reason = String(memberOf(actual, "invalidReason") ?? memberOf(actual, "errorReason"));
+  const situation = String(memberOf(expected, "situation"));
   const unapproved = "permit2_allowance_required";
   if (reason === unapproved && !(situation in reasons[unapproved].situations)) {
     throw new NotRun("needs a payer who has approved Permit2 on the token");

@@ -9,11 +9,10 @@ import {
 } from "../../fixtures/engine/answer.ts";
 import type { ScenarioEnvironment } from "../../fixtures/engine/scenario-environment.ts";
 import { KitError } from "../../util/errors.ts";
-import { membersOf } from "../../util/json.ts";
 import { type Finding, NotRun, runCases } from "../frame/run-cases.ts";
-import { type Comparison, compareExactly } from "./compare.ts";
+import { type Comparison, compareExactly, memberOf, statusOf } from "./compare.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
-import { type ConformanceFacts, createConformanceJudge, statusOf } from "./judge-answers.ts";
+import { type ConformanceFacts, createConformanceJudge } from "./judge-answers.ts";
 import type { Exchange } from "./moved-money.ts";
 import { requireJudgeable, requireRunnable } from "./obstacles.ts";
 import { adaptRequest, sendRequest } from "./send-request.ts";
@@ -200,12 +199,10 @@ function createStop() {
 /** A key for answers that are equal except for texts and hashes. */
 function summaryOf(answer: FixtureAnswer | undefined): string {
   if (answer === undefined || !isBegun(answer)) return "no answer";
-  const { isValid, success, invalidReason, errorReason } = membersOf(
-    answer.kind === "json" ? answer.body : undefined,
-  );
-  const members = Object.entries({ isValid, success, invalidReason, errorReason }).flatMap(([name, value]) =>
-    value === undefined || value === null ? [] : [`${name} ${String(value).slice(0, 80)}`],
-  );
+  const members = ["isValid", "success", "invalidReason", "errorReason"].flatMap((name) => {
+    const value = memberOf(answer, name);
+    return value === undefined ? [] : [`${name} ${String(value).slice(0, 80)}`];
+  });
   return [`status ${answer.status}`, ...members].join(", ");
 }
 
