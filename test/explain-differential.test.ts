@@ -7,7 +7,7 @@ import { createFixtureEngine } from "../src/fixtures/engine/engine.ts";
 import { parsePaymentRequest } from "../src/methods/methods.ts";
 import { explain } from "../src/observe/explain/explain-input.ts";
 import { explainRefusal } from "../src/observe/explain/explanations.ts";
-import { isSituation, situations } from "../src/protocol/catalogue.ts";
+import { isDecidedBy } from "../src/protocol/catalogue.ts";
 import { isCause } from "../src/protocol/mistakes.ts";
 import { membersOf } from "../src/util/json.ts";
 import { combination, combineCases } from "./support/conformance/combined-cases.ts";
@@ -34,7 +34,7 @@ async function findSilent(request: FixtureRequest): Promise<string | undefined> 
   const isForWallet =
     situation === "signature_wrong" && /"signature":"0x[0-9a-f]{132,}"/i.test(request.body ?? "");
   // What the chain and the ledger decide is not in the request.
-  const isElsewhere = isSituation(situation) && ["state", "ledger"].includes(situations[situation].decidedBy);
+  const isElsewhere = isDecidedBy({ situation }, "code", "state", "ledger");
   const isStated = findings.some(isCause) || isForWallet || isElsewhere;
   return isStated ? undefined : situation;
 }

@@ -5,7 +5,7 @@ import { shopCases } from "./shop/shop-cases.ts";
 
 test("the guide has every case of a client and no other, in the words of the report", () => {
   expect(judgeTable("what the shop does")).toEqual(
-    clientCases.map(({ name, shop }) => [`\`${name}\``, shop]),
+    clientCases.map(({ name, situation }) => [`\`${name}\``, situation]),
   );
 });
 

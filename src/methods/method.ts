@@ -1,9 +1,10 @@
 import type { Supported } from "../protocol/answers.ts";
 import type { MethodTerms, ServedNetwork } from "../protocol/checks.ts";
-import { type Address, addressWord, type Hex, keccak256, keccak256Text, uintWord } from "../protocol/hex.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
 import { type Asset, formatNetwork, type Network } from "../protocol/networks.ts";
 import type { PayloadReader, X402Version } from "../protocol/requests.ts";
 import { readEcdsaSignature, type SignedPayment } from "../protocol/signed-payment.ts";
+import type { PayerTerms, PaymentSigner } from "./payer-terms.ts";
 import type { StateRefusals } from "./payment-state.ts";
 
 /** A domain that a payer may have signed for (EIP-712). */
@@ -49,6 +50,12 @@ export type Method = PayloadReader &
      * answer must be the same at any load, so the limit is a number, not a time.
      */
     describeWrongSignature(payment: SignedPayment, right: SignedDomain, recover: Recover): Promise<string>;
+    /**
+     * Signs a payment as the payer.
+     *
+     * @throws {ConfigurationError} when a term is missing, misspelt or of the wrong kind
+     */
+    sign(signer: PaymentSigner, terms: Omit<PayerTerms, "method">): Promise<SignedPayment>;
     /** `paymentPayload.payload` of a payment, as public clients write it. */
     write(payment: SignedPayment): object;
     /** The signed message, member by member, for a person. */
@@ -75,22 +82,6 @@ export function kindsOf(
       const kind = { x402Version, scheme, network: formatNetwork(network, x402Version) };
       return Object.keys(extra).length === 0 ? kind : { ...kind, extra };
     });
-}
-
-const domainTypehash = keccak256Text(
-  "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)",
-).slice(2);
-
-/** The EIP-712 domain separator of an asset on a chain, as the token's `DOMAIN_SEPARATOR()` gives it. */
-export function domainSeparator(asset: Pick<Asset, "name" | "version" | "address">, chainId: number): Hex {
-  return keccak256(
-    `0x${domainTypehash}${keccak256Text(asset.name).slice(2)}${keccak256Text(asset.version).slice(2)}${uintWord(BigInt(chainId))}${addressWord(asset.address)}`,
-  );
-}
-
-/** The EIP-712 digest of a message, by its hash, under a domain. */
-export function digestUnder(separator: Hex, messageHash: Hex): Hex {
-  return keccak256(`0x1901${separator.slice(2)}${messageHash.slice(2)}`);
 }
 
 /**

@@ -46,7 +46,7 @@ export const harnessAccounts = {
 /** The contract that `delegated` delegates to. The last twenty bytes of keccak256 of `x402-facilitator-kit harness: delegate`. */
 export const delegateAddress: Address = "0xFA5611D232C34944b1Dd7F789e5794f07bce9349";
 
-/** What `hijacked` delegates to: the same of `x402-facilitator-kit harness: reverting delegate`. */
+/** The contract that `hijacked` delegates to: the same of `x402-facilitator-kit harness: reverting delegate`. */
 export const revertingDelegateAddress: Address = "0x37DDC44F5A05a4D556DCEb4451a0fa22733B23bA";
 
 /** Where the mock token's own code stands, behind its proxy: the same of `… harness: USDC implementation`. */

@@ -81,7 +81,7 @@ export const localContracts = {
   testnet: "0xf932d4A09C1A523804700724B54Fc4Ae7B5117e2",
 } as const;
 
-/** What the sponsor of local chains gives, in wei: at once, and on one day. */
+/** The wei that the sponsor of local chains gives: at once, and on one day. */
 export const localGifts = { each: 10n ** 16n, daily: 10n ** 18n } as const;
 
 /** What each account of the harness that sends transactions has for gas, in wei: 10,000 whole coins. */
@@ -93,7 +93,7 @@ export const localMaxFeePerGas = 1_000_000_000_000n;
 /** The tip that Anvil suggests while no block has shown it another, in wei per gas: clients sign it, and it may be lower a block later. */
 export const localTip = 1_000_000_000;
 
-/** What a facilitator of local chains takes besides, so that every way to pay can be tried there. */
+/** The tokens that a facilitator of local chains takes besides USDC, so that every payment method can be tried there. */
 export const localTerms = {
   gasSponsoring: gasSponsorings,
   walletFactories: [create2Deployer],

@@ -7,14 +7,14 @@ import {
 } from "../protocol/networks.ts";
 import { localContracts, localTokens } from "./local-chains.ts";
 
-/** What a shop and a buyer need of a network of a local facilitator, so that no address is pasted. */
+/** The values of a local facilitator's network that a shop and a buyer need, so that nobody pastes an address. */
 export type LocalNetwork = {
   /** As version 1 of the protocol names it, and version 2. */
   name: BuiltInNetworkName;
   caip2: `eip155:${number}`;
   chainId: number;
   tier: NetworkTier;
-  /** What a shop names as payTo: the facilitator contract, where `up` and `createHarness` put it by default. */
+  /** The payTo of a shop: the facilitator contract, where `up` and `createHarness` put it by default. */
   payTo: Address;
   /** The token's address, and the name and version that payers sign for. */
   asset: Address;

@@ -1,9 +1,9 @@
-/** What a shop of `x402-kit init` is made with: each has a folder in `templates`. */
+/** The frameworks of `x402-kit init`: each has a folder in `templates`. */
 export const frameworks = ["express", "hono", "fastify", "next"] as const;
 
 export type Framework = (typeof frameworks)[number];
 
-/** What a shop and a buyer of a local facilitator have in their environment. */
+/** The environment variables of a shop and a buyer of a local facilitator. */
 export type ShopVariables = {
   /** Of the facilitator; ends in `/v1`. */
   url: string;

@@ -1,5 +1,5 @@
+import type { PayerTerms } from "../methods/payer-terms.ts";
 import { timesFrom } from "../methods/payment-times.ts";
-import type { PayerTerms } from "../methods/sign-terms.ts";
 import type { Address } from "../protocol/hex.ts";
 import { maxUint256 } from "../protocol/wire-values.ts";
 import { KitError } from "../util/errors.ts";

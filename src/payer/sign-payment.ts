@@ -2,9 +2,9 @@ import { buildRequirements, type WrittenRequirements, writePayload } from "../me
 import { type AuthorizationSigner, createDigestSigner } from "../methods/exact-eip3009/authorization.ts";
 import type { Method } from "../methods/method.ts";
 import { methodOf, methods } from "../methods/methods.ts";
+import type { PayerTerms } from "../methods/payer-terms.ts";
 import { timesFrom } from "../methods/payment-times.ts";
 import type { PayerSigner } from "../methods/permit2/sign-permit.ts";
-import { type PayerTerms, signTerms } from "../methods/sign-terms.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import {
   type Asset,
@@ -164,7 +164,10 @@ export function signOffer(
   const { method, asset, network, payTo: to, value, facilitator, validForSeconds } = offer;
   const { chainId } = network;
   const times = timesFrom(now, { until: validForSeconds });
-  return signTerms(signer, { method, asset, chainId, to, value, facilitator, ...times, ...instead });
+  const { method: transfer = method, ...others } = instead;
+  const able = methods.find((one) => one.transfer === transfer);
+  if (able === undefined) throw new Error(`unknown payment method: ${transfer}`);
+  return able.sign(signer, { asset, chainId, to, value, facilitator, ...times, ...others });
 }
 
 /** The bodies of a verify and of a settle call, which differ where less than the maximum is settled. */

@@ -11,11 +11,11 @@ export type TestPayer = {
   owner?: Address;
   /** The situation it stands for, in one sentence. */
   standsFor: string;
-  /** What verify answers: `invalidReason`, or that the payment is valid. */
+  /** Verify's answer: `invalidReason`, or that the payment is valid. */
   outcome: InvalidReason | "success";
   /** Where settle ends otherwise than verify says: the reason, as v2 gives it. */
   settleOutcome?: InvalidReason | "success";
-  /** What verify answers to a payment by Permit2, where that is something else. */
+  /** Verify's answer to a payment by Permit2, where that differs. */
   permit2Outcome?: InvalidReason;
   /** How much Permit2 may take of its tokens, in their smallest unit; all of them by default. */
   approved?: "nothing" | "1";

@@ -13,7 +13,7 @@ import { settlementStates } from "./settlement-query.ts";
 import { payToPolicies } from "./signed-payment.ts";
 import { strictnesses, warningCodes } from "./strictness.ts";
 
-/** What a v2 settle may answer. */
+/** The reasons of a v2 settle. */
 export const settleErrorReasonsV2: [SettleErrorReasonV2, ...SettleErrorReasonV2[]] = [
   ...invalidReasons,
   "settlement_pending",

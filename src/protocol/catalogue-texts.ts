@@ -10,11 +10,11 @@ import { isProblem, problemTexts } from "./problems.ts";
 import { type Rules, rules } from "./specification.ts";
 
 /*
- * What the catalogue says to people: `explain`, docs/errors.md, the OpenAPI document and the conformance report read it. It is
+ * The catalogue's texts for people: `explain`, docs/errors.md, the OpenAPI document and the conformance report read it. It is
  * keyed by the names of `catalogue.ts`, so that a reason or a situation without its text does not compile.
  */
 
-/** What stands in docs/errors.md about a situation. */
+/** The text of docs/errors.md about a situation. */
 type SituationText = {
   means: string;
   /** Where more is to be said than of its reason. */
@@ -26,7 +26,7 @@ type SituationText = {
   rule?: Rules;
 };
 
-/** What `explain` says of a reason where nothing more exact is known, or to be said. */
+/** The text of `explain` about a reason where nothing more exact is known. */
 type ReasonText = {
   meaning: string;
   fix: string;
@@ -527,7 +527,7 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
 };
 
 /**
- * What a reason of a refusal, or a problem, means in a situation, and what to do; undefined for a reason that is not known.
+ * The meaning of a reason or a problem in a situation, and what to do; undefined for a reason that is not known.
  *
  * @param situation undefined where it is not known, as in the answer of another facilitator
  */

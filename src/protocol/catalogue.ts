@@ -17,7 +17,7 @@ export const settleErrorReasonsV1 = [
 
 export type SettleErrorReasonV1 = (typeof settleErrorReasonsV1)[number];
 
-/** What a program that gets the answer should do. */
+/** The next step of a program that gets the answer. */
 export const nextActions = {
   fix_request:
     "Change the request as the message says, and send it again. The payer need not sign again for that alone.",
@@ -43,9 +43,9 @@ export const paymentStates = {
 } as const;
 
 /** Where a decision comes from, in the order in which verify looks at it. */
-export type DecidedBy = "form" | "terms" | "signature" | "time" | "state" | "ledger";
+export type DecidedBy = "form" | "terms" | "signature" | "code" | "time" | "state" | "ledger";
 
-/** What follows from a situation: a row of the catalogue. */
+/** The consequences of a situation: a row of the catalogue. */
 export type Step = {
   nextAction: keyof typeof nextActions;
   paymentState: keyof typeof paymentStates;
@@ -57,7 +57,7 @@ export type Step = {
   settleV1?: SettleErrorReasonV1;
 };
 
-/** What follows where nothing was taken. */
+/** The consequences where nothing was taken. */
 const notTaken = <const Action extends keyof typeof nextActions>(nextAction: Action) =>
   ({ nextAction, paymentState: "not_taken" }) as const;
 
@@ -83,11 +83,13 @@ const form = by("form");
 const terms = by("terms");
 /** The signature does not hold, or cannot be checked. */
 const signature = by("signature");
+/** Code at the payer's address: no key's signature is to be expected then. */
+const code = by("code");
 /** The chain's clock. */
 const time = by("time");
-/** The chain's state: balances, approvals, the token, code at the payer's address. */
+/** The chain's state: balances, approvals, the token. */
 const state = by("state");
-/** What this facilitator has stored: earlier requests, and the limits of its organizations. */
+/** The facilitator's own records: earlier requests, and the limits of its organizations. */
 const ledger = by("ledger");
 
 /** A reason: the code of a v1 settle, and its situations. */
@@ -138,12 +140,12 @@ export const reasons = {
   }),
   invalid_exact_evm_payload_signature: of("invalid_payload", {
     signature_wrong: signature(signAgain),
-    wallet_refuses: state(signAgain),
-    token_refuses_signature: state(giveUp),
-    payer_has_code: state(signAgain),
+    wallet_refuses: code(signAgain),
+    token_refuses_signature: code(giveUp),
+    payer_has_code: code(signAgain),
   }),
   invalid_exact_evm_payload_undeployed_smart_wallet: of("invalid_payload", {
-    wallet_not_deployed: signature(signAgain),
+    wallet_not_deployed: code(signAgain),
   }),
   insufficient_funds: of("insufficient_funds", {
     balance_too_small: state(giveUp),
@@ -230,7 +232,7 @@ export const reasons = {
   }),
 };
 
-/** What payments by Permit2 call a reason that others have too. */
+/** The names that Permit2 gives to reasons that other methods have too. */
 export const permit2Reasons: Readonly<Partial<Record<InvalidReason, InvalidReason>>> = {
   invalid_exact_evm_payload_recipient_mismatch: "invalid_permit2_recipient_mismatch",
   invalid_exact_evm_payload_authorization_value: "permit2_amount_mismatch",
@@ -245,7 +247,7 @@ export type InvalidReason = keyof typeof reasons;
 
 export const invalidReasons = Object.keys(reasons) as [InvalidReason, ...InvalidReason[]];
 
-/** What a v2 settle may answer: the verify reason itself, a pending settlement, or "could not tell". */
+/** The errorReason of a v2 settle: the verify reason itself, a pending settlement, or "could not tell". */
 export type SettleErrorReasonV2 = InvalidReason | "settlement_pending" | "unexpected_settle_error";
 
 export type SettleErrorReason = SettleErrorReasonV1 | SettleErrorReasonV2;
@@ -278,6 +280,22 @@ export const situations: Readonly<Record<Situation, Row>> = Object.assign(
 
 export function isSituation(name: unknown): name is Situation {
   return typeof name === "string" && Object.hasOwn(situations, name);
+}
+
+/**
+ * Returns true if one of `deciders` decides in a situation. Where only the reason is known, as from another facilitator, they must
+ * decide in each of its situations.
+ */
+export function isDecidedBy(
+  { situation, reason }: { situation?: unknown; reason?: unknown },
+  ...deciders: DecidedBy[]
+): boolean {
+  const rows: readonly Row[] = isSituation(situation)
+    ? [situations[situation]]
+    : invalidReasons
+        .filter((one) => one === reason || permit2Reasons[one] === reason)
+        .flatMap((one) => Object.values(reasons[one].situations));
+  return rows.length > 0 && rows.every(({ decidedBy }) => deciders.includes(decidedBy));
 }
 
 /** The reason that is given in a situation. */
@@ -362,7 +380,7 @@ export type NextStep = {
   poll?: string;
 };
 
-/** What follows from a refusal. `settlementId` is that of the payment, where it could be read. */
+/** The consequences of a refusal. `settlementId` is that of the payment, where it could be read. */
 export function nextStepOfRefusal(
   { situation, retryAfterSeconds: seconds }: Pick<Invalid, "situation" | "retryAfterSeconds">,
   settlementId?: string,
@@ -378,7 +396,7 @@ export function nextStepOfRefusal(
   };
 }
 
-/** What follows from a problem. */
+/** The consequences of a problem. */
 export function nextStepOfProblem(
   operation: "verify" | "settle",
   status: number,

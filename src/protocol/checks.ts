@@ -38,9 +38,9 @@ export const gasSponsorings = ["eip2612GasSponsoring", "erc20ApprovalGasSponsori
 
 export type GasSponsoring = (typeof gasSponsorings)[number];
 
-/** What a way to pay wants of a payment beside what all do. */
+/** The requirements of one payment method, besides those of all. */
 export type MethodTerms = {
-  /** What an asset must have to be paid so. */
+  /** The transfer method that an asset must have. */
   readonly transfer: string;
   /** True if what is signed is a maximum, of which settle may take less. */
   readonly takesLess: boolean;
@@ -75,7 +75,7 @@ export function forPayment<N extends Pick<ServedNetwork, "facilitatorContract" |
   return former === undefined ? network : withContract(network, former);
 }
 
-/** What a request is checked for, and for which way to pay. */
+/** The operation that a request is checked for, and its payment method. */
 export type Checking = { method: MethodTerms; operation: Operation };
 
 type PureCheck = (request: PaymentRequest, network: ServedNetwork, checking: Checking) => Invalid | undefined;
@@ -178,7 +178,7 @@ export function checkClaimed(
   request: PaymentRequest,
   network: ServedNetwork,
   checking: Checking,
-  onCheck?: (check: PureCheckName) => void,
+  onCheck?: (check: PureCheckName, refusal: Invalid | undefined) => void,
 ): Invalid | undefined {
   const { payTo = request.payment.payTo, ...requirements } = request.requirements;
   const claimed = { ...request, requirements: { ...requirements, payTo } };
@@ -186,7 +186,7 @@ export function checkClaimed(
 }
 
 /**
- * What a payment may not go to that is allowed to the organization's own wallets alone.
+ * Refuses a recipient where payments may go to the organization's own wallets only.
  *
  * @param recipient of the organization on the network; undefined where it has none, or none is known
  */
@@ -212,7 +212,7 @@ export function payeeOf(
   return network.payTo === "any" && goesStraight(payment, network) ? payment.payTo : recipient;
 }
 
-/** What a payment's window is judged by. */
+/** The values that a payment's window is judged by. */
 type WindowRequest = Pick<PaymentRequest, "words"> & {
   payment: Pick<SignedPayment, "window">;
   requirements: Pick<PaymentRequest["requirements"], "maxTimeoutSeconds">;

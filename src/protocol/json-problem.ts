@@ -10,7 +10,7 @@ export type JsonProblem = {
   found: string;
 };
 
-/** What may come next, by its name in messages. */
+/** The expected next token, as messages name it. */
 type Expected =
   | "a value"
   | 'a value or "]"'

@@ -1,7 +1,7 @@
-import type { InvalidReason } from "./catalogue.ts";
+import type { InvalidReason, RefusedSituation, Situation } from "./catalogue.ts";
 import { advice } from "./refusals.ts";
 
-/** What is advised on signatures that were made for something else, beside `advice`: web pages with the fixtures load it late. */
+/** Advice on signatures that were made for something else, beside `advice`: web pages with the fixtures load it late. */
 export const signatureAdvice = {
   "signed-with-another-domain":
     "Sign for the token's own name and version, which clients take from `extra` of the requirements, its address and the network's chain id.",
@@ -75,24 +75,28 @@ export const mistakes = {
   },
   "networks-differ": {
     rank: 2,
+    situation: "networks_differ",
     title: "The payment and the requirements name different networks",
     why: "The payer signed for one chain and the seller asks for another.",
     fix: advice["networks-differ"],
   },
   "schemes-differ": {
     rank: 2,
+    situation: "schemes_differ",
     title: "The payment and the requirements are of different schemes",
     why: "What a payer signs for scheme “upto” is not what is signed for “exact”: neither can be settled as the other.",
     fix: advice["networks-differ"],
   },
   "wrong-asset": {
     rank: 2,
+    situation: "asset_not_accepted",
     title: "The asset is not the token that the network accepts",
     why: "Every network has a USDC of its own; bridged versions (USDC.e, USDbC) have no EIP-3009.",
     fix: advice["wrong-asset"],
   },
   "pay-to-not-accepted": {
     rank: 2,
+    situation: "pay_to_not_accepted",
     title: "payTo is not the facilitator contract",
     why: "Payers sign a transfer to the facilitator contract, which forwards it to the wallet of your organization in the same transaction. Your own wallet is a setting of the organization. Only where PAY_TO allows it do payments go straight to a wallet.",
     fix: advice["pay-to-not-accepted"],
@@ -105,6 +109,7 @@ export const mistakes = {
   },
   "signed-for-another-recipient": {
     rank: 2,
+    situation: "recipient_differs",
     title: "The payer signed for another recipient than the payTo that is asked for",
     why: "`authorization.to`, or witness.to of a permit, is another address. The facilitator contract cannot pull it, and what goes straight to a wallet must go to payTo of the requirements.",
     fix: advice["signed-for-another-recipient"],
@@ -117,6 +122,7 @@ export const mistakes = {
   },
   "amount-differs": {
     rank: 3,
+    situation: "value_differs",
     title: "The signed value is not the required amount",
     why: "Scheme “exact” takes the required amount and nothing else, more included.",
     fix: advice["amount-differs"],
@@ -135,6 +141,7 @@ export const mistakes = {
   },
   "amount-zero": {
     rank: 3,
+    situation: "amount_zero",
     title: "The amount is zero",
     why: "A facilitator refuses payments of nothing, unless it is configured to settle them: they cost gas and move nothing.",
     fix: 'Ask for at least "1", the smallest unit of the token; what is free needs no payment.',
@@ -159,18 +166,21 @@ export const mistakes = {
   },
   expired: {
     rank: 3,
+    situation: "expired",
     title: "The authorization has expired",
     why: "validBefore, or the deadline of a permit, has passed by the chain's clock, or is less than 6 s away, which is too short to settle.",
     fix: advice.expired,
   },
   "valid-too-long": {
     rank: 3,
+    situation: "valid_too_long",
     title: "The authorization is valid for too long",
     why: "A payment is watched until it can no longer be settled. It is accepted for a day at most, unless the facilitator is configured otherwise.",
     fix: "Sign again, until a few minutes from now: clients take the time from maxTimeoutSeconds of the requirements.",
   },
   "not-valid-yet": {
     rank: 3,
+    situation: "not_valid_yet",
     title: "The authorization is not valid yet",
     why: "validAfter lies ahead of the chain's clock: usually the payer's clock is ahead.",
     fix: advice["not-valid-yet"],
@@ -201,6 +211,7 @@ export const mistakes = {
   },
   "signed-by-another-key": {
     rank: 3,
+    situation: "signature_wrong",
     title: "The signature is not the payer's",
     why: "For what was sent, it recovers to another address than authorization.from. That is so as well when a member (to, value, validAfter, validBefore, nonce) was changed after signing.",
     fix: advice["signed-by-another-key"],
@@ -225,18 +236,21 @@ export const mistakes = {
   },
   "permit-signer": {
     rank: 3,
+    situation: "signature_wrong",
     title: "The signature of the permit is not the payer's",
     why: "It recovers to another address than permit2Authorization.from: another key signed, or a member was changed after signing.",
     fix: signatureAdvice["permit-signer"],
   },
   "permit-token": {
     rank: 2,
+    situation: "token_differs",
     title: "The permit is for another token than the one that is asked for",
     why: "permitted.token is what Permit2 moves. It must be the asset of the requirements.",
     fix: "Sign again, with the asset of the requirements as permitted.token.",
   },
   "permit-facilitator": {
     rank: 2,
+    situation: "facilitator_differs",
     title: "Another facilitator is named than this one",
     why: "Who submits a payment of scheme “upto”, and says how much is taken, is part of what the payer signs. Here that is the facilitator contract, whichever operator sends the transaction.",
     fix: "Offer the facilitatorAddress that GET /supported gives, in `extra`; clients sign for that.",
@@ -249,6 +263,7 @@ export const mistakes = {
   },
   "undeployed-wallet": {
     rank: 3,
+    situation: "wallet_not_deployed",
     title: "The payer is a smart wallet that is not deployed",
     why: "The signature has the ending of ERC-6492: the wallet has no code yet, so neither the token nor Permit2 can ask it.",
     fix: "Deploy the wallet, for example by its first transaction, and sign again; or pay by EIP-3009 where the operator calls the wallet's factory (WALLET_FACTORIES), which deploys the wallet with the payment.",
@@ -304,7 +319,14 @@ export const mistakes = {
 } as const satisfies Record<string, Mistake>;
 
 /** One kind of mistake: what it is, why it matters, what to do. Plain sentences without facts of a payment. */
-export type Mistake = { rank: 1 | 2 | 3 | 4 | 5; title: string; why: string; fix: string };
+export type Mistake = {
+  rank: 1 | 2 | 3 | 4 | 5;
+  /** The refusal that it causes, where it is always this one. */
+  situation?: RefusedSituation;
+  title: string;
+  why: string;
+  fix: string;
+};
 
 export type MistakeId = keyof typeof mistakes;
 
@@ -312,6 +334,8 @@ export type MistakeId = keyof typeof mistakes;
 export type Finding = {
   /** The reason of a refusal, if verify's own checks found it. */
   mistake: MistakeId | InvalidReason;
+  /** The situation of such a refusal. */
+  situation?: Situation;
   /** For a reason, which has no row in the table: the fact in one sentence. */
   title?: string;
   /** Where: `paymentRequirements.payTo`; empty for the whole. */
@@ -319,7 +343,7 @@ export type Finding = {
   /** The value there, and the right one; absent where there is nothing to show. */
   got?: string;
   expected?: string;
-  /** What to change, with the facts of this payment. */
+  /** The change to make, with the facts of this payment. */
   fix: string;
   /** Why it matters, where more is known than of all mistakes of its kind. */
   why?: string;

@@ -11,7 +11,7 @@ export type Maximum = {
   limit: bigint;
   /** Until when it can be settled. */
   last: bigint;
-  /** What the payer can pay, and the chain's time. */
+  /** The payer's balance, and the chain's time. */
   available: bigint;
   now: bigint;
   /**

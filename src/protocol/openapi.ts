@@ -27,7 +27,7 @@ import { forms } from "./wire-values.ts";
 export type ApiBeside = {
   paths: object;
   schemas: object;
-  /** What works as it stands, where all keys are published: for the page that reads the document. */
+  /** An example that works as it stands, where all keys are published: for the page that reads the document. */
   example?: { apiKey: string; payment?: object | undefined } | undefined;
 };
 

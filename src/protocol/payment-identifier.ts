@@ -11,7 +11,7 @@ export const paymentIdentifierExtension = "payment-identifier";
 /** A payment's identifier, and what is paid for. */
 export type PaymentIdentifier = {
   id: string;
-  /** What is paid for: as the shop says, or else the URL that the payment has; empty where it has none. */
+  /** The resource that is paid for: as the shop names it, or else the URL that the payment has; empty where it has none. */
   resource: string;
   namedBy: "shop" | "buyer";
 };
@@ -42,7 +42,7 @@ export function readPaymentIdentifier(
 }
 
 /**
- * What an identifier is bound to: what was signed, and what it is for. What a shop names is told from the same text of a
+ * The payment that an identifier is bound to: the signed message and the resource. The resource that a shop names is told from the same text of a
  * buyer: a payment for something that is sold once, without the header, would else buy what another route repeats.
  *
  * @param digest what the payment's signature is over
@@ -62,7 +62,7 @@ export function withShopsResource<Request extends { identifier?: PaymentIdentifi
   return { ...payment, identifier: { id: identifier.id, resource, namedBy: "shop" } };
 }
 
-/** What a shop sells, as it says in the header `Idempotency-Key` in place of a key of its own. */
+/** The resource that a shop sells, as it names it in the header `Idempotency-Key` in place of a key of its own. */
 export type ShopsResource = {
   /** Undefined where it names the extension alone: then no success is repeated. */
   resource: string | undefined;

@@ -44,7 +44,7 @@ export const problemKinds = {
 /** The end of a problem's `type`. */
 export type ProblemName = (typeof problemKinds)[keyof typeof problemKinds]["name"];
 
-/** What a problem is about, where its title does not say it or its routes have it in several ways, and what to do. */
+/** The cause of a problem, where its title does not name it or its routes have several, and what to do. */
 type ProblemText = { means?: string; fix: string };
 
 /** The answers without a verdict, as `explain`, docs/errors.md and the OpenAPI document tell them. */
@@ -109,7 +109,7 @@ export function isProblem(reason: string): reason is ProblemName {
   return Object.hasOwn(problemTexts, reason);
 }
 
-/** What a variable that is not set looks like in a header. */
+/** The form of an unset variable in a header. */
 const unsetKeys = ["undefined", "null", "[object Object]", ""];
 
 /**

@@ -84,7 +84,7 @@ function adviceOnAmounts(value: bigint, required: bigint, asset: Asset | undefin
   return power === undefined ? advice["amount-differs"] : adviceOnPower(power, asset && unitsOf(asset));
 }
 
-/** What to look for where two amounts differ by a power of ten, with the units of their token where they are known. */
+/** Advice where two amounts differ by a power of ten, with the units of their token where they are known. */
 export function adviceOnPower(power: number, units: TokenUnits | undefined): string {
   // Tokens are often taken to have 18 decimals.
   const isByDecimals = units === undefined || [units.decimals, Math.abs(18 - units.decimals)].includes(power);
@@ -92,7 +92,7 @@ export function adviceOnPower(power: number, units: TokenUnits | undefined): str
   return `The two differ by 10^${power}: find which side counts ${what}${exampleOf(units)}.`;
 }
 
-/** What one whole token is in its smallest unit, such as `: 1 USDC is 1000000`; nothing of an unknown token. */
+/** One whole token in its smallest unit, such as `: 1 USDC is 1000000`; nothing of an unknown token. */
 function exampleOf(units: TokenUnits | undefined): string {
   return units === undefined ? "" : `: ${describeOne(units)}`;
 }
@@ -201,7 +201,7 @@ export const refusals = {
       "Offer that as assetTransferMethod in extra, and sign again",
     ),
 
-  /** What was signed for another token than the one that is asked for. */
+  /** The payer signed for another token than the requirements ask for. */
   tokenDiffers: (signed: Address, asked: Address) =>
     invalid(
       "token_differs",

@@ -22,7 +22,7 @@ import {
 
 export type X402Version = 1 | 2;
 
-/** What is read of a request even when it is refused; every answer repeats it. */
+/** The members that are read even of a refused request; every answer repeats them. */
 export type Envelope = {
   /** The version to answer in; 1 when the request's own could not be read. */
   x402Version: X402Version;
@@ -38,9 +38,9 @@ export type PaymentRequest = Envelope & {
   settlementId: Hex;
   knownNetwork: Network;
   payment: SignedPayment;
-  /** What messages about it call its members. */
+  /** The names of its members in messages. */
   words: PaymentWords;
-  /** What the seller asks for; `amount` in the asset's smallest unit. */
+  /** The seller's terms; `amount` in the asset's smallest unit. */
   requirements: {
     amount: bigint;
     asset: Address;
@@ -52,7 +52,7 @@ export type PaymentRequest = Envelope & {
     /** Of version 1 without maxAmountRequired, or without payTo. */
     isShortForm?: true;
   };
-  /** What the payer's client calls the payment, in version 2. */
+  /** The payment's identifier by the payer's client, in version 2. */
   identifier?: PaymentIdentifier;
   /** The problem with its identifier, which is ignored where the strictness is `reference` and the shop requires none. */
   identifierProblem?: string;
@@ -65,7 +65,7 @@ export type ParsedRequest =
 
 /** How one way to pay reads `paymentPayload.payload`. */
 export type PayloadReader = {
-  /** What it is offered and paid by, and in which versions of the protocol. */
+  /** The scheme that offers and payments name, and the versions of the protocol that have it. */
   readonly scheme: "exact" | "upto";
   readonly versions: readonly X402Version[];
   readonly words: PaymentWords;
@@ -97,7 +97,7 @@ export function createRequestParser(readers: readonly PayloadReader[]): RequestP
   return (body, known = builtInNetworks) => parse(body, known, table);
 }
 
-/** What reads payloads: by version and scheme, and all of them. */
+/** The readers of payloads: by version and scheme, and all of them. */
 type Readers = Readonly<Record<X402Version, ReadonlyMap<string, readonly PayloadReader[]>>> & {
   readonly all: readonly PayloadReader[];
 };
@@ -228,7 +228,7 @@ function readEnvelope(body: unknown, readers: Readers): Envelope {
   };
 }
 
-/** What a version has. */
+/** The networks and schemes of a version. */
 type Known = {
   known: NetworkRegistry;
   version: X402Version;
@@ -320,7 +320,7 @@ function readRequirementsV2(value: object): PaymentRequest["requirements"] | Inv
   }, malformedRequirements);
 }
 
-/** What `read` gives; where it meets a malformed value, the refusal that says so. */
+/** Gives the result of `read`, or the refusal for the malformed value that it meets. */
 function unlessMalformed<T>(read: () => T, refuse: (at: string, problem: string) => Invalid): T | Invalid {
   try {
     return read();

@@ -27,15 +27,15 @@ export type SignedPayment = {
   readonly limit: bigint;
   /** When it may be settled: unix seconds, both included. */
   readonly window: { readonly first: bigint; readonly last: bigint };
-  /** What makes it one payment: used once by this payer in the nonce space, which is the contract that keeps nonces. */
+  /** Makes it one payment: each payer uses it once in the nonce space, which is the contract that keeps the nonces. */
   readonly nonce: Hex;
   readonly nonceSpace: Address;
   readonly signature: Hex;
-  /** What else the way to pay needs to settle it, as text that it alone reads; null where the rest says all. */
+  /** The other values that the payment method needs to settle it, as text that only the method reads; null where it needs none. */
   readonly payload: string | null;
 };
 
-/** What payers sign, as messages to callers name it: one for each way to pay. */
+/** The names that messages give to the members of a signed payment: one table for each payment method. */
 export type PaymentWords = {
   /** Whose money it is, what is used once, where it lets the money go, and how much: members, such as `authorization.to`. */
   readonly payer: string;
@@ -48,11 +48,11 @@ export type PaymentWords = {
   readonly startsSaid: string;
   readonly endsSaid: string;
   readonly includesBounds: boolean;
-  /** What it calls reasons that others call otherwise. */
+  /** Its own names for reasons that other methods name differently. */
   readonly reasons: Readonly<Partial<Record<InvalidReason, InvalidReason>>>;
   /** Who decides in the end whether a signature counts: `The token`. */
   readonly judge: string;
-  /** What its signature is over, besides the message: the domain of EIP-712. */
+  /** The EIP-712 domain of its signature, for messages. */
   domain(asset: Asset): string;
 };
 
@@ -82,7 +82,7 @@ export function goesStraight(
   return !sameAddress(payTo, facilitatorContract);
 }
 
-/** What a shop names as `payTo` that is paid at a recipient: the recipient itself, where that is allowed. */
+/** The `payTo` of a shop that is paid at a recipient: the recipient itself, where that is allowed. */
 export function usualPayTo(
   {
     facilitatorContract,
@@ -94,7 +94,7 @@ export function usualPayTo(
 }
 
 /**
- * What two requests have in common that are the same payment: its digest, and with less than all that it allows, the amount
+ * The value that two requests for the same payment share: its digest, and with less than all that it allows, the amount
  * that is settled.
  */
 export function fingerprintOf(digest: Hex, amount: bigint, limit: bigint): Hex {
@@ -158,7 +158,7 @@ export function wrapErc6492(factory: Address, factoryCalldata: Hex, signature: H
   return `0x${addressWord(factory)}${offsets.join("")}${calldata}${byteWords(signature)}${erc6492Suffix}`;
 }
 
-/** What {@link wrapErc6492} has put together. */
+/** The parts of a signature that {@link wrapErc6492} has made. */
 export type WalletDeployment = { factory: Address; factoryCalldata: Hex; signature: Hex };
 
 /** Takes such a signature apart; undefined where it is none, or not in the one form that encoders give. */

@@ -23,7 +23,7 @@ export type ForeignTransaction = TransactionFields & {
   value: bigint;
   raw: Hex;
   hash: Hex;
-  /** What was signed. */
+  /** The signed message. */
   digest: Hex;
   /** r, s and v of 27 or 28, whatever they are worth. */
   signature: Hex;

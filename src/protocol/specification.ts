@@ -63,7 +63,7 @@ export const answerRules: Readonly<Record<Operation, Rules>> = {
   ),
 };
 
-/** What a success says of the payment, where it says it. */
+/** The members by which a success describes the payment. */
 export const namingRules: Readonly<Record<Operation, Rules>> = {
   verify: { 2: rule("5.4.2", "VerifyResponse: payer is the address of the payer's wallet") },
   settle: rule(

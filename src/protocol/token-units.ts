@@ -41,7 +41,7 @@ const etherDecimals = 18;
 /** Whole tokens that no single payment is likely to ask for. */
 const unlikelyTokens = 1_000_000n;
 
-/** What was meant by an amount that nobody means, if it was counted with 18 decimals; undefined of any other. */
+/** The amount that was probably meant where one was counted with 18 decimals; undefined for any other. */
 export function countedAsEther(amount: bigint, { decimals }: TokenUnits): bigint | undefined {
   const excess = etherDecimals - decimals;
   const most = unlikelyTokens * 10n ** BigInt(decimals);
@@ -49,12 +49,12 @@ export function countedAsEther(amount: bigint, { decimals }: TokenUnits): bigint
   return excess > 0 && amount >= most && meant < most ? meant : undefined;
 }
 
-/** What one whole token is in its smallest unit: `1 USDC is 1000000`. */
+/** One whole token in its smallest unit: `1 USDC is 1000000`. */
 export function describeOne({ symbol, decimals }: TokenUnits): string {
   return `1 ${symbol} is 1${"0".repeat(decimals)}`;
 }
 
-/** What `0.01` is in the smallest unit; undefined where it is no amount, or has more digits than the token. */
+/** Converts `0.01` to the smallest unit; undefined where it is no amount, or has more digits than the token. */
 export function parseAmount(text: string, decimals: number): string | undefined {
   const [, whole = "", fraction = ""] = /^(\d*)(?:[.](\d*))?$/.exec(text.trim()) ?? [];
   const digits = fraction.replace(/0+$/, "");

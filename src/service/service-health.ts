@@ -68,7 +68,7 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
     return isPepperWrong ? sentence : null;
   }
 
-  /** What stands against payments on a network, by its newest block and its operators; what does not, as `warnings`. */
+  /** The obstacles to payments on a network, by its newest block and its operators; anything less, as `warnings`. */
   async function inspect(lanes: Lanes): Promise<{ problem: string } | { warnings: readonly string[] }> {
     const { timestamp } = await withTimeout(lanes[0].chain.head(), headTimeoutMs);
     const age = Math.floor(now() / 1000) - Number(timestamp);
@@ -165,7 +165,7 @@ export function createSupervision(options: {
       return inspection;
     },
 
-    /** What of the payments that are configured cannot be taken on a network, by the last inspection; the others can. */
+    /** The configured kinds of payment that a network cannot take, by the last inspection. */
     limits: (network: NetworkName): readonly string[] =>
       (found.get(network) ?? []).flatMap(({ name, detail }) =>
         // A check of one of several endpoints has its number.

@@ -140,7 +140,7 @@ export function openParts(options: ServiceOptions): ServiceParts {
 /** For the gas money of one network, milliseconds; a reader of the metrics waits a little longer. */
 const timeoutMs = 2_000;
 
-/** What the metrics of a service look up when they are read. */
+/** The values that the metrics of a service look up when they are read. */
 export function createMetricSources(options: {
   networks: ReadonlyMap<NetworkName, Lanes>;
   ledger: Pick<Ledger, "outcomes" | "recoveries">;

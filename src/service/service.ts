@@ -41,11 +41,11 @@ import {
   usualLeaseMs,
 } from "./service-parts.ts";
 
-/** What the service knows and does, without its HTTP. */
+/** The service without its HTTP. */
 export type ServiceCore = {
   facilitator: Facilitator;
   organizations: Organizations;
-  /** What organizations were paid for, where that is kept. */
+  /** The catalog of paid resources, where it is kept. */
   catalog: Catalog | undefined;
   checkHealth(): Promise<Record<string, NetworkHealth>>;
   /**

@@ -3,13 +3,14 @@ import { exactEip3009Settling } from "../../src/methods/exact-eip3009/on-chain/e
 import type { SettleCall } from "../../src/methods/on-chain/settling.ts";
 
 /** What settling a payment would do now. */
-export function simulateSettle(
+export async function simulateSettle(
   chain: Chain,
   call: SettleCall,
   options: { withFunds: boolean; withPayerCode?: boolean },
 ): Promise<Simulation> {
   const { payer, asset } = call.payment;
-  const transaction = exactEip3009Settling.transaction([call], chain.network);
-  const effect = exactEip3009Settling.effect?.(call, chain.network);
+  const plan = await exactEip3009Settling.plan(chain, call);
+  if ("reason" in plan) throw new Error("a payment by EIP-3009 is always planned");
+  const { transaction, effect } = plan;
   return chain.simulate(transaction, { payer, asset, id: call.id, effect, ...options });
 }

@@ -11,16 +11,13 @@ import { variables } from "../../config/variables.ts";
 import { scenarios } from "../../fixtures/cases/scenarios.ts";
 import {
   createProgress,
-  describeResults,
-  exitCodeOf,
-  renderConformance,
-  renderJunit,
-  renderJunitOfNone,
+  reportConformance,
+  reportNoFacilitator,
 } from "../../judge/conformance/conformance-report.ts";
 import { type FoundFacilitator, findFacilitator } from "../../judge/conformance/find-facilitator.ts";
 import { runConformance } from "../../judge/conformance/run-conformance.ts";
 import { authKinds } from "../../judge/conformance/send-request.ts";
-import { judgeExitCodesText, judgeFailureCodes } from "../../judge/report/judgment.ts";
+import { judgeExitCodesText, judgeFailureCodes } from "../../judge/frame/report.ts";
 import { testKeys } from "../../payer/test-keys.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import {
@@ -28,13 +25,11 @@ import {
   casesOption,
   chooseCases,
   defineCommand,
-  flag,
   networkFileOption,
   option,
-  textOption,
   variableOption,
 } from "../kit/command.ts";
-import { requireWritable, writeOutput } from "../kit/files.ts";
+import { reportOptions, requireReportFiles, writeReport } from "../kit/report.ts";
 
 const url = variables.X402_KIT_URL.default;
 
@@ -83,8 +78,7 @@ export const conformance = defineCommand({
       example: "settle.v2",
       kind: "scenario",
     }),
-    junit: textOption("FILE", "write the report as JUnit XML to a file too", { example: "conformance.xml" }),
-    json: flag("print the report as JSON"),
+    ...reportOptions,
   },
   variables: ["PAYER_PRIVATE_KEY"],
   environment(env) {
@@ -98,8 +92,8 @@ export const conformance = defineCommand({
   failureCodes: judgeFailureCodes,
 
   async run(values, { print, printError, networks: knownNetworks }, { payerKey }) {
-    const { url, network, cases, junit, json, auth, parallel, timeout } = values;
-    requireWritable({ junit });
+    const { url, network, cases, auth, parallel, timeout } = values;
+    requireReportFiles(values);
     const apiKey = values["api-key"];
     const chosen = chooseCases(scenarios, cases);
     let facilitator: FoundFacilitator;
@@ -117,19 +111,16 @@ export const conformance = defineCommand({
       });
     } catch (error) {
       if (!(error instanceof KitError)) throw error;
-      if (json) print(JSON.stringify({ facilitator: url, couldNotJudge: error.message, hints: error.hints }));
-      await writeOutput(junit, () => renderJunitOfNone(url, error.message));
+      await writeReport(reportNoFacilitator(url, error.message, error.hints), values, print);
       throw error;
     }
-    const onResult = createProgress(chosen.length, printError);
-    const run = await runConformance(facilitator, chosen, { parallel, timeoutMs: 1_000 * timeout, onResult });
-    print(
-      json
-        ? JSON.stringify(describeResults(facilitator, run))
-        : renderConformance(facilitator, run, { parallel }),
-    );
-    await writeOutput(junit, () => renderJunit(facilitator, run));
-    return exitCodeOf(run);
+    const onFinding = createProgress(chosen.length, printError);
+    const run = await runConformance(facilitator, chosen, {
+      parallel,
+      timeoutMs: 1_000 * timeout,
+      onFinding,
+    });
+    return writeReport(reportConformance(facilitator, run, { parallel }), values, print);
   },
 });
 

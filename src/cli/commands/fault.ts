@@ -74,7 +74,7 @@ export const fault = defineCommand({
     });
     const running = await findHarness(url);
     if (network !== facilitatorPlace) requireRunning(running, network);
-    const set = await createControlClient(url).faults.add(order);
+    const set = await createControlClient(url).addFault(order);
     print(`${network}: ${describeFault(set)}`);
     if (lasts(set.kind)) print(`To end it: ${self} fault clear --id ${set.id}${atUrl(url)}`);
     return 0;
@@ -123,7 +123,7 @@ export const faultList = defineCommand({
 
   async run({ url }) {
     await findHarness(url);
-    const faults = await createControlClient(url).faults.list();
+    const { faults } = await createControlClient(url).listFaults();
     const columns = [{ right: "id" }, "network", "fault", { right: "hits" }];
     const rows = faults.map((each) => [
       each.id,
@@ -155,11 +155,11 @@ export const faultClear = defineCommand({
 
   async run({ id, url }, { print }) {
     await findHarness(url);
-    const { faults } = createControlClient(url);
+    const control = createControlClient(url);
     if (id === undefined) {
-      await faults.clear();
+      await control.clearFaults();
       print("No fault is set any more.");
-    } else if (await faults.remove(id)) {
+    } else if ((await control.removeFault({ id })).removed) {
       print(`The fault ${id} has ended.`);
     } else {
       throw new KitError(`No fault ${id} is set`, { hints: [`Those that are set: ${self} fault list`] });

@@ -9,23 +9,15 @@ import {
 } from "../../config/values.ts";
 import type { Environment } from "../../config/variable-reader.ts";
 import { clientCases } from "../../judge/client/client-cases.ts";
-import type { ClientResult } from "../../judge/client/judge-client.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
-import {
-  exitCodeOf,
-  type Finding,
-  judgeExitCodesText,
-  judgeFailureCodes,
-  renderJudgment,
-  reportClient,
-  reportShop,
-} from "../../judge/report/judgment.ts";
-import { renderJudgmentJunit } from "../../judge/report/render-files.ts";
+import { judgeExitCodesText, judgeFailureCodes } from "../../judge/frame/report.ts";
+import type { Finding } from "../../judge/frame/run-cases.ts";
 import { wayNames } from "../../judge/scene/offers.ts";
+import { type JudgeOptions, type PurchaseFacts, reportPurchases } from "../../judge/scene/purchases.ts";
 import { startCommand } from "../../judge/scene/run-command.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
-import type { ShopResult } from "../../judge/shop/run-shop-case.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import {
   type CommandTerminal,
@@ -36,9 +28,8 @@ import {
   flag,
   networkFileOption,
   option,
-  textOption,
 } from "../kit/command.ts";
-import { requireWritable, writeOutput } from "../kit/files.ts";
+import { reportOptions, requireReportFiles, writeReport } from "../kit/report.ts";
 
 /** A shop that takes longer, in seconds, shows no more of a client. */
 const mostSlow = 12;
@@ -73,8 +64,7 @@ function commonOptions(own: { cases: readonly { name: string }[]; ways: string; 
     studio: flag(
       "leave the chains and the studio running after the report, until Ctrl-C, with a link for each payment",
     ),
-    json: flag("print the report as JSON"),
-    junit: textOption("FILE", "write the report as JUnit XML to a file too", { example: "judge.xml" }),
+    ...reportOptions,
     ...networkFileOption,
   } as const;
 }
@@ -126,33 +116,16 @@ export const judgeClientCommand = defineCommand({
     ];
   },
   run(values, terminal, { networkFile }) {
-    const { command = [], network, ways = ["eip3009"], v1, v2, slow, timeout, cases } = values;
-    const { header, seed, studio } = values;
+    const { command = [], ways = ["eip3009"], v1, v2, slow, timeout, cases } = values;
     const versions = v1 === v2 ? ([1, 2] as const) : v1 ? ([1] as const) : ([2] as const);
-    return runAndReport<ClientResult>(values, terminal, {
-      subject: command.join(" "),
-      where: network.join(", "),
-      findingsOf: reportClient,
-      judge: (signal, beforeEnd) =>
-        judgeClient(
-          {
-            knownNetworks: terminal.networks,
-            networkFile,
-            versions,
-            header,
-            seed,
-            studio,
-            signal,
-            networks: network,
-            ways,
-            start: (env) => startCommand(command, env),
-            cases: withFirst(clientCases, cases),
-            timeoutMs: timeout * 1_000,
-            slowMs: (slow ?? Math.min(mostSlow, timeout / 2)) * 1_000,
-          },
-          beforeEnd,
-        ),
-    });
+    const own = {
+      ...{ versions, ways, cases: withFirst(clientCases, cases) },
+      start: (env: Readonly<Record<string, string>>) => startCommand(command, env),
+      slowMs: (slow ?? Math.min(mostSlow, timeout / 2)) * 1_000,
+    };
+    return runAndReport(values, terminal, { networkFile, subject: command.join(" ") }, (common, beforeEnd) =>
+      judgeClient({ ...common, ...own }, beforeEnd),
+    );
   },
 });
 
@@ -211,42 +184,22 @@ export const judgeShopCommand = defineCommand({
     ];
   },
   run(values, terminal, { networkFile }) {
-    const { command = [], url, ways, redelivers, timeout, cases, header, seed, studio } = values;
-    const shop =
-      url === undefined
-        ? { command, path: values.path, otherPath: values["other-path"] }
-        : { url, otherUrl: values["other-url"], facilitatorPort: values["facilitator-port"] };
-    return runAndReport<ShopResult>(values, terminal, {
-      subject: url ?? command.join(" "),
-      where: values.network.join(", "),
-      findingsOf: reportShop,
-      async judge(signal, beforeEnd) {
-        const results: ShopResult[] = [];
-        for (const network of values.network) {
-          const options = {
-            shop,
-            network,
-            ways,
-            redelivers,
-            lateMs,
-            knownNetworks: terminal.networks,
-            networkFile,
-            header,
-            seed,
-            studio,
-            signal,
-            cases: withFirst(shopCases, cases),
-            timeoutMs: timeout * 1_000,
-            onFacilitator(facilitatorUrl: string, apiKey: string) {
-              if (url === undefined) return;
-              terminal.printError(`The shop's facilitator is ${facilitatorUrl}, with the API key ${apiKey}`);
-            },
-          };
-          results.push(...(await judgeShop(options, beforeEnd)));
-        }
-        return results;
+    const { command = [], url, ways, redelivers, cases } = values;
+    const own = {
+      ...{ ways, redelivers, lateMs, cases: withFirst(shopCases, cases) },
+      shop:
+        url === undefined
+          ? { command, path: values.path, otherPath: values["other-path"] }
+          : { url, otherUrl: values["other-url"], facilitatorPort: values["facilitator-port"] },
+      onFacilitator(facilitatorUrl: string, apiKey: string) {
+        if (url === undefined) return;
+        terminal.printError(`The shop's facilitator is ${facilitatorUrl}, with the API key ${apiKey}`);
       },
-    });
+    };
+    const subject = url ?? command.join(" ");
+    return runAndReport(values, terminal, { networkFile, subject }, (common, beforeEnd) =>
+      judgeShop({ ...common, ...own }, beforeEnd),
+    );
   },
 });
 
@@ -256,51 +209,38 @@ function checkStudio(studio: boolean | undefined, networks: readonly string[]) {
     : [];
 }
 
-type ReportValues = {
+type JudgeValues = Parameters<typeof writeReport>[1] & {
+  network: readonly NetworkName[];
+  header: JudgeOptions["header"];
+  timeout: number;
   seed: number;
   studio: boolean;
-  json: boolean;
-  junit: string | undefined;
 };
 
-/** The subject of a judgment, the place, the run, and what is found in its results. */
-type JudgeRun<Result> = {
-  subject: string;
-  where: string;
-  judge(
-    signal: AbortSignal,
-    beforeEnd: (results: readonly Result[]) => Promise<void>,
-  ): Promise<readonly Result[]>;
-  findingsOf(results: readonly Result[]): readonly Finding[];
-};
+type Findings = readonly Finding<PurchaseFacts>[];
 
 /**
  * Runs the cases and reports what was found; with `--studio`, before the chains end, at Ctrl-C.
  *
  * @throws what kept the program from being judged, once the reports say so
  */
-async function runAndReport<Result>(
-  values: ReportValues,
-  { print, printError, takeSignals }: CommandTerminal,
-  { subject, where, judge, findingsOf }: JudgeRun<Result>,
+async function runAndReport(
+  values: JudgeValues,
+  { print, printError, takeSignals, networks: knownNetworks }: CommandTerminal,
+  { networkFile, subject }: { networkFile: string | undefined; subject: string },
+  judge: (common: JudgeOptions, beforeEnd: (findings: Findings) => Promise<void>) => Promise<Findings>,
 ): Promise<number> {
-  const { seed, studio, json, junit } = values;
-  requireWritable({ junit });
-
-  /** Prints and writes the report in every form that was asked for; returns the exit code. */
-  async function report(results: readonly Result[], problem?: string): Promise<number> {
-    const judgment = { subject, seed, findings: findingsOf(results), problem };
-    if (json) print(JSON.stringify(judgment));
-    else if (problem === undefined) print(renderJudgment(judgment, where));
-    await writeOutput(junit, () => renderJudgmentJunit(judgment));
-    return exitCodeOf(judgment);
-  }
-
+  const { seed, studio, network: networks, header, timeout } = values;
+  requireReportFiles(values);
+  const report = (findings: Findings, problem?: string) =>
+    writeReport(reportPurchases({ subject, networks, seed, findings, problem }), values, print);
   const signal = takeSignals();
   let code: number | undefined;
-  let results: readonly Result[];
+  let findings: Findings;
   try {
-    results = await judge(signal, async (soFar) => {
+    const scene = { knownNetworks, networkFile, studio, signal };
+    const common = { ...scene, networks, header, seed, timeoutMs: timeout * 1_000 };
+    findings = await judge(common, async (soFar) => {
       if (!studio) return;
       code = await report(soFar);
       printError("The chains and the studio run until Ctrl-C.");
@@ -310,7 +250,7 @@ async function runAndReport<Result>(
     if (error instanceof KitError) await report([], error.message);
     throw error;
   }
-  return code ?? report(results);
+  return code ?? report(findings);
 }
 
 function readPath(text: string): string {

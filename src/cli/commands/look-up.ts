@@ -2,7 +2,7 @@ import { askState, askUse } from "../../harness/control/ask-chain.ts";
 import { methodByNonces } from "../../methods/methods.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import type { PayerState } from "../../methods/payment-state.ts";
-import type { ExplainContext } from "../../observe/explain/explain-input.ts";
+import type { Deployment } from "../../observe/explain/explain-input.ts";
 import {
   explanationOfReason,
   type KnownOfChain,
@@ -25,7 +25,7 @@ export function idOf({ network, payer, nonce, nonceSpace }: NamedPayment, asset:
 
 /** A payment as a running service has seen it. A header of version 1 does not name its token: all of them are tried. */
 export async function findPayment(
-  reader: Pick<PaymentReader, "find" | "list">,
+  reader: PaymentReader,
   payment: NamedPayment,
 ): Promise<PaymentDetail | undefined> {
   const { network, payer: named, assets } = payment;
@@ -45,9 +45,7 @@ export async function findPayment(
 }
 
 /** The payment that was asked for last; undefined where none was. */
-export async function findLastAsked(
-  reader: Pick<PaymentReader, "list">,
-): Promise<PaymentSummary | undefined> {
+export async function findLastAsked(reader: PaymentReader): Promise<PaymentSummary | undefined> {
   const [last] = (await reader.list(mostListed)).toSorted((a, b) => lastAskedAt(b) - lastAskedAt(a));
   return last;
 }
@@ -84,7 +82,7 @@ export async function askThere({
   url: string;
   token: string | undefined;
   payment: NamedPayment | undefined;
-  contracts: ExplainContext["contracts"];
+  contracts: Deployment["contracts"];
 }): Promise<There> {
   const reader = createPaymentReader(url, token);
   if (payment === undefined) {

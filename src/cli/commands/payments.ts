@@ -203,7 +203,7 @@ function describe(payment: PaymentDetail, url: string): string {
 }
 
 /** The amount of a payment, and for a signed maximum the part that is taken. */
-function formatCharge(amount: string, { charge, token }: Pick<PaymentSummary, "charge" | "token">): string {
+function formatCharge(amount: string, { charge, token }: PaymentSummary): string {
   const signed = formatAmount(amount, token);
   return charge === null ? signed : `${formatAmount(charge, token)} of at most ${signed}`;
 }

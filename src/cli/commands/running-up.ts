@@ -1,6 +1,6 @@
 import { longestAdvanceSeconds } from "../../config/serve-config.ts";
 import { readNetwork, readOneOf, readPrice, readPriceOrZero, readWholeNumber } from "../../config/values.ts";
-import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
+import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/description.ts";
 import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
 import { writeState } from "../../harness/run/state-file.ts";
@@ -9,7 +9,7 @@ import { paymentTerms as terms } from "../../payer/terms.ts";
 import { nameOfTestPayer, type TestPayerName, testPayers } from "../../payer/test-payers.ts";
 import { settleAnswerSchema } from "../../protocol/answers.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { type NetworkName, transferMethods } from "../../protocol/networks.ts";
+import { transferMethods } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
 import { inShell, self } from "../../util/self-command.ts";
@@ -51,16 +51,6 @@ function accountOption(describe: string) {
 }
 
 const versions = { "1": 1, "2": 2 } as const;
-
-/**
- * Control of the `up` that runs at a URL.
- *
- * @throws KitError when none runs there, or it runs without the network
- */
-async function controlOf(url: string, network: NetworkName): Promise<HarnessControl> {
-  requireRunning(await findHarness(url), network);
-  return createControlClient(url);
-}
 
 export const pay = defineCommand({
   options: {
@@ -169,7 +159,7 @@ export const fund = defineCommand({
   async run({ network, to, amount, asset, url, units: isUnits }, { print }) {
     const units = unitsOf(tokenNamed(requireRunning(await findHarness(url), network), asset));
     const given = amount(units, isUnits);
-    await createControlClient(url).fund(network, to, given, asset);
+    await createControlClient(url).fund({ network, to, amount: `${given}`, units: true, asset });
     print(`${to} has ${formatAmount(given, units)} more on ${network} (${given} of its smallest unit).`);
     return 0;
   },
@@ -191,9 +181,10 @@ export const approve = defineCommand({
   async run({ network, account, amount, asset, url, units: isUnits }, { print }) {
     const units = unitsOf(tokenNamed(requireRunning(await findHarness(url), network), asset));
     const allowed = amount?.(units, isUnits);
-    await createControlClient(url).approve(network, account, allowed ?? 2n ** 256n - 1n, asset);
-    const most = allowed === undefined ? `all ${units.symbol}` : formatAmount(allowed, units);
-    print(`Permit2 may take ${most} of ${account} on ${network}.`);
+    const most = `${allowed ?? 2n ** 256n - 1n}`;
+    await createControlClient(url).approve({ network, account, amount: most, units: true, asset });
+    const shown = allowed === undefined ? `all ${units.symbol}` : formatAmount(allowed, units);
+    print(`Permit2 may take ${shown} of ${account} on ${network}.`);
     return 0;
   },
 });
@@ -210,8 +201,9 @@ export const advanceTime = defineCommand({
   },
 
   async run({ network, seconds, url }, { print }) {
-    const now = await (await controlOf(url, network)).advanceTime(network, seconds);
-    print(`On ${network} it is ${new Date(Number(now) * 1_000).toISOString().replace(".000", "")}.`);
+    requireRunning(await findHarness(url), network);
+    const { now } = await createControlClient(url).advanceTime({ network, seconds });
+    print(`On ${network} it is ${new Date(now * 1_000).toISOString().replace(".000", "")}.`);
     return 0;
   },
 });

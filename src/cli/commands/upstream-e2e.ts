@@ -94,6 +94,7 @@ function nextCommands(folder: string, files: readonly Written[]): readonly strin
       : [`To have this version's ${left.join(", ")}: remove yours, and call this again.`, ""]),
     "Next, with pnpm 10:",
     "",
-    ...[`${entering(join(folder, "e2e"))}${first}`, ...others].map((step) => `  ${step}`),
+    `  ${entering(join(folder, "e2e"))}${first}`,
+    ...others.map((step) => `  ${step}`),
   ];
 }

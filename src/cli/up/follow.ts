@@ -1,13 +1,11 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { originOf } from "../../harness/control/description.ts";
-import type { ControlAction, RunningHarness } from "../../harness/run/running-harness.ts";
+import type { News, RunningHarness } from "../../harness/run/running-harness.ts";
 import type { RefusalContext, RefusalExplanation } from "../../observe/explain/explanations.ts";
 import { explainRecord } from "../../observe/studio/payment-detail.ts";
 import { summaryOf } from "../../observe/timeline/summary.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import { errorsSection } from "../../protocol/catalogue-texts.ts";
-import { membersOf } from "../../util/json.ts";
-import { asText } from "../../util/text.ts";
 import { createTimeBudget, type TimeBudget } from "../../util/waiting.ts";
 import {
   createLineRenderer,
@@ -28,20 +26,13 @@ const explaining = { share: 0.05, mostMs: 100 };
 
 /** Prints the lines of {@link followPayments} of a harness that runs here. */
 export function followHarness(
-  { timeline, ownClockSince, description }: RunningHarness,
-  context: Omit<RefusalContext, "tokens" | "ownClockSince">,
+  { timeline, context, description }: RunningHarness,
   render: (line: PaymentLine) => string = createLineRenderer(),
   print: (line: string) => void,
 ): void {
   if (timeline === undefined) return;
-  const tokens = Object.fromEntries(
-    Object.entries(description.networks).map(([name, { asset, tokens = {} }]) => [
-      name,
-      [asset, ...Object.values(tokens)],
-    ]),
-  );
   const write = (line: PaymentLine) => print(render(line));
-  followPayments(timeline, { ...context, tokens, ownClockSince }, write, originOf(description));
+  followPayments(timeline, context, write, originOf(description));
 }
 
 /**
@@ -50,7 +41,7 @@ export function followHarness(
  * it.
  */
 export function followPayments(
-  timeline: Pick<Timeline, "onEntry">,
+  timeline: Timeline,
   context: RefusalContext,
   write: (line: PaymentLine) => void,
   origin: string,
@@ -71,6 +62,7 @@ export function followPayments(
 function adviceToAsk({ payment: { id }, view: { reason } }: Ended): RefusalExplanation {
   return {
     mistake: "",
+    situation: null,
     title: "",
     at: "",
     got: null,
@@ -81,30 +73,10 @@ function adviceToAsk({ payment: { id }, view: { reason } }: Ended): RefusalExpla
   };
 }
 
-/** Describes an action on a running `up` from elsewhere in one line; undefined for actions that only read. */
-export function describeAction({ path, body }: ControlAction): string | undefined {
-  const given = membersOf(body);
-  const text = (name: string) => (given[name] === undefined ? "" : asText(given[name]));
-  const line = (what: string, more: string) => `${timeOfDay()} ${paint.strong(what.padEnd(7))} ${more}`;
-  switch (path) {
-    case "/harness/fund":
-      return line(
-        "fund",
-        `${text("network")}: ${text("amount")}${given.units === true ? " of the smallest unit" : ""} to ${shortenHex(text("to"))}`,
-      );
-    case "/harness/advance-time":
-      return line("time", `${text("network")}: ${text("seconds")} s forward`);
-    case "/harness/reset":
-      return line("reset", "chains and ledger are as they were at the start");
-    case "/harness/faults/add":
-      return line("fault", paint.bad(`${text("network")}: ${text("kind")} is set`));
-    case "/harness/faults/remove":
-      return line("fault", "one was ended");
-    case "/harness/faults/clear":
-      return line("fault", "all were ended");
-    default:
-      return undefined;
-  }
+/** Describes an action on a running `up` from elsewhere in one line. */
+export function describeNews({ what, more, isBad }: News): string {
+  const short = more.replace(/0x[0-9a-f]{40}/gi, shortenHex);
+  return `${timeOfDay()} ${paint.strong(what.padEnd(7))} ${isBad ? paint.bad(short) : short}`;
 }
 
 /** A shop asks once, when it starts; what asks all the time is no news. */
@@ -119,7 +91,7 @@ export function followShops(server: Server, write: (line: string) => void): void
       const now = performance.now();
       if (response.statusCode !== 200 || now - last < quietMs) return;
       last = now;
-      write(`${timeOfDay()} ${paint.strong("shop   ")} shop connected (GET /supported)`);
+      write(describeNews({ what: "shop", more: "shop connected (GET /supported)" }));
     });
   });
 }

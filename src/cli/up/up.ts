@@ -3,7 +3,7 @@ import { assignRpcPorts } from "../../config/rpc-ports.ts";
 import { isLoopbackHost } from "../../config/values.ts";
 import { askHarness, originOf } from "../../harness/control/description.ts";
 import { payOnEveryNetwork } from "../../harness/control/pay.ts";
-import type { ControlAction, RunningHarness } from "../../harness/run/running-harness.ts";
+import type { News, RunningHarness } from "../../harness/run/running-harness.ts";
 import { startHarness } from "../../harness/run/start-harness.ts";
 import { openStateFile, requireSamePlaces } from "../../harness/run/state-file.ts";
 import { isWarning, renderLogLine } from "../../observe/log/log-lines.ts";
@@ -40,10 +40,10 @@ export const up = defineCommand({
     });
     const state = values.state === undefined ? undefined : openStateFile(values.state);
     const plan = planUp(values, networks, state?.saved);
-    const { facilitatorContracts, payTo, isOpen, knownNetworks } = plan;
+    const { isOpen } = plan;
     if (state?.saved !== undefined) requireSamePlaces(values.state ?? "", state.saved, plan);
     const tell = isForMachines ? printError : print;
-    let printAction: (action: ControlAction) => void = () => {};
+    let printNews: (news: News) => void = () => {};
     const harness = await startHarness({
       ...plan,
       state,
@@ -57,7 +57,7 @@ export const up = defineCommand({
       seed: values.seed,
       journal: values.journal,
       studio: true,
-      onAction: values.quiet || isForMachines ? undefined : (action) => printAction(action),
+      onNews: values.quiet || isForMachines ? undefined : (news) => printNews(news),
       logger,
       signal: interrupted,
     });
@@ -89,21 +89,12 @@ export const up = defineCommand({
           print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
         }
         if (!values.quiet && (!isForMachines || values["log-format"] !== undefined)) {
-          const { describeAction, followHarness, followShops } = await import("./follow.ts");
+          const { describeNews, followHarness, followShops } = await import("./follow.ts");
           if (!isForMachines) {
-            printAction = (action) => {
-              const line = describeAction(action);
-              if (line !== undefined) print(line);
-            };
+            printNews = (news) => print(describeNews(news));
             followShops(harness.app.server, print);
           }
-          const context = { contracts: facilitatorContracts, payTo, networks: knownNetworks };
-          followHarness(
-            harness,
-            context,
-            values["log-format"] === "json" ? JSON.stringify : undefined,
-            print,
-          );
+          followHarness(harness, values["log-format"] === "json" ? JSON.stringify : undefined, print);
         }
         if (values["ready-line"] !== undefined) print(values["ready-line"]);
         await ended;

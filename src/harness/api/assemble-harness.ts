@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
-import { tokenNamed } from "../../payer/local-chains.ts";
+import { type LocalTokenName, tokenNamed } from "../../payer/local-chains.ts";
 import { type Amount, anAmount, toUnits } from "../../payer/terms.ts";
 import { problemSchema, settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
 import { type Address, isBytes32 } from "../../protocol/hex.ts";
@@ -23,7 +23,7 @@ import {
 } from "../../util/given.ts";
 import type { JsonResponse } from "../../util/http-client.ts";
 import type { HarnessControl } from "../control/control-client.ts";
-import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
+import { type Access, type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
 import { paymentSpec, postPayment, signPayment } from "../control/pay.ts";
 import { createFaultSetters } from "../faults/faults.ts";
 import type { PaymentJournal } from "../journal/journal.ts";
@@ -81,14 +81,14 @@ export function assembleHarness<N extends NetworkName>(
     description.seed === undefined ? [] : names.map((name) => [name, createSerialQueue()]),
   );
   const inTurn = <T>(network: NetworkName, work: () => Promise<T>) => turns.get(network)?.(work) ?? work();
-  const assembled = names.map((name) => assembleNetwork(name, { description, control, requireOpen, inTurn }));
+  const assembly: Assembly = { description, control, requireOpen, inTurn };
+  const assembled = names.map((name) => assembleNetwork(name, assembly));
   const forgetAllImpersonated = () =>
     Promise.all(assembled.map(({ forgetImpersonated }) => forgetImpersonated()));
 
   const networks = Object.fromEntries(assembled.map(({ network }) => [network.name, network])) as {
     readonly [K in N]: HarnessNetwork<K>;
   };
-  const assembly: Assembly<N> = { description, control, requireOpen, inTurn, networks };
 
   const harness: Omit<Harness<N>, "close" | typeof Symbol.asyncDispose> = {
     facilitator: description.facilitator,
@@ -97,25 +97,28 @@ export function assembleHarness<N extends NetworkName>(
 
     async sign(spec) {
       requireOpen();
-      return (await signPayment(description, spec, await control.nextAuthorizationNonce())).request;
+      const { nonce } = await control.nextAuthorizationNonce();
+      return (await signPayment(description, spec, nonce ?? undefined)).request;
     },
-    ...speakFor(description.organization.apiKey, assembly),
+    ...speakFor(description.organization.apiKey, assembly, networks),
     as(idOrApiKey) {
       requireArgument("idOrApiKey", idOrApiKey, aText);
       const apiKey = findApiKey(description, idOrApiKey);
-      return { apiKey, ...speakFor(apiKey, assembly) };
+      return { apiKey, ...speakFor(apiKey, assembly, networks) };
     },
     faults: createFaultSetters({
-      ...control.faults,
-      async add(order) {
+      async add(spec) {
         requireOpen();
-        return control.faults.add(order);
+        return control.addFault(Object(spec));
       },
+      list: async () => (await control.listFaults()).faults,
+      remove: async (id) => (await control.removeFault({ id })).removed,
+      clear: async () => void (await control.clearFaults()),
     }),
-    journal: createJournal(control.journal),
+    journal: createJournal(control),
     async payments() {
       requireOpen();
-      return control.payments();
+      return (await control.payments()).payments;
     },
     async nextPayment(options = {}) {
       requireOpen();
@@ -128,12 +131,12 @@ export function assembleHarness<N extends NetworkName>(
     },
     async snapshot() {
       requireOpen();
-      const id = await control.snapshot();
+      const { id } = await control.snapshot();
       return {
         async restore() {
           requireOpen();
           await forgetAllImpersonated();
-          await control.restore(id);
+          await control.restore({ id });
         },
       };
     },
@@ -155,26 +158,28 @@ export function assembleHarness<N extends NetworkName>(
 }
 
 /** The context that the parts of a harness share. */
-type Assembly<N extends NetworkName> = Omit<AssembleOptions, "close"> & {
+type Assembly = {
+  description: HarnessDescription;
+  control: HarnessControl;
   /** @throws {KitError} after `close` */
   requireOpen(): void;
   /** Runs work one after the other on a chain with a seed; in parallel the order would differ each time. */
   inTurn<T>(network: NetworkName, work: () => Promise<T>): Promise<T>;
-  networks: { readonly [K in N]: HarnessNetwork<K> };
 };
 
 /** The calls of the service, by an API key. */
 function speakFor<N extends NetworkName>(
   apiKey: string,
-  { description, control, requireOpen, inTurn, networks }: Assembly<N>,
+  assembly: Assembly,
+  networks: Harness<N>["networks"],
 ): Omit<HarnessCaller<N>, "apiKey"> {
-  const { facilitator } = description;
-  const service = { facilitator, organization: { apiKey } };
+  const { description, control, requireOpen, inTurn } = assembly;
+  const service: Access = { facilitator: description.facilitator, organization: { apiKey } };
   const caller: Omit<HarnessCaller<N>, "apiKey"> = {
     async verify(request) {
       requireOpen();
       requireArgument("request", request, jsonObject);
-      const answer = await explained({ description, control }, () => postPayment(service, "verify", request));
+      const answer = await explained(assembly, () => postPayment(service, "verify", request));
       return readAnswer(answer, verifyAnswerSchema);
     },
     async settle(request, options = {}) {
@@ -183,20 +188,17 @@ function speakFor<N extends NetworkName>(
       requireGiven(options, settleOptions);
       const { idempotencyKey } = options;
       const headers = idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey };
-      const answer = await explained({ description, control }, () =>
-        postPayment(service, "settle", request, headers),
-      );
+      const answer = await explained(assembly, () => postPayment(service, "settle", request, headers));
       return readAnswer(answer, settleAnswerSchema);
     },
     async pay(given) {
       requireOpen();
       requireGiven(given, { ...paymentSpec, ...settleOptions });
       const { idempotencyKey, ...asked } = given;
-      const running = requireRunning(description, asked.network);
-      const spec = { ...asked, payTo: asked.payTo ?? payToOf(description, [asked.network, running], apiKey) };
-      const nonce = await control.nextAuthorizationNonce();
+      const spec = { ...asked, payTo: asked.payTo ?? payToOf(description, asked.network, apiKey) };
+      const { nonce } = await control.nextAuthorizationNonce();
       return inTurn(spec.network, async () => {
-        const { request, settleRequest, payment } = await signPayment(description, spec, nonce);
+        const { request, settleRequest, payment } = await signPayment(description, spec, nonce ?? undefined);
         const verify = await caller.verify(request);
         const settle = await caller.settle(
           settleRequest,
@@ -223,7 +225,7 @@ function speakFor<N extends NetworkName>(
 
 /** The answer to a request; where it is 503 because a fork lacked something, an error that says what. */
 async function explained(
-  { description, control }: Pick<AssembleOptions, "description" | "control">,
+  { description, control }: Assembly,
   post: () => Promise<JsonResponse>,
 ): Promise<JsonResponse> {
   if (Object.values(description.networks).every(({ fork }) => fork === undefined)) return post();
@@ -237,17 +239,14 @@ async function explained(
 }
 
 /** The first payment that comes from now on, when its first request has ended. */
-async function awaitPayment(
-  { journal }: Pick<HarnessControl, "journal">,
-  timeoutMs: number,
-): Promise<PaymentJournal> {
-  const before = new Set(await journal.payments());
+async function awaitPayment(control: HarnessControl, timeoutMs: number): Promise<PaymentJournal> {
+  const before = new Set((await control.journalPayments()).payments);
   const giveUpAt = performance.now() + timeoutMs;
   for (;;) {
-    const id = (await journal.payments()).find((one) => !before.has(one));
-    const found = id === undefined ? undefined : await journal.payment(id);
+    const id = (await control.journalPayments()).payments.find((one) => !before.has(one));
+    const payment = id === undefined ? null : (await control.journalPayment({ id })).payment;
     // It is named when its first request comes, and of use once that has ended.
-    if (found !== undefined && found.requests.length > 0) return found;
+    if (payment !== null && payment.requests.length > 0) return payment;
     if (performance.now() > giveUpAt) {
       throw new KitError(`No payment came within ${timeoutMs} ms`, {
         hints: ["Does the shop use the facilitator of this harness? harness.shopConfig() has what it needs."],
@@ -270,14 +269,14 @@ function findApiKey({ organization, organizations = [] }: HarnessDescription, id
 
 function assembleNetwork(
   name: NetworkName,
-  { description, control, requireOpen, inTurn }: Omit<Assembly<never>, "networks">,
+  { description, control, requireOpen, inTurn }: Assembly,
 ): { network: HarnessNetwork; forgetImpersonated(): Promise<void> } {
   const running = requireRunning(description, name);
   const { chainId, caip2, rpcUrl, facilitatorContract, payTo, asset, tokens = {}, fork } = running;
 
-  const unitsOf = (amount: Amount, token: string | undefined) => {
+  const readTokens = (amount: Amount, asset: LocalTokenName | undefined) => {
     requireArgument("amount", amount, anAmount);
-    return toUnits(amount, tokenNamed(running, token));
+    return { network: name, amount: `${toUnits(amount, tokenNamed(running, asset))}`, units: true, asset };
   };
 
   // A node does not list the accounts that it impersonates, and keeps them through a revert.
@@ -302,13 +301,13 @@ function assembleNetwork(
     tokens,
     async fund(account, amount, token) {
       requireOpen();
-      const units = unitsOf(amount, token);
-      await inTurn(name, () => control.fund(name, requireAccount(account), units, token));
+      const tokens = readTokens(amount, token);
+      await inTurn(name, () => control.fund({ to: requireAccount(account), ...tokens }));
     },
     async approvePermit2(account, amount = 2n ** 256n - 1n, token) {
       requireOpen();
-      const units = unitsOf(amount, token);
-      await inTurn(name, () => control.approve(name, requireAccount(account), units, token));
+      const tokens = readTokens(amount, token);
+      await inTurn(name, () => control.approve({ account: requireAccount(account), ...tokens }));
     },
     async balanceOf(account, token) {
       return client.readContract({
@@ -320,11 +319,11 @@ function assembleNetwork(
     },
     async mine(blocks = 1) {
       requireOpen();
-      await inTurn(name, () => control.mine(name, blocks));
+      await inTurn(name, () => control.mine({ network: name, blocks }));
     },
     async advanceTime(seconds) {
       requireOpen();
-      return inTurn(name, () => control.advanceTime(name, seconds));
+      return BigInt((await inTurn(name, () => control.advanceTime({ network: name, seconds }))).now);
     },
     async advanceTimeTo(time) {
       requireArgument("time", time, aTime);

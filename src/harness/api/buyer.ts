@@ -137,7 +137,7 @@ export function describeShop(
     accepts: {
       scheme,
       network: caip2,
-      payTo: payToOf(description, [network, running], apiKey),
+      payTo: payToOf(description, network, apiKey),
       price: { asset: address, amount: `${toUnits(amount, asset)}`, extra: { name, version } },
       // Scheme “upto” has no other way.
       ...(scheme === "exact" && method === "permit2" && { extra: { assetTransferMethod: "permit2" } }),

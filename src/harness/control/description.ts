@@ -61,7 +61,7 @@ export const harnessDescriptionSchema = z.object({
 });
 
 /** Where the pages of a facilitator are, by its URL, which ends in `/v1`. */
-export function originOf({ facilitator }: Pick<HarnessDescription, "facilitator">): string {
+export function originOf({ facilitator }: { facilitator: { url: string } }): string {
   return facilitator.url.replace(/\/v1$/, "");
 }
 
@@ -82,20 +82,23 @@ export function notRunning(network: NetworkName, running: object): string {
 export type HarnessDescription = z.infer<typeof harnessDescriptionSchema>;
 
 /** Where payments go to the organization with an API key: the facilitator contract, or its own recipient where that is allowed. */
-export function payToOf(
-  { organizations = [] }: Pick<HarnessDescription, "organizations">,
-  [name, { payTo, facilitatorContract }]: [name: string, network: RunningNetwork],
-  apiKey: string,
-): Address {
+export function payToOf(harness: HarnessDescription, network: NetworkName, apiKey: string): Address {
+  const { payTo, facilitatorContract } = requireRunning(harness, network);
   if (sameAddress(payTo, facilitatorContract)) return payTo;
-  return organizations.find((one) => one.apiKey === apiKey)?.recipients[name] ?? payTo;
+  return harness.organizations?.find((one) => one.apiKey === apiKey)?.recipients[network] ?? payTo;
 }
 
 export type RunningNetwork = NonNullable<HarnessDescription["networks"][string]>;
 
+/** A facilitator and the key of a caller. */
+export type Access = { facilitator: { url: string }; organization: { apiKey: string } };
+
+/** The chains of a harness. */
+export type Running = { networks: Readonly<Record<string, RunningNetwork>> };
+
 /** A command that sends the body of a payment to the running service, to paste into a terminal. */
 export function curlOf(
-  { facilitator, organization }: Pick<HarnessDescription, "facilitator" | "organization">,
+  { facilitator, organization }: Access,
   operation: Operation,
   body: Record<string, unknown>,
 ): string {
@@ -158,11 +161,8 @@ export async function findHarness(origin: string): Promise<HarnessDescription> {
  *
  * @throws KitError when the harness runs without it
  */
-export function requireRunning(
-  harness: Pick<HarnessDescription, "networks">,
-  network: NetworkName,
-): RunningNetwork {
-  const running = harness.networks[network];
+export function requireRunning({ networks }: Running, network: NetworkName): RunningNetwork {
+  const running = networks[network];
   if (running !== undefined) return running;
-  throw new KitError(notRunning(network, harness.networks));
+  throw new KitError(notRunning(network, networks));
 }

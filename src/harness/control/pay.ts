@@ -31,7 +31,14 @@ import {
 } from "../../util/given.ts";
 import { type JsonResponse, requestJson } from "../../util/http-client.ts";
 import { requireAccount } from "../run/running-harness.ts";
-import { type HarnessDescription, networksOf, type RunningNetwork, requireRunning } from "./description.ts";
+import {
+  type Access,
+  type HarnessDescription,
+  networksOf,
+  type Running,
+  type RunningNetwork,
+  requireRunning,
+} from "./description.ts";
 
 /** Who pays: a test payer by its name, a private key, or whatever signs typed data, such as a viem account. */
 export type Payer = TestPayerName | Hex | PayerSigner;
@@ -81,11 +88,7 @@ export type PaymentReport = { verify: JsonResponse; settle: JsonResponse; tookMs
  * @throws {ConfigurationError} when something of the spec is of the wrong kind, or there is no such option
  * @throws {KitError} when the network does not run, or there is no such payer
  */
-export async function signPayment(
-  harness: Pick<HarnessDescription, "networks">,
-  spec: PaymentSpec,
-  nonce?: Hex,
-): Promise<SignedBodies> {
+export async function signPayment(harness: Running, spec: PaymentSpec, nonce?: Hex): Promise<SignedBodies> {
   requireGiven(spec, paymentSpec);
   if (spec.authorization !== undefined) requireGiven(spec.authorization, signedMembers, "authorization");
   if (spec.permit !== undefined) requireGiven(spec.permit, permitMembers, "permit");
@@ -160,20 +163,20 @@ export async function pay(
 
 /** Posts the body of a payment to the service with the organization's key. */
 export function postPayment(
-  harness: { facilitator: { url: string }; organization: { apiKey: string } },
+  { facilitator, organization }: Access,
   operation: Operation,
   body: Record<string, unknown>,
   headers: Record<string, string> = {},
 ): Promise<JsonResponse> {
-  return requestJson(`${harness.facilitator.url}/${operation}`, {
+  return requestJson(`${facilitator.url}/${operation}`, {
     method: "POST",
-    headers: { authorization: harness.organization.apiKey, ...headers },
+    headers: { authorization: organization.apiKey, ...headers },
     body,
   });
 }
 
 /**
- * What signs for a payer.
+ * Finds the signer for a payer.
  *
  * @throws {KitError} when it is neither a test payer nor what signs
  */
@@ -183,7 +186,7 @@ export function readPayer(payer: Payer): PayerSigner | KeySigner {
   return payer;
 }
 
-/** What signs with a payer's key itself, which of a wallet is its owner's. */
+/** Signs with a payer's key itself; a wallet's key is its owner's. */
 function keySignerOf(payer: Payer): KeySigner {
   if (typeof payer === "string") {
     return isTestPayer(payer) ? createPayerSigner(testPayers[payer].privateKey) : signerNamed(payer);

@@ -56,7 +56,7 @@ export type ConnectionFault = {
 export type Hit = { fault: ConnectionFault; calls: ReadonlySet<number> };
 
 /** The calls that a fault hit: those it is for, and all of the HTTP request. */
-type HitReport = Pick<FaultHit, "methods" | "calls">;
+export type HitReport = Pick<FaultHit, "methods" | "calls">;
 
 /** The faults of one connection, in the order in which they were set. */
 export type ConnectionFaults = ReturnType<typeof createConnectionFaults>;

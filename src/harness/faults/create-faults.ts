@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { channels, type FaultHit } from "../../observe/channels/channels.ts";
+import { channels } from "../../observe/channels/channels.ts";
 import { harnessAccounts } from "../../payer/accounts.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
@@ -16,6 +16,7 @@ import {
   type ConnectionFaults,
   createConnectionFaults,
   type Hit,
+  type HitReport,
   type Message,
   readAnswers,
   readMessage,
@@ -139,11 +140,7 @@ export function createFaults(options: {
   }
   let lastId = 0;
 
-  function publishHit(
-    { network, kind: fault }: FaultSpec,
-    faultId: string,
-    hit: Pick<FaultHit, "methods" | "calls">,
-  ): void {
+  function publishHit({ network, kind: fault }: FaultSpec, faultId: string, hit: HitReport): void {
     channels.fault.publish(() => ({
       kind: "fault",
       at: Date.now(),
@@ -193,7 +190,7 @@ export function createFaults(options: {
           const id = `${++lastId}`;
           const begin = async () => {
             let fired = 0;
-            const hit = (what: Pick<FaultHit, "methods" | "calls">) => {
+            const hit = (what: HitReport) => {
               fired++;
               publishHit(spec, id, what);
             };
@@ -235,7 +232,8 @@ export function createFaults(options: {
 /** Puts a proxy before the node of each chain. */
 export async function startFaults(
   chains: readonly HarnessChain[],
-  { serviceId, onExchange }: Pick<FaultProxyOptions, "onExchange"> & { serviceId: string },
+  serviceId: string,
+  onExchange: FaultProxyOptions["onExchange"],
 ) {
   const networks: ProxiedChains = {};
   await Promise.all(

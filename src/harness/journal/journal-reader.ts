@@ -1,27 +1,19 @@
 import { describeMistake } from "../../observe/explain/explanations.ts";
-import type { PaymentSummary } from "../../observe/timeline/payment-view.ts";
 import { nameOfLocalToken } from "../../payer/local-chains.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
 import { aText, requireArgument } from "../../util/given.ts";
 import { escapeControls } from "../../util/text.ts";
+import type { HarnessControl } from "../control/control-client.ts";
 import type {
   JournalRequest,
   JournalRpcCall,
-  JournalStore,
   JournalTransaction,
   OpenRequest,
   OtherRequest,
   PaymentJournal,
 } from "./journal.ts";
-
-/** Reads a journal, of this process or of another. */
-export type JournalReader = {
-  payment(id: Hex): Promise<PaymentJournal | undefined>;
-  payments(): Promise<readonly Hex[]>;
-  otherRequests(): Promise<readonly OtherRequest[]>;
-};
 
 /** The record of each payment since the start or the last reset. */
 export type Journal = {
@@ -40,56 +32,24 @@ export type Journal = {
   describe(id?: Hex): Promise<string>;
 };
 
-/** Reads the store of payments as the studio does. */
-export type PaymentReader = {
-  /** Why a payment was refused, by its id or the hash of its transaction. */
-  explain(id: Hex): Promise<PaymentJournal["explanations"]>;
-  /** The outcome of each payment, newest first. */
-  list(): Promise<readonly PaymentSummary[]>;
-};
-
-/** Reads a store, if there is one. */
-export function readerOf(
-  store: JournalStore | undefined,
-  { explain }: Pick<PaymentReader, "explain">,
-): JournalReader {
-  const kept = () => {
-    if (store !== undefined) return store;
-    throw noJournal();
-  };
-  return {
-    async payment(id) {
-      const payment = kept().payment(id);
-      return payment && { ...payment, explanations: await explain(id) };
-    },
-    payments: async () => kept().payments(),
-    otherRequests: async () => kept().otherRequests(),
-  };
-}
-
-export const noJournal = () =>
-  new KitError("This harness keeps no journal", {
-    hints: ["Start it with createHarness({ journal: true }), or `x402-kit up --journal`"],
-  });
-
-/** A journal on top of a reader. */
-export function createJournal(reader: JournalReader): Journal {
+/** The journal of a harness that is controlled. */
+export function createJournal(control: HarnessControl): Journal {
   async function payment(id: Hex): Promise<PaymentJournal> {
     requireArgument("id", id, aText);
-    const found = await reader.payment(id);
-    if (found !== undefined) return found;
+    const { payment: found } = await control.journalPayment({ id });
+    if (found !== null) return found;
     throw new KitError(`The journal knows no payment ${id}`, {
       hints: ["No request has named it since the start, or since the last reset, as far as it could be read"],
     });
   }
   return {
     payment,
-    payments: () => reader.payments(),
-    otherRequests: () => reader.otherRequests(),
+    payments: async () => (await control.journalPayments()).payments,
+    otherRequests: async () => (await control.otherRequests()).requests,
     async describe(id) {
       if (id !== undefined) return describePayment(await payment(id));
-      const ids = await reader.payments();
-      const others = await reader.otherRequests();
+      const { payments: ids } = await control.journalPayments();
+      const { requests: others } = await control.otherRequests();
       // One after the other: an explanation may ask the chain, which does not answer many at a time.
       const texts: string[] = [];
       for (const each of ids) texts.push(describePayment(await payment(each)));
@@ -139,10 +99,7 @@ export function describePayment(journal: PaymentJournal): string {
 }
 
 /** An advice with what a test calls in the place of commands, which act on the chains of an `up`. */
-function withCalls(
-  advice: string,
-  { network, payer, asset, value }: Pick<PaymentJournal, "network" | "payer" | "asset" | "value">,
-): string {
+function withCalls(advice: string, { network, payer, asset, value }: PaymentJournal): string {
   const chain = /^\w+$/.test(network) ? `networks.${network}` : `networks["${network}"]`;
   const token = nameOfLocalToken(asset);
   const given = `"${payer}", ${value}n${token === undefined ? "" : `, "${token}"`}`;

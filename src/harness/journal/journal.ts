@@ -1,11 +1,12 @@
 import { z } from "zod";
 import { nonceMember } from "../../methods/method.ts";
-import { explanationSchema, tokenSchema } from "../../observe/timeline/payment-view.ts";
+import { explanationSchema, type PaymentSummary, tokenSchema } from "../../observe/timeline/payment-view.ts";
 import { isAbout, type PaymentRecord } from "../../observe/timeline/record.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { type KnownTokens, unitsOfPayment } from "../../protocol/token-units.ts";
+import { KitError } from "../../util/errors.ts";
 import type { ProxiedExchange } from "../faults/create-faults.ts";
 
 /** A check of a request, as it was made. `at`: milliseconds since the epoch. */
@@ -99,6 +100,19 @@ export type JournalTransaction = PaymentJournal["transactions"][number];
 
 /** The record of a service: the timeline, with the answers of the nodes. */
 export type JournalStore = ReturnType<typeof createJournalStore>;
+
+/** Reads the store of payments as the studio does. */
+export type PaymentReader = {
+  /** Why a payment was refused, by its id or the hash of its transaction. */
+  explain(id: Hex): Promise<PaymentJournal["explanations"]>;
+  /** The outcome of each payment, newest first. */
+  list(): Promise<readonly PaymentSummary[]>;
+};
+
+export const noJournal = () =>
+  new KitError("This harness keeps no journal", {
+    hints: ["Start it with createHarness({ journal: true }), or `x402-kit up --journal`"],
+  });
 
 /** How many JSON-RPC calls are kept, so that a harness that runs for days does not fill the memory. */
 const mostCalls = 20_000;

@@ -26,14 +26,11 @@ type Counted = ReturnType<typeof createCounted>;
 
 function createPool(most: number, make: () => Counted | Promise<Counted> = createCounted) {
   const started: Counted[] = [];
-  const pool = createHarnessPool({
-    most,
-    async start() {
-      const harness = await make();
-      started.push(harness);
-      return harness;
-    },
-  });
+  const pool = createHarnessPool(async () => {
+    const harness = await make();
+    started.push(harness);
+    return harness;
+  }, most);
   const lease = (signal = new AbortController().signal) => pool.lease(signal);
   return { pool, started, lease };
 }

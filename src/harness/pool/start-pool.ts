@@ -55,7 +55,7 @@ export function preparePool<const N extends NetworkName = BuiltInNetworkName>(
 
   return async () => {
     const logger = createLogger(logLevel);
-    const pool = createHarnessPool({ start: () => startHarness({ ...start, logger }), most: maxHarnesses });
+    const pool = createHarnessPool(() => startHarness({ ...start, logger }), maxHarnesses);
     try {
       // What keeps a harness from starting is said once, and not by every test.
       const { release } = await pool.lease(new AbortController().signal);
@@ -151,13 +151,7 @@ type HarnessPool<H extends Poolable> = {
 type Waiting<H extends Poolable> = { resolve(lease: PoolLease<H>): void; reject(error: unknown): void };
 
 /** A pool of at most `most` harnesses, which `start` starts. */
-export function createHarnessPool<H extends Poolable>({
-  start,
-  most,
-}: {
-  start: () => Promise<H>;
-  most: number;
-}): HarnessPool<H> {
+export function createHarnessPool<H extends Poolable>(start: () => Promise<H>, most: number): HarnessPool<H> {
   const all = new Set<H>();
   const free: H[] = [];
   const waiting: Waiting<H>[] = [];

@@ -1,5 +1,4 @@
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
-import type { LocalOrganization } from "../../config/organization-file.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Database } from "../../ledger/database/database.ts";
 import { addRows, createMemoryDatabases, readRows } from "../../ledger/database/sqlite/memory-databases.ts";
@@ -20,7 +19,6 @@ import {
   testKeys,
   testOrganizations,
 } from "../../payer/test-keys.ts";
-import type { Address } from "../../protocol/hex.ts";
 import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
 import { maxUint256 } from "../../protocol/wire-values.ts";
 import { createOrganizations } from "../../service/organizations/create-organizations.ts";
@@ -208,15 +206,10 @@ export function withTestKeys(organizations: Organizations, networks: readonly Ne
 }
 
 /** Creates the local organization, and those that were asked for, which have their keys at once. */
-export async function createLocalOrganizations(
+async function createLocalOrganizations(
   organizations: Organizations,
-  options: {
-    networks: readonly NetworkName[];
-    recipient?: Address | undefined;
-    organizations?: readonly LocalOrganization[] | undefined;
-  },
+  { networks, recipient = localOrganization.recipient, organizations: asked = [] }: StartOptions,
 ): Promise<void> {
-  const { networks, recipient = localOrganization.recipient, organizations: asked = [] } = options;
   const { id, name } = localOrganization;
   await organizations.create({ id, name });
   for (const network of networks) await organizations.setRecipient(id, network, recipient);

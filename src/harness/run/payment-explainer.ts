@@ -1,12 +1,8 @@
-import type { OwnClockSince } from "../../observe/explain/explanations.ts";
+import type { RefusalContext } from "../../observe/explain/explanations.ts";
 import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
 import { mostTold, type PaymentDetail } from "../../observe/timeline/payment-view.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
-import type { Address } from "../../protocol/hex.ts";
-import type { NetworkRegistry, NetworkTier } from "../../protocol/networks.ts";
-import type { PayToPolicy } from "../../protocol/signed-payment.ts";
-import type { KnownTokens } from "../../protocol/token-units.ts";
-import { noJournal, type PaymentReader } from "../journal/journal-reader.ts";
+import { noJournal, type PaymentReader } from "../journal/journal.ts";
 import type { Chains } from "../setup/chains.ts";
 
 /** Explains payments of a harness. */
@@ -23,13 +19,7 @@ export type PaymentExplainer = PaymentReader & {
 export function createPaymentExplainer(
   chains: Chains["chains"],
   timeline: Timeline | undefined,
-  context: {
-    contracts: Readonly<Record<NetworkTier, Address>>;
-    payTo: PayToPolicy | undefined;
-    networks: NetworkRegistry | undefined;
-    tokens: KnownTokens;
-    ownClockSince: () => OwnClockSince;
-  },
+  context: RefusalContext,
 ): PaymentExplainer {
   let loaded: Promise<PaymentChain> | undefined;
 

@@ -8,7 +8,7 @@ import { createSerialQueue } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 import type { MinedCounts } from "../setup/starting-point.ts";
-import type { ControlledHarness } from "./running-harness.ts";
+import type { Rewindable } from "./running-harness.ts";
 import type { Session } from "./session.ts";
 
 /** A part of a harness besides chains and service, such as the proxies before the nodes. */
@@ -142,7 +142,7 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
 }
 
 /** Remembers chains and ledger, and puts them back. One call at a time; the others wait. */
-export type Rewind = Pick<ControlledHarness, "nextAuthorizationNonce" | "snapshot" | "restore" | "reset"> & {
+export type Rewind = Rewindable & {
   /** Chains and ledger as they are now, at one moment. */
   save(): Promise<Pick<Session, "chains" | "rows">>;
   /** Resolves when what was asked for before is over. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { LocalOrganization } from "../../config/organization-file.ts";
-import type { OwnClockSince } from "../../observe/explain/explanations.ts";
+import type { RefusalContext } from "../../observe/explain/explanations.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { ClaimedKind } from "../../protocol/answers.ts";
 import { type Address, type Hex, readAddress } from "../../protocol/hex.ts";
@@ -13,8 +13,7 @@ import { KitError } from "../../util/errors.ts";
 import { aText, requireArgument } from "../../util/given.ts";
 import type { HarnessDescription } from "../control/description.ts";
 import type { FaultBoard } from "../faults/faults.ts";
-import type { JournalStore } from "../journal/journal.ts";
-import type { PaymentReader } from "../journal/journal-reader.ts";
+import type { JournalStore, PaymentReader } from "../journal/journal.ts";
 import type { ForkFailures } from "../nodes/nodes.ts";
 import type { Chains, StartChainsOptions } from "../setup/chains.ts";
 import type { Session } from "./session.ts";
@@ -22,13 +21,12 @@ import type { Session } from "./session.ts";
 /** Local chains and the service running against them. Disposing of them ends them. */
 export type RunningHarness = AsyncDisposable &
   ControlledHarness & {
-    readonly description: HarnessDescription;
     readonly app: FastifyInstance;
     readonly organizations: Organizations;
     /** The outcome of payments; undefined without journal and studio. */
     readonly timeline: Timeline | undefined;
-    /** Since when the chains have another time than this machine. */
-    ownClockSince(): OwnClockSince;
+    /** The context that refusals are explained with. */
+    readonly context: RefusalContext;
     /** The pids of everything that was started. */
     readonly pids: readonly number[];
     /** Calls the listener when a node ends without having been asked to. */
@@ -41,8 +39,8 @@ export type RunningHarness = AsyncDisposable &
     close(): Promise<void>;
   };
 
-/** A control request that was done, with its body as it came. */
-export type ControlAction = { path: string; body: unknown };
+/** A line about an action of another process, for the terminal of `up`. */
+export type News = { what: string; more: string; isBad?: true };
 
 /** How chains and service are started. */
 export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "meanwhile"> & {
@@ -65,8 +63,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   recovery?: boolean;
   /** True if a journal is kept of what the service does, which costs it some time; not by default. */
   journal?: boolean;
-  /** Called with each control request that was done: see `control.ts`. */
-  onAction?: ((action: ControlAction) => void) | undefined;
+  /** Called with the news of each control request that was done. */
+  onNews?: ((news: News) => void) | undefined;
   /** True if the studio is served: `/studio`, `/payments` and `/events`; not by default. */
   studio?: boolean;
   /** The origins of web pages that may call the facilitator; none by default. */
@@ -85,7 +83,9 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
 };
 
 /** The parts of a running harness that control needs. */
-export type ControlledHarness = {
+export type ControlledHarness = Rewindable & {
+  /** @throws while the harness is not ready yet */
+  readonly description: HarnessDescription;
   readonly chains: Chains["chains"];
   /** Trouble between the service and the nodes, and on the chains. */
   readonly faults: FaultBoard;
@@ -93,22 +93,26 @@ export type ControlledHarness = {
   readonly journal: JournalStore | undefined;
   /** The outcome of payments, and why. */
   readonly payments: PaymentReader;
-  /** The next authorization nonce that follows from the seed; undefined without a seed, when any will do. */
-  nextAuthorizationNonce(): Hex | undefined;
   /** How often each forked chain could not ask its network, and why it last could not. */
   forkFailures(): readonly ForkFailures[];
-  /** Remembers chains and ledger as they are; gives an id for {@link restore}. */
-  snapshot(): Promise<string>;
-  /** @throws KitError when there is no such snapshot any more */
-  restore(id: string): Promise<void>;
-  /** Puts chains and service back to where they were when they were started. */
-  reset(): Promise<void>;
   /**
    * All that has been done here, for another harness to go on from.
    *
    * @throws {KitError} where the chains are forks, or have a seed
    */
   session(): Promise<Session>;
+};
+
+/** Chains and ledger that can be put back to an earlier state. */
+export type Rewindable = {
+  /** The next authorization nonce that follows from the seed; undefined without a seed, when any will do. */
+  nextAuthorizationNonce(): Hex | undefined;
+  /** Remembers chains and ledger as they are; gives an id for {@link restore}. */
+  snapshot(): Promise<string>;
+  /** @throws KitError when there is no such snapshot any more */
+  restore(id: string): Promise<void>;
+  /** Puts chains and service back to where they were when they were started. */
+  reset(): Promise<void>;
 };
 
 /** @throws KitError when what a person gave as an account is no address, or a mistyped one (EIP-55) */

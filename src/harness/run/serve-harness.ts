@@ -1,7 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import { readOpenFileLimit } from "../../config/open-files.ts";
 import type { Database } from "../../ledger/database/database.ts";
-import type { OwnClockSince } from "../../observe/explain/explanations.ts";
+import type { RefusalContext } from "../../observe/explain/explanations.ts";
+import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
 import type { Resend } from "../../observe/studio/payment-routes.ts";
 import { createTimeline, type Timeline } from "../../observe/timeline/timeline.ts";
 import { openTracing } from "../../observe/tracing/tracing.ts";
@@ -15,8 +16,7 @@ import { listen } from "../../service/http/connections/listen.ts";
 import { localConnectionCapacity } from "../../service/http/connections/open-connections.ts";
 import { explainListenError, refuseForeign } from "../../service/http/local-server.ts";
 import { KitError } from "../../util/errors.ts";
-import { apiExampleOf, closeRoute, controlRoutes } from "../control/control.ts";
-import { describeControlApi } from "../control/control-api.ts";
+import { apiExampleOf, closeRoute, controlRoutes, describeControlApi } from "../control/control.ts";
 import { curlOf, type HarnessDescription } from "../control/description.ts";
 import { startFaults } from "../faults/create-faults.ts";
 import { createJournalStore } from "../journal/journal.ts";
@@ -31,7 +31,7 @@ import {
   type ReplaceableCore,
   type Rewind,
 } from "./replaceable-core.ts";
-import type { RunningHarness, StartOptions } from "./running-harness.ts";
+import type { ControlledHarness, RunningHarness, StartOptions } from "./running-harness.ts";
 import { type Session, setFaultsAgain } from "./session.ts";
 import { placesOf, settingsOf } from "./session-settings.ts";
 
@@ -44,14 +44,7 @@ import { placesOf, settingsOf } from "./session-settings.ts";
 export async function serveHarness(
   started: Chains,
   options: StartOptions,
-  {
-    openDatabase,
-    studio,
-  }: {
-    openDatabase: () => Promise<Database>;
-    /** Where the studio is served. */
-    studio: Studio | undefined;
-  },
+  { openDatabase, studio }: Prepared,
 ): Promise<RunningHarness> {
   const { host, port, logger } = options;
   const { saved } = options.state ?? {};
@@ -95,32 +88,27 @@ export async function serveHarness(
     return ended;
   };
 
-  const describe = (): HarnessDescription => {
-    if (description === undefined) throw new Error("the harness is not ready yet");
-    return description;
-  };
-
   try {
     for (const { node } of chains) {
       node.fork?.onFailure(({ message, hints }) => logger.error({ hints }, message));
     }
-    const context = {
+    const context: RefusalContext = {
       contracts: options.facilitatorContracts,
       payTo: options.payTo,
       networks: options.knownNetworks,
       tokens: Object.fromEntries(
         chains.map(({ network, asset, tokens }) => [network.name, [asset, ...Object.values(tokens)]]),
       ),
-      ownClockSince(): OwnClockSince {
+      ownClockSince() {
         const since = chains.map((chain) => chain.ownClockSince());
         return hasOwnClock(options)
           ? "started"
           : (["started", "moved"] as const).find((one) => since.includes(one));
       },
     };
-    const observed = observeService(started, context, { serviceId, options, studio });
-    const { journal, explainer } = observed;
-    const startedFaults = await startFaults(chains, { serviceId, onExchange: journal?.onExchange });
+    const setup: Setup = { serviceId, options, studio, context };
+    const { journal, explainer, timeline, ...observed } = observeService(started, setup);
+    const startedFaults = await startFaults(chains, serviceId, journal?.onExchange);
     parts.push(startedFaults, ...observed.parts, ...(await traceService(observed.openTimeline)));
     const rpcUrlOf = startedFaults.serviceRpcUrl;
     core = await createReplaceableCore(async () =>
@@ -136,38 +124,37 @@ export async function serveHarness(
     starting.catch(() => {});
     const { organizations } = core;
     rewind = createRewind({ chains, core, parts, seed: options.seed });
-    const { nextAuthorizationNonce, snapshot, restore, reset, save } = rewind;
+    const { save } = rewind;
     session = async () => {
       requireSavable(chains, options);
       const [faultsNow, story] = [await faults.list(), await explainer.tell()];
       const about = { setting: placesOf(options), settings: settingsOf(options) };
       return { version: 1, ...about, ...(await save()), story, faults: [...faultsNow] };
     };
-    const harness: Omit<RunningHarness, "description" | "app"> = {
+    const harness: Omit<RunningHarness, "app"> = {
+      get description() {
+        if (description === undefined) throw new Error("the harness is not ready yet");
+        return description;
+      },
       chains: started.chains,
       organizations,
       pids: started.pids,
       onFailure: started.onFailure,
       faults,
       journal,
-      timeline: observed.timeline,
+      timeline,
       payments: explainer,
-      ownClockSince: context.ownClockSince,
+      context,
       forkFailures: () => chains.flatMap(({ node }) => node.fork?.failures() ?? []),
-      nextAuthorizationNonce,
-      snapshot,
-      restore,
-      reset,
+      ...rewind,
       session,
       close,
       [Symbol.asyncDispose]: close,
     };
 
-    app = await createHarnessApp(core, { serviceId, describe, studio, options });
+    app = await createHarnessApp(core, harness, setup);
     startedFaults.breakAnswers(app.server);
-    await app.register(async (local) =>
-      serveLocalRoutes(local, { harness, describe, studio, options, observed, context }),
-    );
+    await app.register(async (local) => serveLocalRoutes(local, harness, explainer.chain, setup));
     await starting;
     await setFaultsAgain(
       faults,
@@ -179,7 +166,7 @@ export async function serveHarness(
       throw explainListenError(error, host, port);
     });
     description = describeHarness(origin, chains, options);
-    return { description, app, ...harness };
+    return { app, ...harness };
   } catch (error) {
     await close();
     throw error;
@@ -188,18 +175,19 @@ export async function serveHarness(
 
 type Studio = typeof import("../../observe/studio/serve-studio.ts");
 
-/** The chains and the service, for observers. */
-type Context = Parameters<typeof createPaymentExplainer>[2];
+/** The parts that need no chains; with the studio if it is served. */
+type Prepared = { openDatabase: () => Promise<Database>; studio: Studio | undefined };
 
-/** The observer that keeps the service's history, as far as somebody can read it. */
-type Observed = ReturnType<typeof observeService>;
+/** How the parts of a harness are made. */
+type Setup = {
+  serviceId: string;
+  options: StartOptions;
+  studio: Studio | undefined;
+  context: RefusalContext;
+};
 
-function observeService(
-  started: Chains,
-  context: Context,
-  about: { serviceId: string; options: StartOptions; studio: Studio | undefined },
-) {
-  const { serviceId, options, studio } = about;
+/** The observers that keep the service's history, as far as somebody can read it. */
+function observeService(started: Chains, { serviceId, options, studio, context }: Setup) {
   let opened: Timeline | undefined;
   /** The same as `timeline`, or one that is made for whoever needs it besides. */
   const openTimeline = () => {
@@ -221,14 +209,9 @@ function observeService(
 /** The facilitator's HTTP, as on a machine of one's own. */
 function createHarnessApp(
   { facilitator, organizations, catalog, checkHealth }: ReplaceableCore,
-  about: {
-    serviceId: string;
-    describe: () => HarnessDescription;
-    studio: Studio | undefined;
-    options: StartOptions;
-  },
+  harness: ControlledHarness,
+  { serviceId, options, studio }: Setup,
 ): Promise<FastifyInstance> {
-  const { serviceId, describe, studio, options } = about;
   const { knownNetworks, corsOrigins, host, allowHosts, claims, open, logger } = options;
   return createApp({
     facilitator,
@@ -250,7 +233,7 @@ function createHarnessApp(
       return {
         paths: { ...paths, ...describeControlApi() },
         schemas,
-        example: await apiExampleOf(describe()),
+        example: await apiExampleOf(harness.description),
       };
     },
     callerWithoutKey: open && (() => organizations.authenticate(localOrganization.apiKey)),
@@ -260,39 +243,20 @@ function createHarnessApp(
 /** The routes for this machine alone: the control of the harness, and the studio. */
 async function serveLocalRoutes(
   local: FastifyInstance,
-  about: {
-    harness: Omit<RunningHarness, "description" | "app">;
-    describe: () => HarnessDescription;
-    studio: Studio | undefined;
-    options: StartOptions;
-    observed: Observed;
-    context: Context;
-  },
+  harness: Omit<RunningHarness, "app">,
+  chain: PaymentChain,
+  { options, studio, context }: Setup,
 ): Promise<void> {
-  const { harness, describe, studio, options, context } = about;
-  const { timeline, explainer } = about.observed;
   refuseForeign(local, options);
   if (options.open !== undefined) closeRoute(local, options.open);
-  await local.register(async (scope) => {
-    const { onAction } = options;
-    if (onAction !== undefined) {
-      scope.addHook("onResponse", async ({ url, body }, { statusCode }) => {
-        if (statusCode === 200) onAction({ path: url, body });
-      });
-    }
-    controlRoutes(scope, {
-      describe,
-      harness,
-      pay: async (spec) => (await import("../control/pay.ts")).pay(describe(), spec),
-    });
-  });
+  await local.register(async (scope) => controlRoutes(scope, harness, options.onNews));
+  const { timeline } = harness;
   if (timeline === undefined || studio === undefined) return;
   const resend: Resend = {
     send: async (operation, body) =>
-      (await import("../control/pay.ts")).postPayment(describe(), operation, body),
-    describeCurl: (operation, body) => curlOf(describe(), operation, body),
+      (await import("../control/pay.ts")).postPayment(harness.description, operation, body),
+    describeCurl: (operation, body) => curlOf(harness.description, operation, body),
   };
-  const { chain } = explainer;
   await local.register(async (scope) => studio.serveStudio(scope, { timeline, resend, chain, ...context }));
 }
 

@@ -99,9 +99,9 @@ function inhabitants(assets: readonly Asset[]): readonly (readonly [Address, str
     [revertingDelegateAddress, "the code of delegated test payers"],
     [usdcImplementationAddress, "the code of the mock token"],
     [usdcSignaturesAddress, "the code of the mock token"],
-    ...[...assets, ...Object.values(localTokens)].map(
-      ({ address, name }) => [address, `the asset "${name}"`] as const,
-    ),
+    ...assets
+      .concat(Object.values(localTokens))
+      .map(({ address, name }) => [address, `the asset "${name}"`] as const),
     ...Object.entries(testPayers).map(([name, { address }]) => [address, `the test payer ${name}`] as const),
     ...Object.entries(harnessAccounts).map(([name, { address }]) => [address, `the ${name}`] as const),
   ];

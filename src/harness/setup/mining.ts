@@ -139,7 +139,7 @@ const periodMs = 1_000;
  * Anvil's own `--mixed-mining` does the same, but once the mode of mining was changed there is no way back to
  * it, and `evm_setAutomine(false)` holds nothing in it.
  */
-export function startHeartbeat(node: Pick<LocalNode, "exited">, mine: () => Promise<void>) {
+export function startHeartbeat(node: LocalNode, mine: () => Promise<void>) {
   let timer: NodeJS.Timeout | undefined;
   let beating: Promise<void> | undefined;
 

@@ -71,6 +71,8 @@ export type LocalChainOptions = {
 };
 
 const { treasury, operator, admin, recoverer, pauser, sponsor } = harnessAccounts;
+const { sponsored, approvedShort } = testPayers;
+const senders = [treasury, operator, admin, recoverer, pauser, sponsor, sponsored, approvedShort];
 
 /** How long a node that mines at once may take for a transaction, usually 2 ms. After that, it has missed it. */
 const minedWithinMs = 500;
@@ -277,16 +279,7 @@ async function placeEverything(
     ...(realToken ? [] : approvalWrites(asset.address, mockAllowanceSlot)),
     ...localTokenWrites(tokens),
     // Those who send a transaction along can pay for it.
-    ...[
-      treasury,
-      operator,
-      admin,
-      recoverer,
-      pauser,
-      sponsor,
-      testPayers.sponsored,
-      testPayers.approvedShort,
-    ].map(({ address }): LocalCall => ["anvil_setBalance", address, quantity(localGasMoney)]),
+    ...senders.map(({ address }): LocalCall => ["anvil_setBalance", address, quantity(localGasMoney)]),
     // So that the node takes unsigned transactions of the token's owner.
     ["anvil_impersonateAccount", treasury.address],
   ]);

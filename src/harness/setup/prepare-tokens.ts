@@ -6,8 +6,8 @@ import {
   mockPermitTokenBytecode,
   mockUsdtDeployedBytecode,
 } from "../../contracts/mockTokens.ts";
+import { domainSeparator } from "../../methods/eip712.ts";
 import { accountSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
-import { domainSeparator } from "../../methods/method.ts";
 import { harnessAccounts } from "../../payer/accounts.ts";
 import { tokenInitCode } from "../../payer/init-code.ts";
 import {

@@ -14,7 +14,7 @@ import { type Address, addressWord, type Hex, uintWord } from "../../protocol/he
 import type { Asset } from "../../protocol/networks.ts";
 import { changesTracer, type PlacedContract, readStorageChanges } from "./place-contract.ts";
 
-/** What brings the test payers into the state that each stands for, on one chain. */
+/** Brings the test payers into the state that each stands for, on one chain. */
 
 const mintSelector = selector("mint(address,uint256)");
 const transferSelector = selector("transfer(address,uint256)");

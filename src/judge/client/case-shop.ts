@@ -1,36 +1,19 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { finished } from "node:stream/promises";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Hex } from "../../protocol/hex.ts";
-import { encodeHeader } from "../../protocol/payment-headers.ts";
 import type { X402Version } from "../../protocol/requests.ts";
-import { settlementId } from "../../protocol/signed-payment.ts";
 import { closeAtOnce, http, listenOnLoopback } from "../../util/node-http.ts";
-import { startFacilitatorLine } from "../scene/facilitator-line.ts";
 import {
   type CasePayer,
-  challengeOf,
   maxTimeoutSeconds,
   type Offer,
   type ReceivedPayment,
   readPayment,
 } from "../scene/offers.ts";
+import { createExchangeLog } from "../scene/purchases.ts";
 import type { Scene } from "../scene/scene.ts";
-import type { ClientCase, PaidVisit, ResetPlace, Visit } from "./client-cases.ts";
-import { createShopSettling, postSettle, type Received } from "./shop-settling.ts";
-
-/** A payment in the report; `settlementId` is its id in the studio. */
-export type SentPayment = ReturnType<typeof describeSent>;
-
-/** One request of the client, and its answer. */
-export type Exchange = {
-  /** Milliseconds since the start of the case. */
-  atMs: number;
-  request: string;
-  /** The payment it carries. Payments are numbered from 1 in each case; a repeated one keeps its number. */
-  payment: SentPayment | undefined;
-  answer: string;
-};
+import type { ClientCase } from "./client-cases.ts";
+import { createShopSettling, type Received } from "./shop-settling.ts";
+import { createPaidVisit, createVisit } from "./visits.ts";
 
 export type CaseShopOptions = {
   tested: ClientCase;
@@ -51,15 +34,11 @@ type CaseShop = ReturnType<typeof createCaseShop>;
 /** How much longer than it was asked to be, in seconds, a payment may be valid: for clocks that differ. */
 const lateSeconds = 600;
 
-/** The pause between the last bytes and the reset, so that the bytes arrive. */
-const beforeResetMs = 50;
-
 /** Opens the shop of a case. It settles on chain, and remembers every payment that it has received. */
 export function createCaseShop(options: CaseShopOptions) {
   const { tested, scene, header, slowMs } = options;
-  const startedAt = performance.now();
   const offersMade: [Offer, ...Offer[]] = [scene.offer];
-  const exchanges: Exchange[] = [];
+  const log = createExchangeLog(scene);
   const received = new Map<Hex, Received>();
   const work = new Set<Promise<unknown>>();
   const failures: unknown[] = [];
@@ -70,20 +49,16 @@ export function createCaseShop(options: CaseShopOptions) {
     work.add(tracked);
     return promise;
   };
-  const settling = createShopSettling(options, offersMade, received);
-  const settle = (payment: ReceivedPayment) => track(settling.settle(payment));
+  const settleOnce = createShopSettling(scene, received);
+  const settle = (payment: ReceivedPayment) => track(settleOnce(payment));
   let leaks = 0;
 
   return {
     /** The client's requests, in order. */
-    exchanges,
+    log,
     /** How many payments came to the other origin. */
     get leaks() {
       return leaks;
-    },
-    /** How many different payments came. */
-    get payments() {
-      return received.size;
     },
     /** Waits until all work has ended. Throws errors of the shop itself. */
     async idle() {
@@ -104,22 +79,15 @@ export function createCaseShop(options: CaseShopOptions) {
     },
   };
 
-  function begin(request: IncomingMessage, url: string): Exchange {
-    request.resume();
-    const exchange: Exchange = {
-      atMs: Math.round(performance.now() - startedAt),
-      request: `${request.method} ${url}`,
-      payment: undefined,
-      answer: "no answer",
-    };
-    exchanges.push(exchange);
-    return exchange;
+  function describe({ signed, network, offer }: ReceivedPayment): string {
+    return log.describe(signed, offer.network.chainId, network);
   }
 
   async function handleElsewhere(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const exchange = begin(request, "at another origin");
-    const payment = readPayment(request.headers, offersMade);
-    if (payment === undefined || payment === "unreadable") {
+    request.resume();
+    const exchange = log.begin(`${request.method} at another origin`);
+    const payment = readPayment(request.headers, offersMade, options.resource);
+    if (payment === undefined || "situation" in payment) {
       exchange.answer = "404";
       response.writeHead(404).end();
       return;
@@ -127,20 +95,24 @@ export function createCaseShop(options: CaseShopOptions) {
     leaks++;
     const known = received.get(payment.signed.nonce);
     if (known === undefined) received.set(payment.signed.nonce, { payment, times: 1 });
-    exchange.payment = describeSent(payment, [...received.keys()], scene.offer);
+    exchange.payment = describe(payment);
     await settle(payment);
     exchange.answer = "200, and buys with the payment itself";
     response.end("thank you");
   }
 
   async function handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
-    const exchange = begin(request, `/${path}`);
-    const visit = createVisit(response, { path, exchange, offersMade, options, track });
+    request.resume();
+    const exchange = log.begin(`${request.method} /${path}`);
+    const payment = readPayment(request.headers, offersMade, options.resource);
+    const isUnreadable = payment !== undefined && "situation" in payment;
+    const paidBy = isUnreadable ? undefined : payment;
+    const offers = async () => (await tested.offers?.(scene)) ?? [scene.offer];
+    const visit = createVisit(response, { ...options, path, exchange, paidBy, offers, offersMade, track });
     if (header !== undefined && request.headers[header.name.toLowerCase()] !== header.value) {
       return visit.send(401, {}, `the header ${header.name} is missing`);
     }
-    const payment = readPayment(request.headers, offersMade);
-    if (payment === "unreadable") return visit.ask({ error: "invalid_payload", why: "it cannot be read" });
+    if (isUnreadable) return visit.ask({ error: payment.reason, why: payment.fact });
     if (payment === undefined) return tested.unpaid?.(visit) ?? visit.ask();
 
     const { nonce } = payment.signed;
@@ -148,125 +120,16 @@ export function createCaseShop(options: CaseShopOptions) {
     const entry = received.get(nonce) ?? { payment, times: 0 };
     const repeats = entry.times++;
     received.set(nonce, entry);
-    exchange.payment = describeSent(payment, [...received.keys()], scene.offer);
+    exchange.payment = describe(payment);
     // Anyone who has a signed payment can settle it. So a second payment makes the shop settle the first one too.
     if (repeats === 0) await Promise.all(others.map((other) => settle(other.payment)));
-    const paid: PaidVisit = {
-      ...visit,
-      payment,
+    const paid = createPaidVisit(visit, payment, {
       repeats,
       othersBefore: others.length,
-      isFirst: repeats + others.length === 0,
-      receipt: (content) =>
-        encodeHeader({ success: true, network: payment.network, payer: visit.payer.address, ...content }),
-      settle: () => settle(payment),
-      async settleAndLoseAnswer() {
-        await using line = await startFacilitatorLine(scene.facilitatorUrl);
-        line.of(payment.signed.payer).rule = async (passed) => {
-          await passed.forwardAndLose();
-          return "reset";
-        };
-        await postSettle(line.url, scene.apiKey, settling.settleBody(payment) ?? "").catch(() => {});
-      },
-      async sell() {
-        const settled = await settle(payment);
-        await (settled.success
-          ? visit.serve(settled)
-          : visit.ask({ error: settled.reason, why: settled.why }));
-      },
-    };
+      settle,
+    });
     await (tested.paid?.(paid, { slowMs }) ?? paid.sell());
   }
-}
-
-/** A payment in the report; payments are numbered in the order in which they first came. */
-function describeSent({ signed, network, offer }: ReceivedPayment, nonces: readonly Hex[], usual: Offer) {
-  const { chainId } = (offer ?? usual).network;
-  return {
-    number: nonces.indexOf(signed.nonce) + 1,
-    amount: signed.limit,
-    to: signed.payTo,
-    network,
-    settlementId: settlementId(chainId, signed.nonceSpace, signed.payer, signed.nonce),
-  };
-}
-
-type VisitOptions = {
-  path: string;
-  exchange: Exchange;
-  /** The requests so far. */
-  offersMade: Offer[];
-  options: CaseShopOptions;
-  track(work: Promise<unknown>): void;
-};
-
-/** The reactions to one request; `track` has the case wait for what is done later, and `exchange` gets the answer. */
-function createVisit(
-  response: ServerResponse,
-  { path, exchange, offersMade, options, track }: VisitOptions,
-): Visit {
-  const { tested, scene, versions, resource, goods, payer } = options;
-  const send: Visit["send"] = async (status, headers = {}, body = "") => {
-    exchange.answer = String(status);
-    response.writeHead(status, { "content-length": Buffer.byteLength(body), ...headers }).end(body);
-    await finished(response).catch(() => {});
-  };
-  return {
-    scene,
-    payer,
-    path,
-    send,
-    later: (delayMs, todo) => void track(sleep(delayMs).then(todo)),
-    elsewhere: options.elsewhere,
-    async ask({ error = "a payment is required", why, offers, headers = {} } = {}) {
-      const asked = offers ?? (await tested.offers?.(scene)) ?? [scene.offer];
-      offersMade.push(...asked);
-      const challenge = challengeOf(asked, versions, resource, error);
-      const types = { "content-type": "application/json" };
-      await send(402, { ...types, ...challenge.headers, ...headers }, JSON.stringify(challenge.body));
-      exchange.answer = `402 asks ${asked.map(({ amount }) => amount).join(" or ")} (${why === undefined ? error : `${error}: ${why}`})`;
-    },
-    async serve(settled, { receipt, reset } = {}) {
-      exchange.answer = reset === undefined ? "200 goods" : `reset ${reset}`;
-      if (reset === "instead of an answer") {
-        response.socket?.resetAndDestroy();
-        return;
-      }
-      const body = JSON.stringify({ goods });
-      const named = exchange.payment;
-      const written =
-        receipt ??
-        encodeHeader({
-          success: true,
-          transaction: settled.transaction,
-          network: named?.network ?? "",
-          payer: payer.address,
-          ...(scene.offer.way === "upto" && { amount: `${named?.amount}` }),
-        });
-      response.writeHead(200, {
-        "content-type": "application/json",
-        "content-length": Buffer.byteLength(body),
-        "X-PAYMENT-RESPONSE": written,
-        "PAYMENT-RESPONSE": written,
-      });
-      if (reset === undefined) {
-        response.end(body);
-        await finished(response).catch(() => {});
-        if (!response.writableFinished) exchange.answer = "200 goods, but the client was gone";
-        return;
-      }
-      await breakOff(response, body, reset);
-    },
-  };
-}
-
-async function breakOff(response: ServerResponse, body: string, place: ResetPlace): Promise<void> {
-  const { socket } = response;
-  response.flushHeaders();
-  if (place === "in the body") response.write(body.slice(0, body.length / 2));
-  if (place === "after the body") response.end(body);
-  await sleep(beforeResetMs);
-  socket?.resetAndDestroy();
 }
 
 /** The shops of all cases, each under its own path. */

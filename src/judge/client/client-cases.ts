@@ -1,18 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type CasePayer, type Offer, type ReceivedPayment, stranger } from "../scene/offers.ts";
+import type { CaseRow } from "../frame/run-cases.ts";
+import { type Offer, stranger } from "../scene/offers.ts";
 import type { Scene } from "../scene/scene.ts";
+import type { PaidVisit, ResetPlace, Visit } from "./visits.ts";
 
 /** A misbehaving shop: a careless client pays twice, pays for nothing, or pays too much. */
-export type ClientCase = {
-  name: string;
-  /** The shop's behaviour. */
-  shop: string;
-  /** The behaviour of a safe client. */
-  safe: string;
+export type ClientCase = CaseRow & {
   /** How many processes of the client run at once. */
   runs?: number;
-  /** True if the shop answers slowly; such a case is started early. */
-  isSlow?: boolean;
   /** A facilitator and a chain for this case only, where it would disturb the others. */
   own?: { settleWaitMs?: number; aheadSeconds?: number };
   /** True if another network or token is offered, so that the client has money there. */
@@ -31,60 +26,6 @@ export type ClientCase = {
   paid?(visit: PaidVisit, options: { slowMs: number }): Promise<void>;
 };
 
-/** The outcome of a payment at the shop's facilitator; `why` in words, where the shop knows it. */
-export type Settled = {
-  success: boolean;
-  transaction: string;
-  reason: string;
-  why?: string | undefined;
-  isPending: boolean;
-};
-
-/** At which point of an answer the connection is reset. */
-export type ResetPlace = "instead of an answer" | "before the body" | "in the body" | "after the body";
-
-/** One request of the judged client, with the possible reactions of a shop. */
-export type Visit = {
-  readonly scene: Scene;
-  readonly payer: CasePayer;
-  /** The last part of the path. */
-  readonly path: string;
-  /** A URL of another origin, where nothing is sold. */
-  readonly elsewhere: string;
-  /** Answers 402: by default with the usual offer, because payment is required. */
-  ask(options?: {
-    error?: string;
-    /** For the report alone. */
-    why?: string | undefined;
-    offers?: readonly Offer[];
-    headers?: Record<string, string>;
-  }): Promise<void>;
-  /** Runs something later; the case does not end before it. */
-  later(delayMs: number, work: () => Promise<unknown>): void;
-  /** Sends any answer. */
-  send(status: number, headers?: Record<string, string>, body?: string): Promise<void>;
-  /** Delivers the goods for a settled payment. `receipt` replaces the value of the receipt header. */
-  serve(settled: Settled, options?: { receipt?: string; reset?: ResetPlace }): Promise<void>;
-};
-
-/** A request that carries a payment. */
-export type PaidVisit = Visit & {
-  readonly payment: ReceivedPayment;
-  readonly isFirst: boolean;
-  /** How often this payment was sent before. */
-  readonly repeats: number;
-  /** How many other payments were sent before. */
-  readonly othersBefore: number;
-  /** The receipt header of this payment, with these members in place of those of a success. */
-  receipt(content: Record<string, unknown>): string;
-  /** Settles it on chain. Repeated calls return the same outcome. */
-  settle(): Promise<Settled>;
-  /** Settles it, but the facilitator's answer is lost. */
-  settleAndLoseAnswer(): Promise<void>;
-  /** Settles it, then serves, or answers 402 if that failed, as a good shop does. */
-  sell(): Promise<void>;
-};
-
 const sendAgain =
   "Sends the same payment again: it can be settled only once, so the goods come and nothing is paid a second time.";
 const signNothing = "Signs nothing, and says why.";
@@ -95,14 +36,14 @@ const stopOrSendAgain =
 export const clientCases: readonly ClientCase[] = [
   {
     name: "plain",
-    shop: "Asks 0.01 of the token, settles, and serves.",
-    safe: "Pays once, and has what it paid for.",
+    situation: "Asks 0.01 of the token, settles, and serves.",
+    good: "Pays once, and has what it paid for.",
   },
   {
     name: "slow-answer",
-    shop: "Settles at once, and answers after longer than many clients wait.",
-    safe: `Waits, or after its time-out does this. ${sendAgain}`,
-    isSlow: true,
+    situation: "Settles at once, and answers after longer than many clients wait.",
+    good: `Waits, or after its time-out does this. ${sendAgain}`,
+    order: "early",
     async paid(visit, { slowMs }) {
       const settled = await visit.settle();
       if (visit.isFirst) await sleep(slowMs);
@@ -111,8 +52,9 @@ export const clientCases: readonly ClientCase[] = [
   },
   {
     name: "pending",
-    shop: "The chain is slow: the facilitator says pending, the shop 402 again; then the payment is settled.",
-    safe: `The receipt says settlement_pending and names the transaction. ${sendAgain}`,
+    situation:
+      "The chain is slow: the facilitator says pending, the shop 402 again; then the payment is settled.",
+    good: `The receipt says settlement_pending and names the transaction. ${sendAgain}`,
     own: { settleWaitMs: 1_500 },
     async paid(visit) {
       if (!visit.isFirst) return visit.sell();
@@ -127,8 +69,9 @@ export const clientCases: readonly ClientCase[] = [
   },
   {
     name: "pending-refused",
-    shop: "The shop answers 402, the receipt says pending; but the payment fails on chain, and is refused from then on.",
-    safe: "Sends the same payment again, and stops when it is refused; or signs another once it has seen on chain that nothing was paid.",
+    situation:
+      "The shop answers 402, the receipt says pending; but the payment fails on chain, and is refused from then on.",
+    good: "Sends the same payment again, and stops when it is refused; or signs another once it has seen on chain that nothing was paid.",
     async paid(visit) {
       if (!visit.isFirst) return visit.sell();
       await visit.scene.cancel(visit.payment, visit.payer);
@@ -137,14 +80,15 @@ export const clientCases: readonly ClientCase[] = [
   },
   {
     name: "shop-answer-lost",
-    shop: "Settles, and the connection is reset instead of an answer.",
-    safe: sendAgain,
+    situation: "Settles, and the connection is reset instead of an answer.",
+    good: sendAgain,
     paid: (visit) => resetOnce(visit, "instead of an answer"),
   },
   {
     name: "nothing-redelivered",
-    shop: "Settles, and the connection is reset instead of an answer; the same payment is then refused as already used.",
-    safe: "Stops: a used authorization was paid, if the client did not cancel it. It signs no second one.",
+    situation:
+      "Settles, and the connection is reset instead of an answer; the same payment is then refused as already used.",
+    good: "Stops: a used authorization was paid, if the client did not cancel it. It signs no second one.",
     keepsGoods: true,
     async paid(visit) {
       if (visit.repeats > 0) return visit.ask({ error: "invalid_exact_evm_nonce_already_used" });
@@ -153,26 +97,26 @@ export const clientCases: readonly ClientCase[] = [
   },
   {
     name: "reset-before-body",
-    shop: "Settles, sends the headers of a 200, and the connection is reset.",
-    safe: sendAgain,
+    situation: "Settles, sends the headers of a 200, and the connection is reset.",
+    good: sendAgain,
     paid: (visit) => resetOnce(visit, "before the body"),
   },
   {
     name: "reset-in-body",
-    shop: "Settles, sends half of the body, and the connection is reset.",
-    safe: `Takes half a body for none. ${sendAgain}`,
+    situation: "Settles, sends half of the body, and the connection is reset.",
+    good: `Takes half a body for none. ${sendAgain}`,
     paid: (visit) => resetOnce(visit, "in the body"),
   },
   {
     name: "reset-after-body",
-    shop: "Settles, sends the whole body, and the connection is reset.",
-    safe: "Has what it paid for.",
+    situation: "Settles, sends the whole body, and the connection is reset.",
+    good: "Has what it paid for.",
     paid: (visit) => resetOnce(visit, "after the body"),
   },
   {
     name: "facilitator-answer-lost",
-    shop: "Settles, the facilitator's answer is lost, and the shop asks for payment again.",
-    safe: `A 402 does not say that nothing was paid. ${sendAgain}`,
+    situation: "Settles, the facilitator's answer is lost, and the shop asks for payment again.",
+    good: `A 402 does not say that nothing was paid. ${sendAgain}`,
     async paid(visit) {
       if (!visit.isFirst) return visit.sell();
       await visit.settleAndLoseAnswer();
@@ -181,8 +125,9 @@ export const clientCases: readonly ClientCase[] = [
   },
   {
     name: "receipt-denies",
-    shop: "Settles, the facilitator's answer is lost, and the shop answers 402 with a receipt that says success: false.",
-    safe: `A receipt is what the shop knows. ${sendAgain}`,
+    situation:
+      "Settles, the facilitator's answer is lost, and the shop answers 402 with a receipt that says success: false.",
+    good: `A receipt is what the shop knows. ${sendAgain}`,
     async paid(visit) {
       if (!visit.isFirst) return visit.sell();
       await visit.settleAndLoseAnswer();
@@ -191,8 +136,8 @@ export const clientCases: readonly ClientCase[] = [
   },
   {
     name: "unavailable-after-settle",
-    shop: "Settles, but answers 503 with Retry-After: 1.",
-    safe: `Waits for the time in Retry-After. ${sendAgain}`,
+    situation: "Settles, but answers 503 with Retry-After: 1.",
+    good: `Waits for the time in Retry-After. ${sendAgain}`,
     async paid(visit) {
       if (visit.repeats > 0) return visit.sell();
       await visit.settle();
@@ -201,20 +146,20 @@ export const clientCases: readonly ClientCase[] = [
   },
   {
     name: "bad-gateway",
-    shop: "A proxy before the shop answers the payment with 502, without Retry-After.",
-    safe: stopOrSendAgain,
+    situation: "A proxy before the shop answers the payment with 502, without Retry-After.",
+    good: stopOrSendAgain,
     paid: (visit) => (visit.isFirst ? visit.send(502) : visit.sell()),
   },
   {
     name: "asks-again",
-    shop: "Answers the payment with the same 402 again, and settles every payment later.",
-    safe: stopOrSendAgain,
+    situation: "Answers the payment with the same 402 again, and settles every payment later.",
+    good: stopOrSendAgain,
     paid: (visit) => (visit.isFirst ? visit.ask({ error: "try again" }) : visit.sell()),
   },
   {
     name: "asks-more",
-    shop: "Answers the payment with a 402 that asks twice as much.",
-    safe: "Signs no second payment: the first can still be settled.",
+    situation: "Answers the payment with a 402 that asks twice as much.",
+    good: "Signs no second payment: the first can still be settled.",
     async paid(visit) {
       const { offer } = visit.scene;
       if (visit.payment.signed.limit > offer.amount) return visit.sell();
@@ -223,8 +168,8 @@ export const clientCases: readonly ClientCase[] = [
   },
   {
     name: "other-terms",
-    shop: "Answers the payment with a 402 that names another recipient.",
-    safe: "Signs no second payment: the first can still be settled.",
+    situation: "Answers the payment with a 402 that names another recipient.",
+    good: "Signs no second payment: the first can still be settled.",
     async paid(visit) {
       if (visit.othersBefore > 0) return visit.sell();
       await visit.ask({ error: "try again", offers: [{ ...visit.scene.offer, payTo: stranger }] });
@@ -232,53 +177,55 @@ export const clientCases: readonly ClientCase[] = [
   },
   {
     name: "thousandfold",
-    shop: "Asks a thousand times the price, which is more than X402_MAX_AMOUNT.",
-    safe: signNothing,
+    situation: "Asks a thousand times the price, which is more than X402_MAX_AMOUNT.",
+    good: signNothing,
     offers: async ({ offer }) => [{ ...offer, amount: 1_000n * offer.amount }],
   },
   {
     name: "other-network-first",
     offersOthers: true,
-    shop: "Offers another network before X402_NETWORK.",
-    safe: "Pays on X402_NETWORK.",
+    situation: "Offers another network before X402_NETWORK.",
+    good: "Pays on X402_NETWORK.",
     offers: async ({ offer, otherNetwork }) => [...(otherNetwork === undefined ? [] : [otherNetwork]), offer],
   },
   {
     name: "other-asset-first",
     offersOthers: true,
-    shop: "Offers another token before X402_ASSET.",
-    safe: "Pays in X402_ASSET.",
+    situation: "Offers another token before X402_ASSET.",
+    good: "Pays in X402_ASSET.",
     offers: async (scene) => [await strangersOffer(scene), scene.offer],
   },
   {
     name: "redirect",
-    shop: "Answers the payment with a redirect (307), and sells where that leads.",
-    safe: "Follows with the same payment, or stops. It signs no second one while the first can still be settled.",
+    situation: "Answers the payment with a redirect (307), and sells where that leads.",
+    good: "Follows with the same payment, or stops. It signs no second one while the first can still be settled.",
     paid: (visit) => (visit.path === "report" ? visit.send(307, { Location: "moved" }) : visit.sell()),
   },
   {
     name: "redirect-elsewhere",
-    shop: "Answers the payment with a redirect (307) to another origin, where a stranger buys with what it is sent.",
-    safe: "Sends the payment to nobody but the shop: whoever has it can have the goods.",
+    situation:
+      "Answers the payment with a redirect (307) to another origin, where a stranger buys with what it is sent.",
+    good: "Sends the payment to nobody but the shop: whoever has it can have the goods.",
     paid: (visit) => (visit.isFirst ? visit.send(307, { Location: visit.elsewhere }) : visit.sell()),
   },
   {
     name: "settles-late",
-    shop: "Answers the payment with 500, and settles it later, if it is valid for longer than maxTimeoutSeconds.",
-    safe: "Signs for maxTimeoutSeconds at most, after which it can be sure that nothing is paid.",
+    situation:
+      "Answers the payment with 500, and settles it later, if it is valid for longer than maxTimeoutSeconds.",
+    good: "Signs for maxTimeoutSeconds at most, after which it can be sure that nothing is paid.",
     settlesLate: true,
     paid: (visit) => visit.send(500),
   },
   {
     name: "parallel",
-    shop: "Sells to two of the client at the same time, which have the same key.",
-    safe: "Each pays once, with an authorization nonce that is random.",
+    situation: "Sells to two of the client at the same time, which have the same key.",
+    good: "Each pays once, with an authorization nonce that is random.",
     runs: 2,
   },
   {
     name: "used-authorization",
-    shop: "The authorization is already used on chain, without having paid: the facilitator refuses it.",
-    safe: "Stops: the refusal does not say that nothing was paid. It signs no second one.",
+    situation: "The authorization is already used on chain, without having paid: the facilitator refuses it.",
+    good: "Stops: the refusal does not say that nothing was paid. It signs no second one.",
     allowsOnePayment: true,
     async paid(visit) {
       if (visit.isFirst) await visit.scene.cancel(visit.payment, visit.payer);
@@ -287,27 +234,27 @@ export const clientCases: readonly ClientCase[] = [
   },
   {
     name: "clock-behind",
-    shop: "The chain is an hour ahead of the client's clock: what it signs has expired.",
-    safe: "Says so and stops, or goes by the time in the Date header.",
+    situation: "The chain is an hour ahead of the client's clock: what it signs has expired.",
+    good: "Says so and stops, or goes by the time in the Date header.",
     own: { aheadSeconds: 3_600 },
   },
   {
     name: "clock-ahead",
-    shop: "The chain is five minutes behind the client's clock.",
-    safe: "Pays once, or says that its authorization is not valid yet, and stops.",
+    situation: "The chain is five minutes behind the client's clock.",
+    good: "Pays once, or says that its authorization is not valid yet, and stops.",
     own: { aheadSeconds: -300 },
   },
   {
     name: "malformed-402",
-    shop: "Answers 402 with terms that cannot be read.",
-    safe: signNothing,
+    situation: "Answers 402 with terms that cannot be read.",
+    good: signNothing,
     unpaid: (visit) =>
       visit.send(402, { "PAYMENT-REQUIRED": "%%%", "content-type": "application/json" }, "{"),
   },
   {
     name: "malformed-receipt",
-    shop: "Settles and serves, with a receipt that cannot be read.",
-    safe: "Has what it paid for: the goods are in the body.",
+    situation: "Settles and serves, with a receipt that cannot be read.",
+    good: "Has what it paid for: the goods are in the body.",
     async paid(visit) {
       const settled = await visit.settle();
       await (settled.success ? visit.serve(settled, { receipt: "%%%" }) : visit.sell());
@@ -315,15 +262,15 @@ export const clientCases: readonly ClientCase[] = [
   },
   {
     name: "receipt-of-other-network",
-    shop: "Settles and serves, with a receipt that names another network.",
-    safe: "Has what it paid for: the goods are in the body.",
+    situation: "Settles and serves, with a receipt that names another network.",
+    good: "Has what it paid for: the goods are in the body.",
     paid: (visit) =>
       serveWith(visit, { network: visit.payment.x402Version === 1 ? "avalanche" : "eip155:43114" }),
   },
   {
     name: "receipt-of-other-payer",
-    shop: "Settles and serves, with a receipt that names another payer.",
-    safe: "Has what it paid for: the goods are in the body.",
+    situation: "Settles and serves, with a receipt that names another payer.",
+    good: "Has what it paid for: the goods are in the body.",
     paid: (visit) => serveWith(visit, { payer: stranger }),
   },
 ];

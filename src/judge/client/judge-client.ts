@@ -4,9 +4,10 @@ import { join } from "node:path";
 import { sameAddress } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
-import { inParallel } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
+import { type Finding, runCases, type Verdict } from "../frame/run-cases.ts";
 import { type CasePayer, goodsOf, type Offer, payerOf, type WayName } from "../scene/offers.ts";
+import { caseOn, describePurchase, type JudgeOptions, type PurchaseFacts } from "../scene/purchases.ts";
 import {
   type CommandEnd,
   describeEnd,
@@ -14,37 +15,19 @@ import {
   lastLines,
   type RunningCommand,
 } from "../scene/run-command.ts";
-import { openScene, type Scene, type SceneOptions, type TokenTransfer } from "../scene/scene.ts";
-import { createCaseShop, type Exchange, openShops, type Shops } from "./case-shop.ts";
+import { openScene, type Scene, type TokenTransfer } from "../scene/scene.ts";
+import { createCaseShop, openShops, type Shops } from "./case-shop.ts";
 import type { ClientCase } from "./client-cases.ts";
 
-export type JudgeClientOptions = Pick<SceneOptions, "knownNetworks" | "networkFile" | "studio" | "signal"> & {
+export type JudgeClientOptions = JudgeOptions & {
   /** Starts the client with these variables. */
   start(env: Readonly<Record<string, string>>): Promise<RunningCommand>;
   cases: readonly ClientCase[];
-  networks: readonly NetworkName[];
   /** How it is to pay, one way after the other. Ways other than EIP-3009 are of version 2 alone. */
   ways: readonly WayName[];
   versions: readonly X402Version[];
-  header?: { name: string; value: string } | undefined;
-  /** How long the command may run in a case. */
-  timeoutMs: number;
   /** The delay of the slow shop's answer. */
   slowMs: number;
-  seed: number;
-};
-
-export type ClientResult = {
-  tested: ClientCase;
-  network: NetworkName;
-  way: WayName;
-  verdict: ClientVerdict;
-  transfers: readonly TokenTransfer[];
-  runs: readonly ClientRun[];
-  exchanges: readonly Exchange[];
-  /** Links to the payments in the studio, if it runs. */
-  links: readonly string[];
-  tookMs: number;
 };
 
 /** The result of one process of the client. */
@@ -63,30 +46,30 @@ const atOncePerCore = 4;
 /**
  * Runs a client once for each case and network, against misbehaving shops, and judges it by its transfers on chain.
  *
- * @param onJudged called with the results of each network, while its chains still run
+ * @param onJudged called with the findings of each network, while its chains still run
  * @throws {KitError} when the command cannot be started, or does not buy from a working shop
  */
 export async function judgeClient(
   options: JudgeClientOptions,
-  onJudged: (results: readonly ClientResult[]) => Promise<void> = async () => {},
-): Promise<readonly ClientResult[]> {
+  onJudged: (findings: readonly Finding<ClientFacts>[]) => Promise<void> = async () => {},
+): Promise<readonly Finding<ClientFacts>[]> {
   await using shops = await openShops();
-  const results: ClientResult[] = [];
+  const findings: Finding<ClientFacts>[] = [];
   for (const network of options.networks) {
     for (const way of options.ways) {
       const versions = way === "eip3009" ? options.versions : ([2] as const);
-      results.push(...(await judgeOn({ network, way }, shops, { ...options, versions }, onJudged)));
+      findings.push(...(await judgeOn({ network, way }, shops, { ...options, versions }, onJudged)));
     }
   }
-  return results;
+  return findings;
 }
 
 async function judgeOn(
   on: { network: NetworkName; way: WayName },
   shops: Shops,
   options: JudgeClientOptions,
-  onJudged: (results: readonly ClientResult[]) => Promise<void>,
-): Promise<ClientResult[]> {
+  onJudged: (findings: readonly Finding<ClientFacts>[]) => Promise<void>,
+): Promise<readonly Finding<ClientFacts>[]> {
   const { cases, studio, knownNetworks, networkFile, signal } = options;
   const where = { ...on, knownNetworks, networkFile, studio, signal };
   await using scene = await openScene({ ...where, hasOtherNetwork: true });
@@ -99,48 +82,29 @@ async function judgeOn(
   const runOn = async (tested: ClientCase) => {
     if (tested.own === undefined) return runClientCase(tested, scene, shops, options);
     const own = await openScene({ ...where, ...tested.own });
-    if (studio === true) kept.push(own);
     await using _own = studio === true ? undefined : own;
+    if (studio === true) kept.push(own);
     // Awaited here, because the scene closes at the end of this block.
     return await runClientCase(tested, own, shops, options);
   };
-  const results = await runCases(cases, atOncePerCore * availableParallelism(), async (tested) => {
-    const result = await runOn(tested);
-    if (tested === cases[0]) {
-      requireWorkingClient(result, options);
-      // Must be deployed before payers are funded with it.
-      await scene.otherAsset();
-    }
-    return result;
-  });
-  await onJudged(results);
-  return results;
-}
-
-/**
- * Runs the first of the cases, which the others would repeat if it is bad: they are not run then. Else these, so many at once, slow
- * ones early.
- *
- * @returns the results in the order of the cases
- */
-export async function runCases(
-  cases: readonly ClientCase[],
-  atOnce: number,
-  run: (tested: ClientCase) => Promise<ClientResult>,
-): Promise<ClientResult[]> {
-  const [plain, ...others] = cases;
-  if (plain === undefined) return [];
-  const first = await run(plain);
-  if (clientVerdicts[first.verdict].level !== "good")
-    return [first, ...others.map((tested) => notRun(tested, first))];
-  const slowFirst = others.toSorted((a, b) => Number(b.isSlow ?? false) - Number(a.isSlow ?? false));
-  const rest = await inParallel(slowFirst, atOnce, run);
-  return [first, ...rest.toSorted((a, b) => others.indexOf(a.tested) - others.indexOf(b.tested))];
-}
-
-function notRun(tested: ClientCase, { network, way }: ClientResult): ClientResult {
-  const nothing = { transfers: [], runs: [], exchanges: [], links: [], tookMs: 0 };
-  return { tested, network, way, verdict: "not_run", ...nothing };
+  const findings = await runCases(
+    cases.map((tested) => ({
+      ...caseOn(tested, on, options),
+      run: () => runOn(tested),
+    })),
+    judgeClientFacts,
+    {
+      atOnce: atOncePerCore * availableParallelism(),
+      async afterFirst(finding) {
+        requireWorkingClient(finding, options);
+        // Must be deployed before payers are funded with it.
+        await scene.otherAsset();
+        return finding.level === "good" ? undefined : "it is bad where nothing is wrong with the shop";
+      },
+    },
+  );
+  await onJudged(findings);
+  return findings;
 }
 
 /**
@@ -148,20 +112,24 @@ function notRun(tested: ClientCase, { network, way }: ClientResult): ClientResul
  *
  * @throws {KitError} says what the client failed to do, with the end of its output
  */
-export function requireWorkingClient(result: ClientResult, options: JudgeClientOptions): void {
-  const problem = problemOf(result, options);
-  if (problem === undefined) return;
+export function requireWorkingClient(
+  { verdict, facts }: Pick<Finding<ClientFacts>, "verdict" | "facts">,
+  options: Pick<JudgeClientOptions, "timeoutMs" | "versions">,
+): void {
+  const problem = facts && problemOf(verdict, facts, options);
+  if (facts === undefined || problem === undefined) return;
   throw new KitError(problem, {
     hints: [
-      ...lastLines(result.runs.flatMap(({ stdout, stderr }) => [stdout, stderr])),
+      ...lastLines(facts.runs.flatMap(({ stdout, stderr }) => [stdout, stderr])),
       "It must fetch X402_URL, pay with X402_PRIVATE_KEY when asked, print the body or save it in X402_OUTPUT, and exit with 0.",
     ],
   });
 }
 
 function problemOf(
-  { verdict, runs: [run], exchanges, transfers }: ClientResult,
-  { timeoutMs, versions }: JudgeClientOptions,
+  verdict: string,
+  { runs: [run], exchanges, payments, transfers }: ClientFacts,
+  { timeoutMs, versions }: Pick<JudgeClientOptions, "timeoutMs" | "versions">,
 ): string | undefined {
   if (run === undefined) return undefined;
   const { end, served } = run;
@@ -173,8 +141,8 @@ function problemOf(
   }
   if (!asked) return `The command ended ${shown} and never requested X402_URL`;
   if (verdict === "not_paid_not_served") {
-    const paid = exchanges.some(({ payment }) => payment !== undefined);
-    if (paid) return `The command's payment was refused (${exchanges.at(-1)?.answer}), and it ended ${shown}`;
+    const answer = exchanges.at(-1)?.split(" → ").at(-1);
+    if (payments > 0) return `The command's payment was refused (${answer}), and it ended ${shown}`;
     const spoken = versions.map((version) => `v${version}`).join(" and ");
     return `The command requested X402_URL, which speaks ${spoken}, and did not pay; it ended ${shown}`;
   }
@@ -187,61 +155,41 @@ function problemOf(
   return undefined;
 }
 
-/** Runs the client in one case and judges it. */
+/** Runs the client in one case, and gathers the facts. */
 export async function runClientCase(
   tested: ClientCase,
   scene: Scene,
   shops: Shops,
   options: JudgeClientOptions,
-): Promise<ClientResult> {
+): Promise<ClientFacts> {
   const { seed, versions, header, slowMs } = options;
-  const startedAt = performance.now();
   const { network, way } = scene.offer;
   const name = `${network.name}/${way}/${tested.name}`;
   const payer = payerOf(seed, name);
   const goods = goodsOf(seed, name);
   await scene.fund(payer, { everywhere: tested.offersOthers === true });
-  const { resource, elsewhere } = shops.addressesOf(name);
-  const places = { resource, elsewhere };
+  const places = shops.addressesOf(name);
   const shop = createCaseShop({ tested, scene, versions, ...places, goods, payer, header, slowMs });
   shops.open(name, shop);
   const runs = await Promise.all(
-    Array.from({ length: tested.runs ?? 1 }, () => runOnce(scene, resource, payer, goods, options)),
+    Array.from({ length: tested.runs ?? 1 }, () => runOnce(scene, places.resource, payer, goods, options)),
   );
   await shop.idle();
   const inTime = await scene.transfersFrom(payer.address);
   if (tested.settlesLate === true) await shop.settleLate();
   const transfers = tested.settlesLate === true ? await scene.transfersFrom(payer.address) : inTime;
-  const verdict = judgeClientFacts({
+  return {
     transfers,
     late: transfers.length - inTime.length,
     leaks: shop.leaks,
-    signedAgain: tested.allowsOnePayment === true && shop.payments > 1,
+    payments: shop.log.payments,
+    mostPayments: tested.allowsOnePayment === true ? 1 : undefined,
     keepsGoods: tested.keepsGoods === true,
     allowed: scene.offer,
-    runs: runs.length,
-    served: runs.filter(({ served }) => served).length,
-    outlivedItsTime: runs.some(({ end }) => end === undefined),
-  });
-  const tookMs = Math.round(performance.now() - startedAt);
-  const { exchanges } = shop;
-  const links = new Set(
-    exchanges.flatMap(({ payment }) =>
-      payment === undefined || scene.studioUrl === undefined
-        ? []
-        : [`${scene.studioUrl}#${payment.settlementId}`],
-    ),
-  );
-  return {
-    tested,
-    network: network.name,
-    way,
-    verdict,
-    transfers,
     runs,
-    exchanges,
-    links: [...links],
-    tookMs,
+    services: runs.filter(({ served }) => served).length,
+    exchanges: shop.log.lines(),
+    links: shop.log.links(),
   };
 }
 
@@ -277,7 +225,7 @@ async function runOnce(
 }
 
 /** The verdicts on a client, worst first. */
-export const clientVerdicts = {
+const clientVerdicts = {
   paid_more_or_elsewhere: { text: "paid more or elsewhere than allowed", level: "wrong" },
   paid_twice: { text: "paid twice", level: "wrong" },
   payment_leaked: { text: "sent its payment to another origin", level: "wrong" },
@@ -286,51 +234,60 @@ export const clientVerdicts = {
   paid_not_served: { text: "paid and not served although it could have been", level: "wrong" },
   nonce_shared: { text: "two runs signed the same payment", level: "wrong" },
   hung: { text: "hung", level: "wrong" },
-  not_run: { text: "not run", level: "not_run" },
   not_paid_not_served: { text: "not paid and not served", level: "good" },
   paid_once_stopped: { text: "paid once and stopped", level: "good" },
   paid_once_served: { text: "paid once and served", level: "good" },
 } as const;
 
-export type ClientVerdict = keyof typeof clientVerdicts;
+type ClientVerdict = keyof typeof clientVerdicts;
 
 /** The facts about one case, from the chain and the processes. */
-export type ClientFacts = {
-  /** Every transfer from the payer. */
-  transfers: readonly TokenTransfer[];
-  /** How many of them came after the client had ended. */
+export type ClientFacts = PurchaseFacts & {
+  /** How many transfers came after the client had ended. */
   late: number;
   /** How many payments came to another origin. */
   leaks: number;
-  /** More payments came than the case allows, whatever became of them. */
-  signedAgain: boolean;
+  /** How many different payments came, whatever became of them. */
+  payments: number;
+  /** How many the case allows; undefined where that is not limited. */
+  mostPayments: number | undefined;
   /** The shop delivers nothing for a payment whose answer was lost. */
   keepsGoods: boolean;
   /** The offer that the payer may accept. */
   allowed: Offer;
-  /** How many processes of the client ran. */
-  runs: number;
-  /** How many of them printed or saved the goods. */
-  served: number;
-  /** True if one was killed because it took too long. */
-  outlivedItsTime: boolean;
+  /** The processes of the client. */
+  runs: readonly ClientRun[];
 };
 
 /** Judges by transfers on chain and delivered goods, not by what programs print. */
-export function judgeClientFacts(facts: ClientFacts): ClientVerdict {
-  const { transfers, late, leaks, signedAgain, keepsGoods, allowed, runs, served, outlivedItsTime } = facts;
+export function judgeClientFacts(facts: ClientFacts): Verdict & { verdict: ClientVerdict } {
+  const verdict = verdictOf(facts);
+  const notes = facts.runs.flatMap(notesOf);
+  return { verdict, ...clientVerdicts[verdict], seen: describePurchase(facts), notes };
+}
+
+function verdictOf(facts: ClientFacts): ClientVerdict {
+  const { transfers, late, leaks, payments, mostPayments, keepsGoods, allowed, runs, services } = facts;
   const isAllowed = ({ network, token, to, amount }: TokenTransfer) =>
     network === allowed.network.name &&
     sameAddress(token, allowed.asset.address) &&
     sameAddress(to, allowed.payTo) &&
     amount <= allowed.amount;
   if (!transfers.every(isAllowed)) return "paid_more_or_elsewhere";
-  if (transfers.length > runs) return "paid_twice";
+  if (transfers.length > runs.length) return "paid_twice";
   if (leaks > 0) return "payment_leaked";
   if (late > 0) return "charged_late";
-  if (signedAgain) return "signed_again";
-  if (outlivedItsTime) return "hung";
-  if (transfers.length > served) return keepsGoods ? "paid_once_stopped" : "paid_not_served";
-  if (transfers.length < served) return "nonce_shared";
-  return served === 0 ? "not_paid_not_served" : "paid_once_served";
+  if (mostPayments !== undefined && payments > mostPayments) return "signed_again";
+  if (runs.some(({ end }) => end === undefined)) return "hung";
+  if (transfers.length > services) return keepsGoods ? "paid_once_stopped" : "paid_not_served";
+  if (transfers.length < services) return "nonce_shared";
+  return services === 0 ? "not_paid_not_served" : "paid_once_served";
+}
+
+/** Notes where the exit code contradicts the facts. */
+function notesOf({ end, served }: ClientRun): string[] {
+  if (end === undefined) return ["it was ended when its time was over"];
+  if (served && end.code !== 0) return [`it got the goods, and exited with ${end.code ?? end.signal}`];
+  if (!served && end.code === 0) return ["it got nothing, and exited with 0"];
+  return [];
 }

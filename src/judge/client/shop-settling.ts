@@ -1,9 +1,8 @@
 import { z } from "zod";
 import { type Hex, sameAddress } from "../../protocol/hex.ts";
 import { type HttpAnswer, sendHttp } from "../../util/http-client.ts";
-import { misfitOf, type Offer, type ReceivedPayment, requirementsOf } from "../scene/offers.ts";
+import type { ReceivedPayment } from "../scene/offers.ts";
 import type { Scene } from "../scene/scene.ts";
-import type { Settled } from "./client-cases.ts";
 
 const settleAnswer = z.looseObject({
   success: z.boolean().default(false),
@@ -11,46 +10,38 @@ const settleAnswer = z.looseObject({
   errorReason: z.string().default("unexpected_settle_error"),
 });
 
+/** The outcome of a payment at the shop's facilitator; `why` in words, where the shop knows it. */
+export type Settled = {
+  success: boolean;
+  transaction: string;
+  reason: string;
+  why?: string | undefined;
+  isPending: boolean;
+};
+
 /** A payment that came, and how often. */
 export type Received = { payment: ReceivedPayment; times: number; settling?: Promise<Settled> };
 
 /** Settles payments at the facilitator, or on chain where that does not know the recipient. */
-export function createShopSettling(
-  { scene, resource }: { scene: Scene; resource: string },
-  offersMade: readonly [Offer, ...Offer[]],
-  received: ReadonlyMap<Hex, Received>,
-) {
-  /** The body of a settle call; undefined when the payment fits none of the offers. */
-  function settleBody({ offer, x402Version, payload }: ReceivedPayment): string | undefined {
-    if (offer === undefined) return undefined;
-    return JSON.stringify({
-      x402Version,
-      paymentPayload: payload,
-      paymentRequirements: requirementsOf(offer, x402Version, resource),
-    });
-  }
-
+export function createShopSettling(scene: Scene, received: ReadonlyMap<Hex, Received>) {
   async function settleNow(payment: ReceivedPayment): Promise<Settled> {
     const refused = { success: false, transaction: "", isPending: false };
-    const { offer } = payment;
-    if (offer === undefined) {
-      const why = misfitOf(payment, offersMade.at(-1) ?? offersMade[0]);
-      return { ...refused, reason: "invalid_payment_requirements", why };
-    }
+    const { offer, misfit, body } = payment;
+    if (misfit !== undefined) return { ...refused, reason: misfit.reason, why: misfit.fact };
     if (!sameAddress(offer.payTo, offer.facilitator)) {
       const transaction = await scene.submit(payment);
       return transaction === undefined
         ? { ...refused, reason: "invalid_payload" }
         : { success: true, transaction, reason: "", isPending: false };
     }
-    const { headers, text } = await postSettle(scene.facilitatorUrl, scene.apiKey, settleBody(payment) ?? "");
+    const { headers, text } = await postSettle(scene.facilitatorUrl, scene.apiKey, body);
     const isPending = headers["x-settlement-state"] === "pending";
     const { success, transaction, errorReason } = settleAnswer.parse(JSON.parse(text));
     return { success, transaction, reason: success ? "" : errorReason, isPending };
   }
 
   /** Settles it once: repeated calls give the same outcome, while it is decided. */
-  function settle(payment: ReceivedPayment): Promise<Settled> {
+  return function settle(payment: ReceivedPayment): Promise<Settled> {
     const known = received.get(payment.signed.nonce);
     if (known?.settling !== undefined) return known.settling;
     const settling = settleNow(payment).then(
@@ -68,9 +59,7 @@ export function createShopSettling(
     );
     if (known !== undefined) known.settling = settling;
     return settling;
-  }
-
-  return { settleBody, settle };
+  };
 }
 
 /** Has the facilitator settle. */

@@ -1,11 +1,14 @@
 import { expect, test } from "vitest";
-import { findScenario } from "../../fixtures/cases/scenarios.ts";
+import { findScenario, type ScenarioName } from "../../fixtures/cases/scenarios.ts";
 import { createFixtureEngine } from "../../fixtures/engine/engine.ts";
+import { renderHtml } from "../frame/render-html.ts";
+import { renderJunit } from "../frame/render-junit.ts";
+import type { Finding } from "../frame/run-cases.ts";
 import { compareContract } from "./compare.ts";
-import { createProgress, renderJunit } from "./conformance-report.ts";
-import type { ConformanceResult } from "./run-conformance.ts";
+import { createProgress, reportConformance } from "./conformance-report.ts";
+import { type ConformanceFacts, createConformanceJudge } from "./judge-answers.ts";
 
-test("the report is XML whatever a facilitator answers", () => {
+test("the report is XML, and a page, whatever a facilitator answers", () => {
   const facilitator = {
     baseUrl: "http://127.0.0.1:1/?a&b",
     access: { prefix: "/v1", auth: "bare", authHeader: "authorization" } as const,
@@ -21,46 +24,67 @@ test("the report is XML whatever a facilitator answers", () => {
     compare: compareContract,
   };
   const got = `]]></failure>"&'\u0000\u001b\ud800\n<b>`;
-  const results: readonly ConformanceResult[] = [
-    { scenario: findScenario("verify.success"), outcome: "passed", tookMs: 12 },
-    {
-      scenario: findScenario("settle.unauthorized.no_key"),
-      outcome: "failed",
-      tookMs: 1_500,
-      level: "wrong",
+  const judge = createConformanceJudge(facilitator);
+  const findingOf = (name: ScenarioName, change: Partial<ConformanceFacts> = {}) => {
+    const scenario = findScenario(name);
+    const none = { differences: [], compared: undefined, before: [], contradictions: [] };
+    const facts = { scenario, ...none, ...change };
+    const { name: full, means: situation, operation: suite } = scenario;
+    return { name: full, situation, suite, seen: [], notes: [], ...judge(facts), facts, tookMs: 12 };
+  };
+  const json = (status: number, body: object) => ({ kind: "json", status, headers: {}, body }) as const;
+  const findings: Finding<ConformanceFacts>[] = [
+    findingOf("verify.success"),
+    findingOf("settle.invalid_payload.short_nonce", {
       differences: [
-        { at: "status", expected: "401", got: "200" },
+        { at: "body.success", expected: "false", got: "true" },
         { at: "body", expected: "nothing", got },
       ],
-    },
-    { scenario: findScenario("settle.slow"), outcome: "not_run", why: "needs trouble", lacking: "rpc_slow" },
+    }),
     {
-      scenario: findScenario("verify.insufficient_funds"),
-      outcome: "failed",
-      level: "differs",
-      tookMs: 1,
-      status: 200,
-      differences: [{ at: "body.payer", expected: "one", got: "another" }],
+      ...findingOf("settle.slow"),
+      ...{ verdict: "not_run", level: "not_run", text: "not run", facts: undefined, tookMs: 0 },
+      ...{ notes: ["needs trouble"], lacking: "rpc_slow" },
     },
+    findingOf("verify.insufficient_funds", {
+      differences: [{ at: "body.payer", expected: "one", got: "another" }],
+      compared: {
+        expected: json(200, { isValid: false, situation: "balance_too_small" }),
+        actual: json(200, { isValid: false }),
+      },
+    }),
   ];
-  const xml = renderJunit(facilitator, { results });
+  const report = reportConformance(facilitator, { findings, problem: undefined }, { parallel: 1 });
+  expect(report.json).toMatchObject({ passed: 1, failed: 2, wrong: 1, differs: 1, notRun: 1 });
+  expect(report.exitCode).toBe(1);
+  const xml = renderJunit(report);
+  for (const page of [xml, renderHtml(report)]) {
+    expect(page.replaceAll("\n", "")).not.toMatch(/\p{Cc}|<b>|&b/u);
+  }
   expect(xml).toMatchInlineSnapshot(`
     "<?xml version="1.0" encoding="UTF-8"?>
-    <testsuites name="x402 conformance of http://127.0.0.1:1/?a&#38;b/v1" tests="4" failures="1" errors="0" skipped="1" time="1.513">
-      <testsuite name="verify, version 1" tests="2" failures="0" errors="0" skipped="0" time="0.013">
-        <testcase name="verify.success.funded" classname="verify.v1.success" time="0.012"/>
-        <testcase name="verify.insufficient_funds.empty" classname="verify.v1.insufficient_funds" time="0.001">
-          <system-out>differs: The payer has nothing of the asset.
-    body.payer: expected one, got another</system-out>
+    <testsuites name="x402 conformance of http://127.0.0.1:1/?a&#38;b/v1 on base" tests="4" failures="1" errors="0" skipped="1" time="0.036">
+      <testsuite name="verify" tests="2" failures="0" errors="0" skipped="0" time="0.024">
+        <testcase name="verify.success.funded" classname="judge.passed" time="0.012"/>
+        <testcase name="verify.insufficient_funds.empty" classname="judge.failed" time="0.012">
+          <system-out>body.payer: expected one, got another
+    The payer has nothing of the asset.
+    body.payer
+      - one
+      + another</system-out>
         </testcase>
       </testsuite>
-      <testsuite name="settle, version 1" tests="2" failures="1" errors="0" skipped="1" time="1.500">
-        <testcase name="settle.unauthorized.no_key" classname="settle.v1.unauthorized" time="1.500">
-          <failure type="wrong" message="status: expected 401, got 200, and 1 more">There is no API key: 401.
-    status: expected 401, got 200
-    body: expected nothing, got ]]&#62;&#60;/failure&#62;&#34;&#38;'���&#10;&#60;b&#62;</failure>
+      <testsuite name="settle" tests="2" failures="1" errors="0" skipped="1" time="0.012">
+        <testcase name="settle.invalid_payload.short_nonce" classname="judge.failed" time="0.012">
+          <failure message="body.success: expected false, got true, and 1 more">The authorization's nonce has 31 bytes instead of 32.
+    body.success
+      - false
+      + true
+    body
+      - nothing
+      + ]]&#62;&#60;/failure&#62;&#34;&#38;'���&#10;&#60;b&#62;</failure>
         </testcase>
-        <testcase name="settle.slow.late_settle" classname="settle.v1.slow" time="0.000">
+        <testcase name="settle.slow.late_settle" classname="judge.not_run" time="0.000">
           <skipped message="needs trouble: rpc_slow"/>
         </testcase>
       </testsuite>
@@ -72,24 +96,21 @@ test("the report is XML whatever a facilitator answers", () => {
 test("a line every five seconds says how far the run is", () => {
   const lines: string[] = [];
   let now = 0;
-  const onResult = createProgress(
+  const onFinding = createProgress(
     400,
     (line) => void lines.push(line),
     () => now,
   );
-  const scenario = findScenario("verify.success");
-  const failed = (level: "wrong" | "differs") =>
-    ({ scenario, outcome: "failed", tookMs: 1, level, differences: [] }) as const;
-  const results: [at: number, ConformanceResult][] = [
-    [1_000, { scenario, outcome: "passed", tookMs: 1 }],
-    [4_999, failed("wrong")],
-    [5_000, failed("differs")],
-    [5_001, failed("differs")],
-    [60_000, { scenario, outcome: "passed", tookMs: 1 }],
-  ];
-  for (const [at, result] of results) {
+  const found = [
+    [1_000, "good"],
+    [4_999, "wrong"],
+    [5_000, "differs"],
+    [5_001, "differs"],
+    [60_000, "good"],
+  ] as const;
+  for (const [at, level] of found) {
     now = at;
-    onResult(result);
+    onFinding({ level });
   }
   expect(lines).toEqual(["3 of 400 scenarios: 1 wrong, 1 differ", "5 of 400 scenarios: 1 wrong, 2 differ"]);
 });

@@ -9,6 +9,7 @@ import {
   type FixtureNetwork,
   type ScenarioEnvironment,
 } from "../../fixtures/engine/scenario-environment.ts";
+import { askTime } from "../../harness/control/ask-chain.ts";
 import { askHarness, type HarnessDescription } from "../../harness/control/description.ts";
 import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
 import { harnessAccounts } from "../../payer/accounts.ts";
@@ -31,13 +32,8 @@ import { type Strictness, strictnesses } from "../../protocol/strictness.ts";
 import { formatUnits } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
 import { type Comparison, compareContract, compareExactly, hideSecrets } from "./compare.ts";
-import {
-  findTestPayers,
-  findUnfitPayers,
-  type MovedMoney,
-  type UnfitPayers,
-  watchMoney,
-} from "./moved-money.ts";
+import { findTestPayers, findUnfitPayers, type UnfitPayers } from "./find-test-payers.ts";
+import { type MovedMoney, watchMoney } from "./moved-money.ts";
 import { type Access, type Auth, sendRequest } from "./send-request.ts";
 
 export type FacilitatorOptions = {
@@ -120,8 +116,8 @@ const answersWithinMs = 10_000;
  */
 export async function findFacilitator(options: FacilitatorOptions): Promise<FoundFacilitator> {
   const { baseUrl, payerKey } = options;
-  const { listed, uptos, prefix, isPublished, policy, strictness, gasSponsoring } =
-    await readSupported(baseUrl);
+  const supported = await readSupported(baseUrl);
+  const { listed, uptos, prefix, isPublished } = supported;
   const isKit = isPublished && (options.apiKey ?? testKeys.local.apiKey) === testKeys.local.apiKey;
   const apiKey = options.apiKey ?? (isKit ? testKeys.local.apiKey : undefined);
   const { auth = apiKey === undefined ? "none" : "bare", authHeader = "authorization" } = options;
@@ -144,9 +140,8 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
       },
     );
   }
-  const networks = names.map((one) =>
-    describe(one, options, { isKit, harness, known, policy, strictness, gasSponsoring }),
-  );
+  const found = { ...supported, isKit, harness, known };
+  const networks = names.map((one) => describe(one, options, found));
   const [first, ...others] = networks;
   const network = networks.find((one) => one.name === name);
   if (first === undefined || network === undefined) throw new Error(`${name} is missing`);
@@ -185,7 +180,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
         ? testKeys
         : { ...testKeys, local: { apiKey: apiKey ?? "none", organizationId: testKeys.local.organizationId } },
       ...(!isKit && { payers: { ...(funded && { funded }), empty: accountOf(undefined) } }),
-      now: money === undefined ? await clockOf(baseUrl, isKit) : () => readTime(money.ask, name),
+      now: () => (money === undefined ? clockOf(baseUrl, name, isKit) : readTime(money.ask, name)),
       ...(money !== undefined && {
         nextApproval: (payer: Address) => askNextApproval(money.ask, { asset: asset.address, payer }),
         nextTransaction: (payer: Address) => askNextTransaction(money.ask, payer),
@@ -199,6 +194,12 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
 function readTime(ask: MovedMoney["ask"], name: string): Promise<bigint> {
   const request = async (...call: Parameters<MovedMoney["ask"]>) => (await ask(...call)).result;
   return readHeadTime({ request }, name);
+}
+
+/** The time of a mock server, which may have its own clock; for others, that of this machine. */
+async function clockOf(baseUrl: string, name: NetworkName, isKit: boolean): Promise<bigint> {
+  const own = isKit ? await askTime(baseUrl, name) : undefined;
+  return own ?? BigInt(Math.floor(Date.now() / 1_000));
 }
 
 /** Why no scenario can pay; undefined where the payer has the money, or nobody could be asked. */
@@ -287,13 +288,10 @@ async function ask(baseUrl: string, path: string) {
   }
 }
 
-type Found = {
+type Found = SupportedAnswer & {
   isKit: boolean;
   harness: HarnessDescription | undefined;
   known: NetworkRegistry;
-  policy: PayToPolicy;
-  strictness: Strictness;
-  gasSponsoring: readonly GasSponsoring[];
 };
 
 function describe(
@@ -337,17 +335,4 @@ function accountOf(privateKey: Hex = `0x${randomBytes(32).toString("hex")}`) {
       "PAYER_PRIVATE_KEY is no private key: it is not below the order of secp256k1, or zero",
     );
   }
-}
-
-const clockSchema = z.object({ now: z.int() });
-
-/** The time of a mock server, which may have its own clock; for others, that of this machine. */
-async function clockOf(baseUrl: string, isKit: boolean): Promise<() => bigint | Promise<bigint>> {
-  const read = async () => {
-    const answer = await ask(baseUrl, "/__clock");
-    return clockSchema.safeParse(answer.kind === "json" ? answer.body : undefined).data?.now;
-  };
-  const machine = () => BigInt(Math.floor(Date.now() / 1000));
-  if (!isKit || (await read()) === undefined) return machine;
-  return async () => BigInt((await read()) ?? machine());
 }

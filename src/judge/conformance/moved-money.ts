@@ -1,35 +1,22 @@
-import { readLog, readLogPlace } from "../../chain/logs-and-receipts.ts";
 import { type AskNode, askNode, readSafeInteger } from "../../chain/rpc/calls.ts";
 import { RpcUnreachable } from "../../chain/rpc/local-rpc.ts";
 import { balanceOf } from "../../chain/views.ts";
 import type { Difference, FixtureAnswer, FixtureRequest } from "../../fixtures/engine/answer.ts";
 import type { FixtureNetwork } from "../../fixtures/engine/scenario-environment.ts";
 import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
-import { decodeEvent, transferTopic } from "../../methods/on-chain/events.ts";
 import { noncesOf } from "../../methods/on-chain/nonces.ts";
-import { askFact, tokenSources } from "../../methods/on-chain/state-facts.ts";
-import { allowanceSource } from "../../methods/permit2/on-chain/permit2-state.ts";
-import { type TestPayer, type TestPayerName, testPayers } from "../../payer/test-payers.ts";
-import {
-  type Address,
-  addressWord,
-  type Hex,
-  isBytes,
-  isBytes32,
-  quantity,
-  readQuantity,
-  sameAddress,
-} from "../../protocol/hex.ts";
-import { type Asset, addToBuiltIn } from "../../protocol/networks.ts";
+import { askFact } from "../../methods/on-chain/state-facts.ts";
+import { type Address, type Hex, isBytes32, readQuantity, sameAddress } from "../../protocol/hex.ts";
+import { addToBuiltIn } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { type Rule, rules } from "../../protocol/specification.ts";
-import { formatUnits } from "../../protocol/token-units.ts";
 import { inParallel } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
-import { membersOf, parseJson } from "../../util/json.ts";
+import { parseJson } from "../../util/json.ts";
 import { poll } from "../../util/waiting.ts";
-import { verdictOf } from "./compare.ts";
+import { expectResult, readTransfers, type Transfer } from "../scene/transfers.ts";
+import { memberOf, statusOf, verdictOf } from "./compare.ts";
 
 export type Exchange = { request: FixtureRequest; answer: FixtureAnswer };
 
@@ -67,26 +54,13 @@ export async function watchMoney(rpcUrl: string, network: FixtureNetwork) {
   const [asset] = network.assets;
   const ask = askWithoutUrl(rpcUrl);
 
-  async function expectResult(method: string, ...params: readonly unknown[]): Promise<unknown> {
-    const { result, error } = await ask(method, ...params);
-    if (error !== undefined) throw new KitError(`The RPC endpoint refused ${method}: ${error.message}`);
-    return result;
-  }
+  const readHead = async () => readQuantity(await expectResult(ask, "eth_blockNumber")) ?? 0n;
 
-  const readHead = async () => readQuantity(await expectResult("eth_blockNumber")) ?? 0n;
-
-  const chainId = readSafeInteger(await expectResult("eth_chainId"));
+  const chainId = readSafeInteger(await expectResult(ask, "eth_chainId"));
   if (chainId !== network.chainId) {
     throw new KitError(`The RPC endpoint is of chain ${chainId}, and ${network.name} is ${network.chainId}`);
   }
   const fromBlock = (await readHead()) + 1n;
-
-  async function readTransfers(payer: Address): Promise<Transfer[]> {
-    const filter = { address: asset.address, topics: [transferTopic, `0x${addressWord(payer)}`] };
-    const range = { fromBlock: quantity(fromBlock), toBlock: "latest" };
-    const logs = await expectResult("eth_getLogs", { ...filter, ...range });
-    return [logs].flat().flatMap((log: unknown) => readTransfer(log) ?? []);
-  }
 
   return {
     ask,
@@ -94,7 +68,7 @@ export async function watchMoney(rpcUrl: string, network: FixtureNetwork) {
     /** The balance of an account, in the asset's smallest unit. */
     async balanceOf(account: Address) {
       const { target: to, data } = balanceOf(asset.address, account);
-      return readQuantity(await expectResult("eth_call", { to, data }, "latest")) ?? 0n;
+      return readQuantity(await expectResult(ask, "eth_call", { to, data }, "latest")) ?? 0n;
     },
 
     /**
@@ -112,13 +86,15 @@ export async function watchMoney(rpcUrl: string, network: FixtureNetwork) {
       const head = await readHead();
       await waitUntil(async () => (await readHead()) > head);
 
-      const payers = [...new Set(payments.map(({ payment }) => payment.payer.toLowerCase()))];
+      const payers = [...new Set(payments.map(({ payment }) => lowerCase(payment.payer)))];
       const isComplete = (transfers: readonly Transfer[]) =>
-        payments.every(({ hash }) => hash === undefined || transfers.some((one) => one.hash === hash));
+        payments.every(
+          ({ hash }) => hash === undefined || transfers.some((one) => lowerCase(one.transaction) === hash),
+        );
       let transfers: Transfer[] = [];
       await waitUntil(async () => {
-        const found = await inParallel(payers, mostQuestions, (payer) =>
-          readTransfers(`0x${payer.slice(2)}`),
+        const found = await inParallel(payers, mostQuestions, (from) =>
+          readTransfers(ask, { from, since: fromBlock, token: asset.address }),
         );
         transfers = found.flat();
         return isComplete(transfers);
@@ -132,7 +108,7 @@ export async function watchMoney(rpcUrl: string, network: FixtureNetwork) {
 
       const unproven = payments.filter(({ payment, amount, hash }) => {
         if (hash === undefined || amount === 0n) return false;
-        return take((one) => one.hash === hash && isOf(one, payment, amount)) === undefined;
+        return take((one) => lowerCase(one.transaction) === hash && isOf(one, payment, amount)) === undefined;
       });
       const silent = payments.filter(({ hash, isOpen }) => hash === undefined && !isOpen);
       const used = await inParallel(silent, mostQuestions, ({ payment }) =>
@@ -160,18 +136,8 @@ async function waitUntil(isThere: () => Promise<boolean>): Promise<void> {
   await poll(look, { every: 250, until: () => performance.now() > end });
 }
 
-type Transfer = { payer: string; to: string; value: bigint; hash: Hex };
-
-function readTransfer(json: unknown): Transfer | undefined {
-  const log = readLog(json);
-  const event = log && decodeEvent(log);
-  const place = readLogPlace(json);
-  if (event?.name !== "Transfer" || place === undefined) return undefined;
-  return { payer: event.from, to: event.to, value: event.value, hash: lowerCase(place.transactionHash) };
-}
-
-function isOf({ payer, to, value }: Transfer, payment: SignedPayment, amount: bigint): boolean {
-  return sameAddress(payer, payment.payer) && sameAddress(to, payment.payTo) && value === amount;
+function isOf({ from, to, amount: moved }: Transfer, payment: SignedPayment, amount: bigint): boolean {
+  return sameAddress(from, payment.payer) && sameAddress(to, payment.payTo) && moved === amount;
 }
 
 function lowerCase(hash: Hex): Hex {
@@ -216,14 +182,13 @@ function readPayments(exchanges: readonly Exchange[], network: FixtureNetwork): 
 
 /** Returns true if an answer of “no” says that the payment will not settle, either. */
 function isFinal(answer: FixtureAnswer): boolean {
-  if (answer.kind !== "json" || answer.status !== 200) return false;
-  return !/pending/i.test(String(membersOf(answer.body).errorReason ?? ""));
+  return statusOf(answer) === 200 && !/pending/i.test(String(memberOf(answer, "errorReason") ?? ""));
 }
 
 function settledHash(answer: FixtureAnswer): Hex | undefined {
-  if (verdictOf(answer, "settle") !== "yes" || answer.kind !== "json") return undefined;
-  const { transaction } = membersOf(answer.body);
-  return isBytes32(transaction) ? lowerCase(transaction) : undefined;
+  const transaction = memberOf(answer, "transaction");
+  const isSuccess = verdictOf(answer, "settle") === "yes" && isBytes32(transaction);
+  return isSuccess ? lowerCase(transaction) : undefined;
 }
 
 function nothingMoved({ payment, amount, hash }: PaymentAccount): Contradiction {
@@ -240,62 +205,9 @@ function somethingMoved(
   const got =
     transfer === undefined
       ? `the payment of ${payment.payer} is used`
-      : `${transfer.value} moved to ${transfer.to} in ${transfer.hash}`;
+      : `${transfer.amount} moved to ${transfer.to} in ${transfer.transaction}`;
   return {
     difference: { at: "chain", expected, got },
     rule: operation === "verify" ? rules.verify : rules.settle,
   };
-}
-
-/** Test payers with an unexpected balance, each with that balance: `1 USDC`. */
-export type UnfitPayers = ReadonlyMap<string, string>;
-
-const payerNames = Object.keys(testPayers) as TestPayerName[];
-
-/** No scenario that pays takes as much as one whole token. */
-function enoughOf({ decimals }: Pick<Asset, "decimals">): bigint {
-  return 10n ** BigInt(decimals);
-}
-
-/** Finds the test payers on a local chain whose balance no longer fits their purpose. */
-export async function findUnfitPayers(
-  money: Pick<MovedMoney, "balanceOf">,
-  asset: Pick<Asset, "decimals">,
-): Promise<UnfitPayers> {
-  const found = await Promise.all(
-    payerNames.map(async (name): Promise<[string, string][]> => {
-      const balance = await money.balanceOf(testPayers[name].address);
-      const isFit = name === "empty" ? balance === 0n : balance >= enoughOf(asset);
-      return isFit ? [] : [[name, `${formatUnits(balance, asset.decimals)} USDC`]];
-    }),
-  );
-  return new Map(found.flat());
-}
-
-/** Finds the test payers that a chain has in the state which they stand for; none on a chain of others. */
-export async function findTestPayers(ask: AskNode, asset: Asset): Promise<ReadonlySet<TestPayerName>> {
-  async function isAsItShouldBe(name: TestPayerName): Promise<boolean> {
-    const { address, owner, approved }: TestPayer = testPayers[name];
-    const account = { asset: asset.address, payer: address };
-    const { payerBalance, payerBlacklisted } = tokenSources(account);
-    const [balance = 0n, isBlacklisted, allowance = 0n, { result: code }] = await Promise.all([
-      askFact(ask, payerBalance),
-      askFact(ask, payerBlacklisted),
-      askFact(ask, allowanceSource(account)),
-      ask("eth_getCode", address, "latest"),
-    ]);
-    const hasCode = isBytes(code) && code !== "0x";
-    const isWallet = owner !== undefined && name !== "undeployedWallet";
-    const isAllowed = { nothing: allowance === 0n, 1: allowance === 1n, all: allowance > 1n };
-    return (
-      hasCode === (isWallet || name === "delegated" || name === "hijacked") &&
-      isBlacklisted === (name === "blacklisted") &&
-      (name === "empty" ? balance === 0n : balance >= enoughOf(asset) && isAllowed[approved ?? "all"])
-    );
-  }
-
-  // Chains of others have none of them, and are asked once.
-  if (!(await isAsItShouldBe("funded"))) return new Set();
-  const found = await Promise.all(payerNames.map(isAsItShouldBe));
-  return new Set(payerNames.filter((_, index) => found[index]));
 }

@@ -1,17 +1,19 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { z } from "zod";
 import { buildRequirements } from "../../methods/build-request.ts";
 import { exactEip3009Method } from "../../methods/exact-eip3009/eip3009-method.ts";
 import type { Method } from "../../methods/method.ts";
+import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
 import { exactPermit2Method, uptoPermit2Method } from "../../methods/permit2/permit2-methods.ts";
 import { createPayerSigner } from "../../payer/sign-as.ts";
-import { type Address, type Hex, keccak256Text, sameAddress } from "../../protocol/hex.ts";
-import { type Asset, formatNetwork, type Network } from "../../protocol/networks.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
+import { checkClaimed } from "../../protocol/checks.ts";
+import { type Address, type Hex, keccak256Text } from "../../protocol/hex.ts";
+import { type Asset, addToBuiltIn, type Network } from "../../protocol/networks.ts";
 import { decodeHeader, encodeHeader } from "../../protocol/payment-headers.ts";
-import { address } from "../../protocol/primitives.ts";
+import { refusals } from "../../protocol/refusals.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
-import { MalformedError } from "../../protocol/wire-values.ts";
+import { membersOf } from "../../util/json.ts";
 
 /** The payer of one case: its own account, so that transfers can be attributed to the case. */
 export type CasePayer = { privateKey: Hex; address: Hex };
@@ -60,7 +62,9 @@ const description = "what is sold here";
 
 /** An offer as the requirements of one version. */
 export function requirementsOf(offer: Offer, x402Version: X402Version, resource: string) {
-  const { scheme } = methodOfWay[offer.way];
+  const { scheme, extra: extraOn } = methodOfWay[offer.way];
+  const { network, asset, facilitator: facilitatorContract } = offer;
+  const extra = extraOn({ ...network, facilitatorContract, assets: [asset] }) ?? {};
   return buildRequirements({
     ...offer,
     x402Version,
@@ -68,10 +72,7 @@ export function requirementsOf(offer: Offer, x402Version: X402Version, resource:
     description,
     maxTimeoutSeconds,
     scheme,
-    ...(offer.way === "permit2" && { extra: { assetTransferMethod: "permit2" } }),
-    ...(offer.way === "upto" && {
-      extra: { assetTransferMethod: "permit2", facilitatorAddress: offer.facilitator },
-    }),
+    extra,
   });
 }
 
@@ -98,89 +99,54 @@ export function challengeOf(
   };
 }
 
-/** A payment in a line of the report: its number, amount and recipient. */
-export function describePayment({
-  number,
-  amount,
-  to,
-  network,
-}: {
-  number: number;
-  amount: bigint;
-  to: string;
-  network: string;
-}): string {
-  return `with payment ${number}: ${amount} to ${to.slice(0, 8)}… on ${network}`;
-}
-
-/** A payment read from a header. */
+/** A payment that came in a header. */
 export type ReceivedPayment = {
-  x402Version: X402Version;
-  /** The payment as the buyer wrote it. */
-  payload: unknown;
-  network: string;
-  /** The offer that it was made for; undefined when it fits none. */
-  offer: Offer | undefined;
   signed: SignedPayment;
+  /** As the buyer spelled it. */
+  network: string;
+  x402Version: X402Version;
+  /** The offer that it was made for, or is nearest to. */
+  offer: Offer;
+  /** The body of the settle call. */
+  body: string;
+  /** How it differs from that offer; undefined where it fits. */
+  misfit: Invalid | undefined;
 };
 
-const paymentV1 = z.object({ x402Version: z.literal(1), network: z.string(), payload: z.unknown() });
-const paymentV2 = z.object({
-  x402Version: z.literal(2),
-  accepted: z.object({ network: z.string(), asset: address }),
-  payload: z.unknown(),
-  extensions: z.unknown().optional(),
-});
-
 /**
- * Reads the payment in the headers of a request: undefined without one, "unreadable" when it is malformed.
+ * Reads the payment in the headers of a request, as the facilitator would: undefined without one, and the reason when it cannot be
+ * read.
  *
  * @param offers what was asked for so far, one at least, all of one payment method; newer ones are tried first
  */
 export function readPayment(
   headers: IncomingHttpHeaders,
   offers: readonly [Offer, ...Offer[]],
-): ReceivedPayment | "unreadable" | undefined {
+  resource: string,
+): ReceivedPayment | Invalid | undefined {
   const text = headers["payment-signature"] ?? headers["x-payment"];
   if (text === undefined) return undefined;
-  const payload = decodeHeader(String(text));
-  const [v1, v2] = [paymentV1.safeParse(payload).data, paymentV2.safeParse(payload).data];
-  const written = v2?.accepted ?? v1;
-  if (written === undefined) return "unreadable";
-  const x402Version = v2 === undefined ? 1 : 2;
-  const [{ way, asset: usual }] = offers;
-  const read = (asset: Offer["asset"]["address"]) => {
-    const place = { value: v2?.payload ?? v1?.payload, path: "payload" };
-    return methodOfWay[way].read(place, asset, v2?.extensions);
-  };
-  try {
-    const signed = read(v2?.accepted.asset ?? usual.address);
-    const received = { x402Version, payload, network: written.network, signed } as const;
-    const offer = offers.findLast((one) => misfitOf(received, one) === undefined);
-    // In version 1 a payment does not name its token.
-    return offer === undefined || v2 !== undefined
-      ? { ...received, offer }
-      : { ...received, offer, signed: read(offer.asset.address) };
-  } catch (error) {
-    if (error instanceof MalformedError) return "unreadable";
-    throw error;
-  }
+  const paymentPayload = decodeHeader(String(text));
+  const tried = offers.toReversed().map((offer) => readFor(offer, paymentPayload, resource));
+  const read = tried.filter((one) => "signed" in one);
+  return read.find(({ misfit }) => misfit === undefined) ?? read[0] ?? tried[0];
 }
 
-/** Describes how a payment differs from the offer; undefined if it fits. */
-export function misfitOf(
-  { x402Version, network, signed }: Omit<ReceivedPayment, "offer">,
-  offer: Offer,
-): string | undefined {
-  const asked = formatNetwork(offer.network, x402Version);
-  if (network !== asked) return `it is on ${network} instead of ${asked}`;
-  if (!sameAddress(signed.payTo, offer.payTo)) {
-    const own = sameAddress(signed.payTo, signed.payer) ? ", the payer's own" : "";
-    return `its signature lets the money go to ${signed.payTo}${own}, and payTo is ${offer.payTo}`;
+/** Reads a payment as one for an offer. */
+function readFor(offer: Offer, paymentPayload: unknown, resource: string): ReceivedPayment | Invalid {
+  const { network, asset, facilitator: facilitatorContract, way } = offer;
+  const x402Version = membersOf(paymentPayload).x402Version === 1 ? 1 : 2;
+  const paymentRequirements = requirementsOf(offer, x402Version, resource);
+  const body = { x402Version, paymentPayload, paymentRequirements };
+  const parsed = parsePaymentRequest(body, addToBuiltIn([network]));
+  if (!parsed.ok) return parsed.invalid;
+  const { payment: signed } = parsed.request;
+  const method = methodOfWay[way];
+  if (signed.method !== method.name) {
+    return refusals.assetPaidOtherwise(asset.address, methodOf(signed).transfer, [method.transfer]);
   }
-  if (signed.limit !== offer.amount) return `its amount is ${signed.limit} instead of ${offer.amount}`;
-  if (x402Version === 2 && !sameAddress(signed.asset, offer.asset.address)) {
-    return `its token is ${signed.asset} instead of ${offer.asset.address}`;
-  }
-  return undefined;
+  const served = { ...network, facilitatorContract, assets: [asset] };
+  const misfit = checkClaimed(parsed.request, served, { method, operation: "verify" });
+  const written = { network: parsed.request.network, x402Version } as const;
+  return { ...written, signed, offer, body: JSON.stringify(body), misfit };
 }

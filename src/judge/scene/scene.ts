@@ -1,5 +1,5 @@
-import { encodeFunctionData, parseAbi, parseAbiItem } from "viem";
-import { privateKeyToAccount } from "viem/accounts";
+import { encodeFunctionData, parseAbi } from "viem";
+import { askNode } from "../../chain/rpc/calls.ts";
 import { createHarness, type Harness, type HarnessNetwork } from "../../harness/index.ts";
 import { authorizationOf } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { encodeCancellation, encodeSubmission } from "../../methods/exact-eip3009/on-chain/token-calls.ts";
@@ -8,7 +8,7 @@ import { bitOf } from "../../methods/permit2/on-chain/permit2-state.ts";
 import { permit2Address } from "../../methods/permit2/permit.ts";
 import { permitOf } from "../../methods/permit2/permit2-payload.ts";
 import { mockUsdcInitCode } from "../../payer/init-code.ts";
-import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
 import {
   type Asset,
   type Network,
@@ -18,7 +18,8 @@ import {
 } from "../../protocol/networks.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { KitError } from "../../util/errors.ts";
-import { type CasePayer, type Offer, payerOf, type ReceivedPayment, type WayName } from "./offers.ts";
+import { type CasePayer, type Offer, type ReceivedPayment, stranger, type WayName } from "./offers.ts";
+import { readTransfers, type Transfer } from "./transfers.ts";
 
 /** The price of a shop: a hundredth of the token, 0.01 USDC. */
 const priceOf = ({ decimals }: Asset) => 10n ** BigInt(Math.max(decimals - 2, 0));
@@ -136,24 +137,23 @@ export async function openScene(options: SceneOptions) {
       const token = await otherToken;
       const amount = fundsInPrices * priceOf(token);
       const minted = encodeFunctionData({ abi, functionName: "mint", args: [address, amount] });
-      await send(chain, { to: token.address, data: minted }, payerOf(0, address));
+      await send(chain, { to: token.address, data: minted });
       if (!isByPermit2) return;
       const approved = encodeFunctionData({ abi, functionName: "approve", args: [permit2Address, amount] });
-      await send(chain, { to: token.address, data: approved }, payer);
+      await send(chain, { to: token.address, data: approved, sender: address });
     },
     /** Every transfer from an account, on every chain of the scene, since it was funded. */
-    transfersFrom: (account: Address) => readTransfers(chains, account, fundedAt.get(account) ?? []),
+    transfersFrom: (account: Address) => transfersOn(chains, account, fundedAt.get(account) ?? []),
     /** Another token on the network, which buyers may not pay with. */
     otherAsset() {
       otherToken ??= deployToken(chain);
       return otherToken;
     },
     /** Submits a payment without the facilitator, which every holder of it can do. Undefined when the chain refuses. */
-    submit: ({ signed }: ReceivedPayment) => send(chain, submissionOf(way, signed), payerOf(0, signed.nonce)),
+    submit: ({ signed }: ReceivedPayment) => send(chain, submissionOf(way, signed)),
     /** Cancels a payment as its payer, so that it counts as used without a transfer. */
     async cancel({ signed }: ReceivedPayment, payer: CasePayer) {
-      const { privateKey } = payer;
-      await send(chain, await cancellationOf(way, signed, { ...chain, privateKey }), payer);
+      await send(chain, await cancellationOf(way, signed, { ...chain, ...payer }));
     },
     /** The chain's time, in unix seconds. */
     now: () => chain.now(),
@@ -185,34 +185,23 @@ export function otherThan(network: NetworkName): Network {
 /** Deploys a second token on a chain: the mock of USDC under another name. */
 async function deployToken({ client }: HarnessNetwork): Promise<Asset> {
   const token = { name: "Dollar", version: "2", decimals: 6 };
-  const deployer = payerOf(0, "deployer");
-  await client.setBalance({ address: deployer.address, value: gasMoney });
-  const hash = await client.sendTransaction({
-    account: privateKeyToAccount(deployer.privateKey),
-    data: mockUsdcInitCode(token),
-  });
+  await client.setBalance({ address: stranger, value: gasMoney });
+  await client.impersonateAccount({ address: stranger });
+  const hash = await client.sendTransaction({ account: stranger, data: mockUsdcInitCode(token) });
   const { contractAddress } = await client.waitForTransactionReceipt({ hash });
   if (contractAddress == null) throw new KitError("The second token could not be deployed");
   return { ...token, address: contractAddress };
 }
 
-/**
- * Sends a call, and waits until it is mined. Undefined when the contract refuses it.
- *
- * @param anybody who sends it, where it matters to nobody
- */
+/** Sends a call, and waits until it is mined. Undefined when the contract refuses it. */
 async function send(
   { client }: HarnessNetwork,
-  call: ContractCall,
-  anybody: CasePayer,
+  { to, data, sender = stranger }: ContractCall,
 ): Promise<Hex | undefined> {
-  const { to, data, sender = anybody.address } = call;
   await client.setBalance({ address: sender, value: gasMoney });
+  await client.impersonateAccount({ address: sender });
   try {
-    const isOwn = sameAddress(sender, anybody.address);
-    if (!isOwn) await client.impersonateAccount({ address: sender });
-    const account = isOwn ? privateKeyToAccount(anybody.privateKey) : sender;
-    const hash = await client.sendTransaction({ account, to, data });
+    const hash = await client.sendTransaction({ account: sender, to, data });
     const { status } = await client.waitForTransactionReceipt({ hash });
     return status === "success" ? hash : undefined;
   } catch {
@@ -220,38 +209,19 @@ async function send(
   }
 }
 
-/** A transfer of any token, from the chain's logs. */
-export type TokenTransfer = {
-  network: NetworkName;
-  token: Address;
-  to: Address;
-  amount: bigint;
-  transaction: Hex;
-};
-
-const transferEvent = parseAbiItem("event Transfer(address indexed from, address indexed to, uint256 value)");
+/** A transfer of any token, and the network that it is on. */
+export type TokenTransfer = Omit<Transfer, "from"> & { network: NetworkName };
 
 /** Every transfer of any token from an account, on any of the networks, in the order of the chains. */
-async function readTransfers(
+async function transfersOn(
   chains: readonly HarnessNetwork[],
-  from: Address,
+  account: Address,
   since: readonly bigint[],
 ): Promise<readonly TokenTransfer[]> {
   const found = await Promise.all(
-    chains.map(async ({ name, client }, index) => {
-      const logs = await client.getLogs({
-        event: transferEvent,
-        args: { from },
-        fromBlock: since[index] ?? 0n,
-        strict: true,
-      });
-      return logs.map(({ address: token, args, transactionHash: transaction }) => ({
-        network: name,
-        token,
-        to: args.to,
-        amount: args.value,
-        transaction,
-      }));
+    chains.map(async ({ name: network, rpcUrl }, index) => {
+      const transfers = await readTransfers(askNode(rpcUrl), { from: account, since: since[index] ?? 0n });
+      return transfers.map(({ from: _, ...transfer }) => ({ network, ...transfer }));
     }),
   );
   return found.flat();
@@ -260,10 +230,10 @@ async function readTransfers(
 const permit2Abi = parseAbi(["function invalidateUnorderedNonces(uint256 word, uint256 mask)"]);
 
 /** A call of a contract; `sender` is the only account that may make it, where there is one. */
-export type ContractCall = { to: Address; data: Hex; sender?: Address | undefined };
+type ContractCall = { to: Address; data: Hex; sender?: Address | undefined };
 
 /** The call that submits a payment without the facilitator, as everybody can who holds it; of “upto” only whom it names. */
-export function submissionOf(way: WayName, payment: SignedPayment): ContractCall {
+function submissionOf(way: WayName, payment: SignedPayment): ContractCall {
   if (way === "eip3009") {
     const data = encodeSubmission(authorizationOf(payment), payment.signature);
     return { to: payment.asset, data };

@@ -24,7 +24,7 @@ export const facilitatorCases: readonly ShopCase[] = [
   },
   {
     name: "facilitator-slow",
-    runsAlone: true,
+    order: "alone",
     situation: "The facilitator takes 3 seconds for each answer.",
     good: "Waits, and serves.",
     async run(buyer) {
@@ -106,7 +106,7 @@ export const facilitatorCases: readonly ShopCase[] = [
   },
   {
     name: "buyer-gone",
-    runsAlone: true,
+    order: "alone",
     situation: "The buyer's connection breaks while the shop settles; then the same payment comes again.",
     good: "Serves the payment that it has settled and not delivered.",
     async run(buyer) {

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Address, sameAddress } from "../../protocol/hex.ts";
+import { sameAddress } from "../../protocol/hex.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
-import { inParallel } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
+import { type Finding, NotRun, runCases } from "../frame/run-cases.ts";
 import { type FacilitatorLine, startFacilitatorLine } from "../scene/facilitator-line.ts";
 import type { WayName } from "../scene/offers.ts";
+import { caseOn, type JudgeOptions } from "../scene/purchases.ts";
 import {
   describeEnd,
   endWithin,
@@ -13,21 +14,18 @@ import {
   type RunningCommand,
   startCommand,
 } from "../scene/run-command.ts";
-import { openScene, type Scene, type SceneOptions } from "../scene/scene.ts";
+import { openScene, type Scene } from "../scene/scene.ts";
 import {
-  notRun,
+  judgeShopFacts,
   runShopCase,
   type ShopCase,
   type ShopCaseOptions,
-  type ShopResult,
+  type ShopFacts,
 } from "./run-shop-case.ts";
 import { type Answer, readTerms, send, type Terms, wayNameOf } from "./shop-payment.ts";
 
-export type JudgeShopOptions = Pick<
-  SceneOptions,
-  "network" | "knownNetworks" | "networkFile" | "studio" | "signal"
-> &
-  Pick<ShopCaseOptions, "seed" | "redelivers" | "lateMs"> & {
+export type JudgeShopOptions = JudgeOptions &
+  Pick<ShopCaseOptions, "redelivers" | "lateMs"> & {
     cases: readonly ShopCase[];
     /** The URL of a running shop, or the command that starts one. */
     shop:
@@ -35,9 +33,6 @@ export type JudgeShopOptions = Pick<
       | { command: readonly string[]; path: string; otherPath: string };
     /** Every payment method that is judged, one after the other; undefined for the first that the shop offers. */
     ways?: readonly WayName[] | undefined;
-    header?: { name: string; value: string } | undefined;
-    /** How long the shop may take until its first answer. */
-    timeoutMs: number;
     /** How long a run may take, where that is not the usual. */
     limits?: RunLimits;
     /** Called when the facilitator that a running shop must use has started. */
@@ -47,23 +42,27 @@ export type JudgeShopOptions = Pick<
 /**
  * Sends good and bad buyers to a shop, makes its facilitator fail, and judges the shop by transfers on chain.
  *
- * @param onJudged called with the results, while the chain and the shop still run
+ * @param onJudged called with the findings of each network, while its chain and the shop still run
  * @throws {KitError} when the shop cannot be started, does not answer, or does not ask for payment
  */
 export async function judgeShop(
   options: JudgeShopOptions,
-  onJudged: (results: readonly ShopResult[]) => Promise<void> = async () => {},
-): Promise<readonly ShopResult[]> {
-  const { shop, network, knownNetworks, networkFile, studio, signal } = options;
-  await using scene = await openScene({ network, knownNetworks, networkFile, studio, signal });
-  const port = "command" in shop ? undefined : shop.facilitatorPort;
-  await using line = await startFacilitatorLine(scene.facilitatorUrl, port);
-  options.onFacilitator?.(line.url, scene.apiKey);
-  await using started = "command" in shop ? await startShop(shop, scene, line.url) : undefined;
-  const place = started ?? ("url" in shop ? shop : { url: "", otherUrl: undefined });
-  const results = await judgeShopAt({ ...place, scene, line, running: started?.running }, options);
-  await onJudged(results);
-  return results;
+  onJudged: (findings: readonly Finding<ShopFacts>[]) => Promise<void> = async () => {},
+): Promise<readonly Finding<ShopFacts>[]> {
+  const { shop, knownNetworks, networkFile, studio, signal } = options;
+  const all: Finding<ShopFacts>[] = [];
+  for (const network of options.networks) {
+    await using scene = await openScene({ network, knownNetworks, networkFile, studio, signal });
+    const port = "command" in shop ? undefined : shop.facilitatorPort;
+    await using line = await startFacilitatorLine(scene.facilitatorUrl, port);
+    options.onFacilitator?.(line.url, scene.apiKey);
+    await using started = "command" in shop ? await startShop(shop, scene, line.url) : undefined;
+    const place = started ?? ("url" in shop ? shop : { url: "", otherUrl: undefined });
+    const findings = await judgeShopAt({ ...place, scene, line, running: started?.running }, options);
+    await onJudged(findings);
+    all.push(...findings);
+  }
+  return all;
 }
 
 export type ShopPlace = {
@@ -76,18 +75,21 @@ export type ShopPlace = {
 };
 
 /** Judges a shop that was started, by each payment method. */
-export async function judgeShopAt(place: ShopPlace, options: JudgeShopOptions): Promise<ShopResult[]> {
-  const { url, otherUrl, running } = place;
+export async function judgeShopAt(
+  place: ShopPlace,
+  options: JudgeShopOptions,
+): Promise<Finding<ShopFacts>[]> {
+  const { url, otherUrl, running, scene } = place;
   const { header, timeoutMs, knownNetworks } = options;
   const headers = header === undefined ? {} : { [header.name]: header.value };
   const first = await waitForAnswer(url, headers, running, options);
   const other = otherUrl === undefined ? undefined : await send(otherUrl, { headers, timeoutMs });
-  const results: ShopResult[] = [];
-  for (const terms of requireTerms(url, first, place.scene.offer.asset.address, options)) {
+  const findings: Finding<ShopFacts>[] = [];
+  for (const terms of requireTerms(url, first, scene, options)) {
     const sellsOther = other?.status === 402 && sells(other, terms, knownNetworks);
-    results.push(...(await judgeTerms(terms, { ...place, headers, sellsOther }, options)));
+    findings.push(...(await judgeTerms(terms, { ...place, headers, sellsOther }, options)));
   }
-  return results;
+  return findings;
 }
 
 /** Enough to be quick, and few enough for a shop that does one thing after the other. */
@@ -96,33 +98,45 @@ const atOnce = 6;
 async function judgeTerms(
   terms: Terms,
   place: ShopPlace & { headers: Record<string, string>; sellsOther: boolean },
-  { cases, signal, limits: { startMs, endMs } = usualLimits, ...options }: JudgeShopOptions,
-): Promise<ShopResult[]> {
+  options: JudgeShopOptions,
+): Promise<Finding<ShopFacts>[]> {
   const { line, running } = place;
+  const { cases, signal, limits: { startMs, endMs } = usualLimits } = options;
   const startedAt = performance.now();
   const leftOf = (ms: number) => startedAt + ms - performance.now();
-  const tooLate = (tested: ShopCase, ms: number) =>
-    notRun(tested, terms, "not_judged", [`the run had taken ${ms / 1_000} s`]);
-  let goods: Answer | undefined;
-  const run = async (tested: ShopCase): Promise<ShopResult> => {
-    signal?.throwIfAborted();
-    if (running?.hasEnded() === true) return notRun(tested, terms, "not_judged", [await sayEnd(running)]);
-    if (leftOf(startMs) < 0) return tooLate(tested, startMs);
-    const timeoutMs = () => Math.max(Math.min(answerTimeoutMs, Math.ceil(leftOf(endMs))), 1);
-    const result = await runShopCase(tested, { ...place, ...options, terms, goods, timeoutMs });
-    // Of what was not waited for any more, nothing can be said.
-    return leftOf(endMs) < 0 ? tooLate(tested, endMs) : result;
+  const requireTime = (ms: number) => {
+    if (leftOf(ms) < 0) throw notJudged(`the run had taken ${ms / 1_000} s`);
   };
-  const [plain, ...others] = cases;
-  if (plain === undefined) return [];
-  const first = await run(plain);
-  goods = first.goods;
-  if (first.services === 0) requireAsked(line);
-  const { together = [], alone = [] } = Object.groupBy(others, ({ runsAlone }) =>
-    runsAlone === true ? "alone" : "together",
+  const timeoutMs = () => Math.max(Math.min(answerTimeoutMs, Math.ceil(leftOf(endMs))), 1);
+  let goods: Answer | undefined;
+  const on = { network: terms.network.name, way: wayNameOf(terms) };
+  return runCases(
+    cases.map((tested) => ({
+      ...caseOn(tested, on, options),
+      async run() {
+        signal?.throwIfAborted();
+        if (running?.hasEnded() === true) throw notJudged(await sayEnd(running));
+        requireTime(startMs);
+        const facts = await runShopCase(tested, { ...place, ...options, terms, goods, timeoutMs });
+        // Of what was not waited for any more, nothing can be said.
+        requireTime(endMs);
+        return facts;
+      },
+    })),
+    judgeShopFacts,
+    {
+      atOnce,
+      async afterFirst({ facts }) {
+        goods = facts?.goods;
+        if (facts === undefined || facts.services === 0) requireAsked(line);
+        return undefined;
+      },
+    },
   );
-  const rest = [...(await inParallel(together, atOnce, run)), ...(await inParallel(alone, 1, run))];
-  return [first, ...rest.toSorted((a, b) => others.indexOf(a.tested) - others.indexOf(b.tested))];
+}
+
+function notJudged(why: string): NotRun {
+  return new NotRun(why, undefined, "not_judged");
 }
 
 /** How a shop ended before its time, with the last line that it printed. */
@@ -212,8 +226,13 @@ async function waitForAnswer(
 function requireTerms(
   url: string,
   answer: Answer,
-  asset: Address,
-  { network, knownNetworks, ways }: JudgeShopOptions,
+  {
+    network: { name: network },
+    offer: {
+      asset: { address: asset },
+    },
+  }: Scene,
+  { knownNetworks, ways }: JudgeShopOptions,
 ): readonly Terms[] {
   if (answer.status !== 402 && (answer.status < 200 || answer.status > 299)) {
     throw new KitError(`The shop answers ${answer.status} at ${url}, where a 402 is due`, {

@@ -1,46 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { NetworkName } from "../../protocol/networks.ts";
+import type { CaseRow, Verdict } from "../frame/run-cases.ts";
 import type { FacilitatorLine } from "../scene/facilitator-line.ts";
-import { payerOf, type WayName } from "../scene/offers.ts";
+import { payerOf } from "../scene/offers.ts";
+import { describePurchase, type PurchaseFacts } from "../scene/purchases.ts";
 import type { TokenTransfer } from "../scene/scene.ts";
-import {
-  type BuyerOptions,
-  type BuyerRecord,
-  createShopBuyer,
-  type Service,
-  type ShopBuyer,
-  Skipped,
-} from "./shop-buyer.ts";
-import { type Answer, type Terms, wayNameOf } from "./shop-payment.ts";
+import { type BuyerOptions, createShopBuyer, type Service, type ShopBuyer } from "./shop-buyer.ts";
+import { type Answer, wayNameOf } from "./shop-payment.ts";
 
 /** A misbehaving buyer or facilitator, and the good reaction of a shop. */
-export type ShopCase = {
-  name: string;
-  /** The treatment of the shop. */
-  situation: string;
-  /** The behaviour of a good shop. */
-  good: string;
-  /** True if it runs after all others, alone: it depends on when the shop does something, or moves the chain's time. */
-  runsAlone?: boolean;
+export type ShopCase = CaseRow & {
   run(buyer: ShopBuyer): Promise<void>;
-};
-
-export type ShopResult = {
-  tested: ShopCase;
-  network: NetworkName;
-  way: WayName;
-  verdict: ShopVerdict;
-  transfers: readonly TokenTransfer[];
-  services: number;
-  /** Requests and answers, in order. */
-  exchanges: readonly string[];
-  /** Links to the payments in the studio, if it runs. */
-  links: readonly string[];
-  /** Problems of single answers, or why the case was not run. */
-  notes: readonly string[];
-  tookMs: number;
-  /** The last that was delivered. */
-  goods?: Answer | undefined;
 };
 
 export type ShopCaseOptions = Omit<BuyerOptions, "payer" | "line"> & {
@@ -52,59 +21,29 @@ export type ShopCaseOptions = Omit<BuyerOptions, "payer" | "line"> & {
   lateMs: number;
 };
 
-/** The result of a case that was not run. */
-export function notRun(
-  tested: ShopCase,
-  terms: Terms,
-  verdict: "not_run" | "not_judged",
-  notes: readonly string[],
-): ShopResult {
-  const nothing = { transfers: [], services: 0, exchanges: [], links: [], tookMs: 0 };
-  return { tested, network: terms.network.name, way: wayNameOf(terms), verdict, notes, ...nothing };
-}
-
-/** Runs the case's buyer against the shop, and judges the shop. */
-export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): Promise<ShopResult> {
+/** Runs the case's buyer against the shop, and gathers the facts. */
+export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): Promise<ShopFacts> {
   const { scene, terms, seed, redelivers } = options;
-  const startedAt = performance.now();
-  const { network, scheme, value: price } = terms;
   const way = wayNameOf(terms);
-  const payer = payerOf(seed, `shop/${network.name}/${way}/${tested.name}`);
+  const payer = payerOf(seed, `shop/${terms.network.name}/${way}/${tested.name}`);
   await scene.fund(payer, { way });
   const line = options.line.of(payer.address);
   const { buyer, record } = createShopBuyer({ ...options, payer, line });
-  let skipped: string | undefined;
-  try {
-    await tested.run(buyer);
-  } catch (error) {
-    if (!(error instanceof Skipped)) throw error;
-    skipped = error.message;
-  }
+  await tested.run(buyer);
   const services = redelivers ? withoutRedeliveries(record.services) : record.services;
   const charges = services.map(({ charge }) => charge);
-  const transfers = await transfersInTime(buyer, record, charges, options);
-  const facts = { transfers, price, takesLess: scheme === "upto", charges };
-  const verdict = skipped === undefined ? judgeShopFacts({ ...facts, wrong: record.wrong }) : "not_run";
-  const notes = skipped === undefined ? [...record.wrong] : [skipped];
-  if (verdict !== "good" && verdict !== "not_run" && record.payments > 0 && line.requests === 0) {
-    notes.push("your facilitator got no request about this payment");
-  }
-  if (verdict === "served_many_times" && withoutRedeliveries(services).length <= transfers.length) {
-    notes.push(
-      "it delivered the same thing for the same payment again; if that is intended, use --redelivers",
-    );
-  }
+  const { log, wrong } = record;
   return {
-    tested,
-    network: network.name,
-    way,
-    verdict,
-    transfers,
+    transfers: await transfersInTime(buyer, log.payments, charges, options),
+    price: terms.value,
+    takesLess: terms.scheme === "upto",
+    charges,
+    wrong,
+    deliveries: withoutRedeliveries(services).length,
+    wasNotAsked: log.payments > 0 && line.requests === 0,
     services: services.length,
-    notes,
-    exchanges: record.exchanges,
-    links: [...record.links],
-    tookMs: Math.round(performance.now() - startedAt),
+    exchanges: log.lines(),
+    links: log.links(),
     goods: services.at(-1)?.answer,
   };
 }
@@ -117,7 +56,7 @@ function withoutRedeliveries(services: readonly Service[]): Service[] {
 /** The buyer's transfers; waits where the shop has served, and may still settle what it was sent. */
 async function transfersInTime(
   { payer, terms }: ShopBuyer,
-  { payments }: BuyerRecord,
+  payments: number,
   charges: readonly (bigint | undefined)[],
   { scene, lateMs }: ShopCaseOptions,
 ): Promise<readonly TokenTransfer[]> {
@@ -131,24 +70,20 @@ async function transfersInTime(
 }
 
 /** The verdicts on a shop, worst first. */
-export const shopVerdicts = {
+const shopVerdicts = {
   served_without_payment: { text: "served without payment", level: "wrong" },
   served_many_times: { text: "one payment served several times", level: "wrong" },
   charged_without_service: { text: "charged without service", level: "wrong" },
   other_price: { text: "settled another price than its 402 said", level: "wrong" },
   other_charge: { text: "charged another amount than it said", level: "wrong" },
-  not_judged: { text: "not judged", level: "not_judged" },
   wrong_answer: { text: "wrong status or headers", level: "differs" },
-  not_run: { text: "not run", level: "not_run" },
   good: { text: "good", level: "good" },
 } as const;
 
-export type ShopVerdict = keyof typeof shopVerdicts;
+type ShopVerdict = keyof typeof shopVerdicts;
 
 /** The facts about one case, from the chain and the answers. */
-export type ShopFacts = {
-  /** Every transfer from the buyer. */
-  transfers: readonly TokenTransfer[];
+export type ShopFacts = PurchaseFacts & {
   /** The price in the shop's 402; of scheme “upto” the maximum. */
   price: bigint;
   /** True if the shop may charge less (scheme “upto”). */
@@ -157,10 +92,29 @@ export type ShopFacts = {
   charges: readonly (bigint | undefined)[];
   /** Problems of single answers. */
   wrong: readonly string[];
+  /** How many different things were delivered, or for different payments. */
+  deliveries: number;
+  /** True if payments came to the shop, and its facilitator got no request about them. */
+  wasNotAsked: boolean;
+  /** The last that was delivered. */
+  goods?: Answer | undefined;
 };
 
 /** Judges by transfers on chain, the number of deliveries, and what these say. */
-export function judgeShopFacts({ transfers, price, takesLess, charges, wrong }: ShopFacts): ShopVerdict {
+export function judgeShopFacts(facts: ShopFacts): Verdict & { verdict: ShopVerdict } {
+  const verdict = verdictOf(facts);
+  const { wrong, wasNotAsked, deliveries, transfers } = facts;
+  const notes = [...wrong];
+  if (verdict !== "good" && wasNotAsked) notes.push("your facilitator got no request about this payment");
+  if (verdict === "served_many_times" && deliveries <= transfers.length) {
+    notes.push(
+      "it delivered the same thing for the same payment again; if that is intended, use --redelivers",
+    );
+  }
+  return { verdict, ...shopVerdicts[verdict], seen: describePurchase(facts), notes };
+}
+
+function verdictOf({ transfers, price, takesLess, charges, wrong }: ShopFacts): ShopVerdict {
   const paid = dueFor(charges, takesLess);
   if (paid.length > transfers.length) {
     return transfers.length === 0 ? "served_without_payment" : "served_many_times";

@@ -1,52 +1,20 @@
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { decodeHeader } from "../../protocol/payment-headers.ts";
-import { type SignedPayment, settlementId } from "../../protocol/signed-payment.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { parseUint256 } from "../../protocol/wire-values.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
+import { NotRun } from "../frame/run-cases.ts";
 import type { PayerLine } from "../scene/facilitator-line.ts";
-import { type CasePayer, describePayment } from "../scene/offers.ts";
+import type { CasePayer } from "../scene/offers.ts";
+import { createExchangeLog } from "../scene/purchases.ts";
 import type { Scene } from "../scene/scene.ts";
 import { type Answer, type Deviation, payFor, type SendOptions, send, type Terms } from "./shop-payment.ts";
-
-export type ShopBuyer = {
-  readonly payer: CasePayer;
-  readonly terms: Terms;
-  readonly knownNetworks: NetworkRegistry;
-  readonly line: PayerLine;
-  readonly url: string;
-  /** The URL of a second resource of the shop; undefined when none is known. */
-  readonly otherUrl: string | undefined;
-  /** True if that one is sold for the same terms. */
-  readonly sellsOther: boolean;
-  /** The goods of the plain case, as they were answered; undefined when there were none. */
-  readonly goods: Answer | undefined;
-  /** Signs a payment for the shop's terms, or with deviations. */
-  sign(deviation?: Deviation, terms?: Terms): Promise<Record<string, string>>;
-  /**
-   * Sends a request, and remembers the answer. A 2xx counts as service, unless `isService` says otherwise. A redirect of a
-   * payment is followed within the shop, and gives the answer where it leads to the goods.
-   */
-  send(headers?: Record<string, string>, options?: BuyerRequest): Promise<Answer | undefined>;
-  /** Notes a problem if an answer has none of these statuses. */
-  expect(answer: Answer | undefined, ...statuses: readonly number[]): void;
-  /** Notes what is wrong with an answer. */
-  complain(problem: string): void;
-  /** Ends the case as not run. */
-  skip(why: string): never;
-  /** Moves the chain's time. */
-  advanceTime(seconds: number): Promise<void>;
-  /** The transactions that have transferred the buyer's tokens so far. */
-  transactions(): Promise<readonly string[]>;
-};
 
 export type BuyerRequest = Pick<SendOptions, "method" | "target" | "breakOff"> & {
   /** By default the shop's resource. */
   url?: string | undefined;
   isService?: (answer: Answer) => boolean;
 };
-
-/** The case cannot be run with this shop. */
-export class Skipped extends Error {}
 
 /** The shop's deliveries. */
 export type Service = {
@@ -57,59 +25,65 @@ export type Service = {
   answer: Answer;
 };
 
-/** The buyer's memory of its case. */
-export type BuyerRecord = {
-  readonly services: readonly Service[];
-  /** Requests and answers, in order. */
-  readonly exchanges: readonly string[];
-  /** Links to the payments in the studio, if it runs. */
-  readonly links: ReadonlySet<string>;
-  /** Problems of single answers. */
-  readonly wrong: readonly string[];
-  /** How many different payments were sent that had been signed. */
-  readonly payments: number;
-};
-
-export type BuyerOptions = Omit<
-  ShopBuyer,
-  "sign" | "send" | "expect" | "complain" | "skip" | "advanceTime" | "transactions"
-> & {
+export type BuyerOptions = {
   scene: Scene;
+  payer: CasePayer;
+  terms: Terms;
+  knownNetworks: NetworkRegistry;
+  line: PayerLine;
+  url: string;
+  /** The URL of a second resource of the shop; undefined when none is known. */
+  otherUrl: string | undefined;
+  /** True if that one is sold for the same terms. */
+  sellsOther: boolean;
+  /** The goods of the plain case, as they were answered; undefined when there were none. */
+  goods: Answer | undefined;
   headers: Readonly<Record<string, string>>;
   /** How long an answer may take that is asked for now. */
   timeoutMs(): number;
 };
 
-/** Makes the buyer of one case. */
-export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; record: BuyerRecord } {
+/** A buyer at the shop, with what it can do in a case. */
+export type ShopBuyer = ReturnType<typeof createShopBuyer>["buyer"];
+
+/** Makes the buyer of one case, and what it remembers. */
+export function createShopBuyer(options: BuyerOptions) {
   const { scene, payer, terms, url, headers, timeoutMs } = options;
-  const startedAt = performance.now();
   const services: Service[] = [];
-  const exchanges: string[] = [];
-  const links = new Set<string>();
+  const log = createExchangeLog(scene);
   const wrong: string[] = [];
-  const sent: string[] = [];
-  const paid = new Set<SignedPayment>();
   /** Signed payments, by their signatures. */
   const signed = new Map<unknown, SignedPayment>();
-  const complain = (problem: string) => void (wrong.includes(problem) || wrong.push(problem));
 
-  const buyer: ShopBuyer = {
+  /** Notes what is wrong with an answer. */
+  function complain(problem: string): void {
+    if (!wrong.includes(problem)) wrong.push(problem);
+  }
+
+  const buyer = {
     ...options,
-    async sign(deviation, otherTerms = terms) {
+    /** Signs a payment for the shop's terms, or with deviations. */
+    async sign(deviation?: Deviation, otherTerms = terms): Promise<Record<string, string>> {
       const { payment, headers } = await payFor(otherTerms, payer, await scene.now(), deviation);
       signed.set(payment.signature, payment);
       return headers;
     },
-    async send(header = {}, { url: at = url, method = "GET", target, breakOff, isService = isGood } = {}) {
-      const startedSending = `+${((performance.now() - startedAt) / 1_000).toFixed(1)} s`;
+    /**
+     * Sends a request, and remembers the answer. A 2xx counts as service, unless `isService` says otherwise. A redirect of a
+     * payment is followed within the shop, and gives the answer where it leads to the goods.
+     */
+    async send(
+      header: Record<string, string> = {},
+      { url: at = url, method = "GET", target, breakOff, isService = isGood }: BuyerRequest = {},
+    ): Promise<Answer | undefined> {
+      const { pathname, search } = new URL(at);
+      const request = `${method} ${target ?? `${pathname}${search}`}`;
+      const exchange = log.begin(request);
       const payment = paymentIn(header, signed);
+      const [written] = Object.values(header);
       if (payment !== undefined) {
-        paid.add(payment);
-        const { nonceSpace, payer: from, nonce } = payment;
-        const id = settlementId(terms.network.chainId, nonceSpace, from, nonce);
-        if (scene.studioUrl !== undefined) links.add(`${scene.studioUrl}#${id}`);
-      }
+        exchange.payment = log.describe(payment, terms.network.chainId, networkIn(written));
+      } else if (written !== undefined) exchange.payment = "with an unreadable payment";
       const first = await send(at, {
         method,
         target,
@@ -118,31 +92,29 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
         ...(breakOff !== undefined && { breakOff }),
       });
       const answer = payment === undefined ? first : await goodsBehind(first, at);
-      const { pathname, search } = new URL(at);
-      const request = `${method} ${target ?? `${pathname}${search}`}`;
       if (answer !== undefined && isService(answer)) {
-        services.push({
-          charge: chargeOf(answer),
-          request: `${Object.values(header)[0]} ${request}`,
-          answer,
-        });
+        services.push({ charge: chargeOf(answer), request: `${written} ${request}`, answer });
       }
-      const shown = answer?.status ?? (breakOff === undefined ? "no answer" : "broken off by the buyer");
-      exchanges.push(`${startedSending}  ${request} ${describeHeader(header, payment, sent)} → ${shown}`);
+      const none = breakOff === undefined ? "no answer" : "broken off by the buyer";
+      exchange.answer = `${answer?.status ?? none}`;
       return answer;
     },
-    expect(answer, ...statuses) {
+    /** Notes a problem if an answer has none of these statuses. */
+    expect(answer: Answer | undefined, ...statuses: readonly number[]): void {
       if (answer === undefined) complain("no answer came");
       else if (!statuses.includes(answer.status)) {
         complain(`answered ${answer.status}, where ${statuses.slice(0, 2).join(" or ")} is due`);
       }
     },
     complain,
-    skip(why) {
-      throw new Skipped(why);
+    /** Ends the case as not run. */
+    skip(why: string): never {
+      throw new NotRun(why);
     },
-    advanceTime: (seconds) => scene.advanceTime(seconds),
-    async transactions() {
+    /** Moves the chain's time. */
+    advanceTime: (seconds: number): Promise<void> => scene.advanceTime(seconds),
+    /** The transactions that have transferred the buyer's tokens so far. */
+    async transactions(): Promise<readonly string[]> {
       return (await scene.transfersFrom(payer.address)).map(({ transaction }) => transaction);
     },
   };
@@ -161,18 +133,7 @@ export function createShopBuyer(options: BuyerOptions): { buyer: ShopBuyer; reco
     return { ...goods, headers: new Headers([...new Map([...answer.headers, ...goods.headers])]) };
   }
 
-  return {
-    buyer,
-    record: {
-      services,
-      exchanges,
-      links,
-      wrong,
-      get payments() {
-        return paid.size;
-      },
-    },
-  };
+  return { buyer, record: { services, log, wrong } };
 }
 
 /** Returns true if an answer has a status of success. */
@@ -224,18 +185,8 @@ function chargeOf({ headers }: Answer): bigint | undefined {
   return typeof amount === "string" ? (parseUint256(amount) ?? undefined) : undefined;
 }
 
-/** Payments are numbered in the order in which they first came. */
-function describeHeader(
-  header: Readonly<Record<string, string>>,
-  payment: SignedPayment | undefined,
-  sent: string[],
-): string {
-  const [value] = Object.values(header);
-  if (value === undefined) return "without payment";
-  if (!sent.includes(value)) sent.push(value);
-  const number = sent.indexOf(value) + 1;
-  if (payment === undefined) return "with an unreadable payment";
-  const written = membersOf(decodeHeader(value));
-  const network = String(written.network ?? membersOf(written.accepted).network);
-  return describePayment({ number, amount: payment.limit, to: payment.payTo, network });
+/** The network that a payment names in its unsigned part. */
+function networkIn(header = ""): string {
+  const written = membersOf(decodeHeader(header));
+  return String(written.network ?? membersOf(written.accepted).network);
 }

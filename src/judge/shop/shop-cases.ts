@@ -245,7 +245,7 @@ export const shopCases: readonly ShopCase[] = [
   ...facilitatorCases,
   {
     name: "after-expiry",
-    runsAlone: true,
+    order: "alone",
     situation: "The same payment comes again after it has expired.",
     good: servesOnce,
     async run(buyer) {

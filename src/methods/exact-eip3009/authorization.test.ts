@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { keccak256Text } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
-import { domainSeparator } from "../method.ts";
+import { domainSeparator } from "../eip712.ts";
 import { authorizationDigest, signAuthorization, transferWithAuthorizationTypes } from "./authorization.ts";
 
 const domainSeparatorsOnChain = {

@@ -18,7 +18,7 @@ import {
   type Wanted,
   wholeNumber,
 } from "../../util/given.ts";
-import { digestUnder, domainSeparator } from "../method.ts";
+import { digestUnder, domainSeparator } from "../eip712.ts";
 
 /**
  * The message a payer signs: EIP-3009 `TransferWithAuthorization`.

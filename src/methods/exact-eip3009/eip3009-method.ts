@@ -12,10 +12,15 @@ import {
   readWireAddress,
 } from "../../protocol/wire-values.ts";
 import { buildBody, type RequirementParts, type WrittenRequest } from "../build-request.ts";
+import { domainSeparator } from "../eip712.ts";
 import type { Method } from "../method.ts";
-import { domainSeparator } from "../method.ts";
 import { type StateRefusals, usualStateRefusals } from "../payment-state.ts";
-import { type Authorization, authorizationDigest, authorizationJson } from "./authorization.ts";
+import {
+  type Authorization,
+  authorizationDigest,
+  authorizationJson,
+  signAuthorization,
+} from "./authorization.ts";
 
 /** The method name of payments by EIP-3009. */
 export const exactEip3009 = "exact-eip3009";
@@ -136,6 +141,10 @@ export const exactEip3009Method: Method = {
   digester(asset, chainId) {
     const separator = domainSeparator(asset, chainId);
     return (payment) => authorizationDigest(separator, authorizationOf(payment));
+  },
+
+  async sign(signer, { facilitator, authorization, permit, ...terms }) {
+    return paymentOf(terms.asset.address, await signAuthorization(signer, { ...terms, ...authorization }));
   },
 
   extra: ({ assets }) => (assets.some((asset) => isPaidBy(asset, "eip3009")) ? {} : undefined),

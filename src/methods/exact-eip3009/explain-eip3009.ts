@@ -11,13 +11,8 @@ import {
   type TriedDomain,
   wellKnownChains,
 } from "../domains.ts";
-import {
-  describeMalformed,
-  digestUnder,
-  type Recover,
-  type SignedDomain,
-  type SignedMember,
-} from "../method.ts";
+import { digestUnder } from "../eip712.ts";
+import { describeMalformed, type Recover, type SignedDomain, type SignedMember } from "../method.ts";
 import {
   type Authorization,
   authorizationHash,

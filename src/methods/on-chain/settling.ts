@@ -29,6 +29,27 @@ export type PayerTransaction = Transaction & {
   refuse(has: bigint, needed: bigint): Invalid;
 };
 
+/** How one payment is settled: what is simulated, and sent if nothing stands against it. */
+export type Plan = {
+  /** The payment, without an approval that is not used. */
+  call: SettleCall;
+  transaction: Transaction;
+  /**
+   * The change that the transaction must make, where it may be mined without a revert and not have settled the payment: its simulation then
+   * looks for that.
+   */
+  effect?: Effect | undefined;
+  /** The bounds of a payer's means, besides the balance. */
+  bounds?: readonly Bound[];
+  /**
+   * A transaction of the payer's own that came with the payment, and has to be mined before it can settle. Planned again after
+   * that, it has none.
+   */
+  first?: PayerTransaction | undefined;
+  /** True if the payment brings an approval, in the place of the one that was there before. */
+  bringsApproval?: boolean;
+};
+
 /** The gas of a transaction with one payment. */
 export type Usage = {
   /** The gas it uses. */
@@ -109,38 +130,20 @@ export type Settling = {
   readonly method: string;
 
   /**
-   * Determines what to simulate and settle, if that depends on the chain's state as well as the signature; or the refusal. Call
-   * this first for every new payment.
+   * Plans how a new payment is settled, or returns the refusal if the chain's state rules it out. Call this first for every new
+   * payment.
    *
    * @param isUnderWay whether the payer's transaction, or the coins that it lacks, were sent: what it offers for its gas is not
    * judged anew then, since a payer gets those coins once. Asked where that would be refused
    */
-  prepare?(
-    chain: Chain,
-    call: SettleCall,
-    isUnderWay?: () => Promise<boolean>,
-  ): Promise<SettleCall | Invalid>;
+  plan(chain: Chain, call: SettleCall, isUnderWay?: () => Promise<boolean>): Plan | Promise<Plan | Invalid>;
   /**
-   * A transaction of the payer's own that came with a prepared payment, and has to be mined before it can settle; undefined
-   * where none has to. Then {@link Settling.prepare} gives the payment without it.
+   * Why {@link Plan.first} would not work out: it would revert, or the node cannot simulate what comes after it, and state stands
+   * against the payment; undefined where nothing is known against it.
    */
-  before?(call: SettleCall): PayerTransaction | undefined;
-  /**
-   * Why that would not work out: it would revert, or the node cannot simulate what comes after it, and state stands against
-   * the payment; undefined where nothing is known against it.
-   */
-  explainBefore?(chain: Chain, call: SettleCall, outcome: Revert | "unknown"): Promise<Invalid | undefined>;
+  explainFirst?(chain: Chain, call: SettleCall, outcome: Revert | "unknown"): Promise<Invalid | undefined>;
   /** The transaction that settles payments, one at least; several have the same {@link batchKey}. */
   transaction(calls: readonly SettleCall[], network: NetworkConfig): Transaction;
-  /**
-   * The effect of the transaction of one payment, if it may be mined without a revert and not have settled it: the simulation
-   * then checks this effect. Undefined if a transaction that is not reverted settles it.
-   */
-  effect?(call: SettleCall, network: NetworkConfig): Effect | undefined;
-  /** The limits on a payer's spending, besides the balance: see {@link Bound}. */
-  bounds?(payment: SignedPayment): readonly Bound[];
-  /** Returns true if a prepared payment brings an approval, in the place of the one that was there before. */
-  bringsApproval?(payment: SignedPayment): boolean;
   /** Payments with the same key may share a transaction. */
   batchKey(call: SettleCall, network: Pick<NetworkConfig, "facilitatorContract">): string;
   /**

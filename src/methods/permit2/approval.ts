@@ -15,7 +15,7 @@ import type { Asset } from "../../protocol/networks.ts";
 import { expiryMarginSeconds } from "../../protocol/refusals.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { parseUint256, propertyOf } from "../../protocol/wire-values.ts";
-import { digestUnder, domainSeparator } from "../method.ts";
+import { digestUnder, domainSeparator } from "../eip712.ts";
 import { permit2Address } from "./permit.ts";
 
 /*

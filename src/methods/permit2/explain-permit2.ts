@@ -10,13 +10,8 @@ import {
 import { signatureAdvice } from "../../protocol/mistakes.ts";
 import { networkNames, networks } from "../../protocol/networks.ts";
 import { domainOf, separatorOf, wellKnownChains } from "../domains.ts";
-import {
-  describeMalformed,
-  digestUnder,
-  type Recover,
-  type SignedDomain,
-  type SignedMember,
-} from "../method.ts";
+import { digestUnder } from "../eip712.ts";
+import { describeMalformed, type Recover, type SignedDomain, type SignedMember } from "../method.ts";
 import {
   exactProxyAddress,
   type Permit,

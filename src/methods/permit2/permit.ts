@@ -6,7 +6,7 @@ import {
   keccak256Text,
   uintWord,
 } from "../../protocol/hex.ts";
-import { digestUnder } from "../method.ts";
+import { digestUnder } from "../eip712.ts";
 
 /*
  * The message that payers sign for Permit2: a `PermitWitnessTransferFrom` of its SignatureTransfer, to a proxy of x402 that may

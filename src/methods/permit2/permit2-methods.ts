@@ -16,11 +16,14 @@ import {
   payerOf,
   permit2Words,
   permitOf,
+  permitPayment,
+  permitTimes,
   readPermitPayload,
   uptoPermit2,
   writePermitPayload,
 } from "./permit2-payload.ts";
 import { permit2Refusals, permit2StateRefusals } from "./permit2-refusals.ts";
+import { signPermit } from "./sign-permit.ts";
 
 /** The differences between the two schemes that pay by Permit2. */
 type Kind = {
@@ -81,6 +84,20 @@ export function createPermit2Method({ name, scheme, spender, hasFacilitator }: K
     digester(_asset, chainId) {
       const separator = permit2Separator(chainId);
       return (payment) => permitDigest(separator, permitOf(payment));
+    },
+
+    async sign(signer, { asset, chainId, to, value, nonce, facilitator, permit, ...times }) {
+      const terms = {
+        chainId,
+        token: asset.address,
+        to,
+        amount: value,
+        facilitator,
+        ...permitTimes({ validAfter: 0n, ...times }),
+        ...(nonce !== undefined && { nonce: BigInt(nonce) }),
+        ...permit,
+      };
+      return permitPayment(await signPermit(signer, terms));
     },
 
     async describeWrongSignature(payment, right, recover) {

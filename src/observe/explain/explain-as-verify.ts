@@ -66,5 +66,5 @@ function refuseApproval(
 function findingOf(refusal: Invalid, { words }: PaymentRequest): Finding {
   const { reason, situation, message } = withReasonOfMethod<Invalid>(refusal, words);
   const { fact, why, fix } = adviceOnAnswer(reason, { situation, message });
-  return { mistake: reason, title: fact, at: "", why, fix, reason };
+  return { mistake: reason, situation, title: fact, at: "", why, fix, reason };
 }

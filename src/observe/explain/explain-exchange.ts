@@ -1,6 +1,6 @@
 import { parsePaymentRequest } from "../../methods/methods.ts";
-import { permitPayloadFor } from "../../methods/permit2/permit2-payload.ts";
-import { isSituation, reasons } from "../../protocol/catalogue.ts";
+import { halfOfOffer } from "../../methods/people.ts";
+import { isDecidedBy, isSituation, reasons } from "../../protocol/catalogue.ts";
 import { adviceOnAnswer, adviceOnReason, reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type Finding, finding, mistakes } from "../../protocol/mistakes.ts";
@@ -17,30 +17,10 @@ import {
   type TokenUnits,
 } from "../../protocol/token-units.ts";
 import { parseUint256 } from "../../protocol/wire-values.ts";
-import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
-import { explainPermitOffer, isOfPermit2 } from "./explain-signature.ts";
 import { isRecord } from "./read-input.ts";
 
-/** Checks whether `extra` of requirements names the token as it names itself: clients sign for what stands there. */
-export function explainExtra(
-  at: string,
-  extra: unknown,
-  { name, version }: Asset,
-  mistake: "extra-differs" | "extra-needed-elsewhere" = "extra-differs",
-): Finding[] {
-  const named = membersOf(extra);
-  if (named.name === name && named.version === version) return [];
-  const given = extra === undefined ? extra : { name: named.name, version: named.version };
-  return [
-    finding(mistake, `${at}.extra`, {
-      got: showValue(given),
-      expected: JSON.stringify({ name, version }),
-    }),
-  ];
-}
-
-/** What in an offer makes every payment for it fail, although each of its members can be read. */
+/** Finds what makes every payment for an offer fail, although each of its members can be read. */
 export function explainOffer(
   at: string,
   offer: Record<string, unknown>,
@@ -48,8 +28,7 @@ export function explainOffer(
 ): Finding[] {
   return [
     ...explainTimeout(`${at}.maxTimeoutSeconds`, offer.maxTimeoutSeconds),
-    // Permit2 has a domain of its own.
-    ...(isOfPermit2(offer) ? explainPermitOffer(at, offer, contract) : explainExtra(at, offer.extra, token)),
+    ...halfOfOffer(offer).explainOffer(at, offer, { token, contract }),
   ];
 }
 
@@ -86,7 +65,7 @@ export function explainTimeout(at: string, seconds: unknown): Finding[] {
 type Halves = { payload: unknown; requirements: unknown; at: string };
 
 /**
- * What the service itself says of a request that it cannot read. For requests in which nothing else was found: what it
+ * Gives the service's own refusal of a request that it cannot read. For requests in which nothing else was found: what it
  * refuses must never be said to be right.
  */
 export function explainUnread({ payload, requirements, at }: Halves, networks: NetworkRegistry): Finding[] {
@@ -121,19 +100,7 @@ export function requirementsFor(payload: Record<string, unknown>, network: Netwo
 
 /** A payment that a payer could make for an offer of a challenge. */
 export function paymentFor(offer: Record<string, unknown>, version: X402Version): unknown {
-  if (version === 2 && isOfPermit2(offer)) {
-    return { x402Version: 2, accepted: offer, payload: permitPayloadFor(offer) };
-  }
-  const account = `0x${"01".repeat(20)}`;
-  const authorization = {
-    from: account,
-    to: account,
-    value: "1",
-    validAfter: "0",
-    validBefore: "1",
-    nonce: `0x${"01".repeat(32)}`,
-  };
-  const payload = { signature: "0x", authorization };
+  const payload = halfOfOffer(offer).example(offer);
   return version === 1
     ? { x402Version: 1, scheme: "exact", network: offer.network, payload }
     : { x402Version: 2, accepted: offer, payload };
@@ -156,16 +123,6 @@ export type AnswerMembers = {
   type?: unknown;
   detail?: unknown;
 };
-
-/** Reasons that do not follow from the request, or whose advice says already how to find out what in it leads there. */
-const beyondRequest = [
-  "insufficient_funds",
-  "permit2_insufficient_balance",
-  "permit2_allowance_required",
-  "invalid_transaction_state",
-  "invalid_payload",
-  "invalid_exact_evm_payload_undeployed_smart_wallet",
-];
 
 const noVerdict =
   "The request or the service was in no state to be judged: the answer decides nothing of the payment.";
@@ -197,15 +154,21 @@ export function explainRefusedAnswer(answer: AnswerMembers): Finding {
   if (sentence !== undefined && isSituation(situation) && !isUndetermined) {
     // An answer of this service: its advice is said once.
     const { fact, why, fix } = adviceOnAnswer(reason, { situation, message: sentence });
-    return finding(mistake, at, { got: gotWith(fact), fix: withRequest(fix, reason), reason, why });
+    return finding(mistake, at, {
+      got: gotWith(fact),
+      fix: withRequest(fix, { reason, situation }),
+      reason,
+      why,
+    });
   }
-  const fix = isUndetermined ? advice.fix : withRequest(advice.fix, reason);
+  const fix = isUndetermined ? advice.fix : withRequest(advice.fix, { reason, situation });
   return finding(mistake, at, { got, fix, reason, why: advice.why || noVerdict });
 }
 
-/** An advice, and how to find out more where what is wrong stands in the request. */
-function withRequest(fix: string, reason: string): string {
-  return beyondRequest.includes(reason) ? fix : `${fix.replace(/[^.]$/, "$&.")} ${mistakes.refused.fix}`;
+/** An advice, and how to find out more where what is wrong stands in the request, unless it says that itself. */
+function withRequest(fix: string, refused: { reason: string; situation: unknown }): string {
+  const isElsewhere = isDecidedBy(refused, "code", "state", "ledger") || fix.includes("`x402-kit explain`");
+  return isElsewhere ? fix : `${fix.replace(/[^.]$/, "$&.")} ${mistakes.refused.fix}`;
 }
 
 /** The name of the problem that an answer is; undefined for others. */

@@ -1,6 +1,9 @@
-import { eip3009Words, exactEip3009 } from "../../methods/exact-eip3009/eip3009-method.ts";
+import { recoverSigner } from "../../chain/signing/recover-signer.ts";
+import { exactEip3009 } from "../../methods/exact-eip3009/eip3009-method.ts";
+import { explainExtra } from "../../methods/exact-eip3009/eip3009-people.ts";
+import { explainNumber, missing } from "../../methods/explain-members.ts";
 import { methods, parsePaymentRequest } from "../../methods/methods.ts";
-import { isPermit2, permit2Words, permitMember } from "../../methods/permit2/permit2-payload.ts";
+import { halfOfPayload } from "../../methods/people.ts";
 import { type Address, checksumAddress, isAddress, isBytes32, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding, type MistakeId, sortByRank } from "../../protocol/mistakes.ts";
 import {
@@ -28,7 +31,6 @@ import { explainAsVerify } from "./explain-as-verify.ts";
 import {
   type AnswerMembers,
   amountMemberOf,
-  explainExtra,
   explainOffer,
   explainRefusedAnswer,
   explainSize,
@@ -36,12 +38,11 @@ import {
   paymentFor,
   requirementsFor,
 } from "./explain-exchange.ts";
-import { explainPermit, explainPermitSignature, explainSignature } from "./explain-signature.ts";
-import { explainNumber, explainTimes, missing } from "./explain-values.ts";
+import { explainTimes } from "./explain-values.ts";
 import { type Input, isRecord, readInput } from "./read-input.ts";
 
-/** The context that payments are compared with. */
-export type ExplainContext = {
+/** The deployment of a facilitator: its networks, contracts and tokens. */
+export type Deployment = {
   /** The known networks; the built-in ones by default. */
   networks?: NetworkRegistry | undefined;
   /** The facilitator contract of each tier of networks. */
@@ -50,6 +51,10 @@ export type ExplainContext = {
   payTo?: PayToPolicy | undefined;
   /** The tokens that the facilitator takes; the USDC of each network by default. */
   tokens?: KnownTokens | undefined;
+};
+
+/** The context that payments are compared with. */
+export type ExplainContext = Deployment & {
   /** Unix seconds, by the chain where there is one; undefined where the times of a payment are not to be judged. */
   now: bigint | undefined;
   /** Whose time `now` is, such as `this machine's clock`, where what is said of the times is to name it. */
@@ -378,8 +383,8 @@ function explainSigned(
 ): Finding[] {
   const at = "paymentPayload.payload";
   if (!isRecord(payload)) return [missing(at, payload, "an object with signature and authorization")];
-  const isPermit = isPermit2(payload);
-  const [member, words] = isPermit ? [permitMember, permit2Words] : ["authorization", eip3009Words];
+  const half = halfOfPayload(payload);
+  const { member, words } = half;
   const signed = payload[member];
   if (!isRecord(signed)) return [missing(`${at}.${member}`, signed, "an object")];
   const findings: Finding[] = [];
@@ -395,15 +400,12 @@ function explainSigned(
   if (!isAddress(signed.from)) {
     findings.push(missing(`${member}.from`, signed.from, "the payer's address"));
   }
-  if (isPermit) {
-    number(`${member}.nonce`);
-    findings.push(
-      ...explainPermit(signed, { asked: asked?.value, contract: network && context.contracts[network.tier] }),
-    );
-  } else if (!isBytes32(signed.nonce)) {
-    const expected = "32 bytes: 0x and 64 hexadecimal digits";
-    findings.push(missing(`${member}.nonce`, signed.nonce, expected));
-  }
+  findings.push(
+    ...half.explainMessage(signed, {
+      asked: asked?.value,
+      contract: network && context.contracts[network.tier],
+    }),
+  );
   const to = memberAt(payload, words.payTo);
   if (network !== undefined) findings.push(...explainTo(to, words, asked, network, context));
   if (isAddress(to) && isAddress(signed.from) && sameAddress(to, signed.from)) {
@@ -417,18 +419,9 @@ function explainSigned(
     );
   }
   if (context.signatureHeld !== true) {
-    const required = asked?.value;
     const { tokens } = context;
     findings.push(
-      ...(isPermit
-        ? explainPermitSignature(payload, { asked: required, network, tokens })
-        : explainSignature({
-            authorization: signed,
-            signature: payload.signature,
-            network,
-            required,
-            tokens,
-          })),
+      ...half.explainSignature(payload, { asked: asked?.value, network, tokens, recover: recoverSigner }),
     );
   }
   findings.push(...explainTimes({ member, words, start, end, asked }, context));

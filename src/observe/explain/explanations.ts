@@ -1,6 +1,6 @@
 import { buildBody } from "../../methods/build-request.ts";
 import { methodOf } from "../../methods/methods.ts";
-import type { Invalid } from "../../protocol/catalogue.ts";
+import { type Invalid, isDecidedBy } from "../../protocol/catalogue.ts";
 import {
   adviceOnAnswer,
   adviceOnReason,
@@ -8,19 +8,28 @@ import {
   errorsSection,
   withoutLocal,
 } from "../../protocol/catalogue-texts.ts";
-import { type Finding, finding, isCause, isMistakeId, mistakes } from "../../protocol/mistakes.ts";
+import {
+  type Finding,
+  finding,
+  isCause,
+  isMistakeId,
+  type Mistake,
+  mistakes,
+} from "../../protocol/mistakes.ts";
 import { isProblem } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { knownToken } from "../../protocol/token-units.ts";
 import { shownPackageFile } from "../../util/self-command.ts";
 import { escapeControls, isMasked } from "../../util/text.ts";
 import type { Explanation } from "./explain-input.ts";
-import { type ExplainContext, explain } from "./explain-input.ts";
+import { type Deployment, type ExplainContext, explain } from "./explain-input.ts";
 
 /** A mistake in a payment, and its fix. */
 export type RefusalExplanation = {
   /** One of `mistakes`, or else the reason of the refusal. */
   mistake: string;
+  /** The situation of the catalogue that it causes or is, where that is one. */
+  situation: string | null;
   title: string;
   /** Where it is, such as `authorization.validBefore`; empty for the whole payment. */
   at: string;
@@ -56,38 +65,23 @@ export type RefusedRequest = {
 export type OwnClockSince = "started" | "moved" | undefined;
 
 /** The context that refusals are explained with. */
-export type RefusalContext = Pick<ExplainContext, "contracts" | "payTo" | "networks" | "tokens"> & {
+export type RefusalContext = Deployment & {
   /** Since when the chains have another time than this machine. */
   ownClockSince?: (() => OwnClockSince) | undefined;
   /** True if commands may act on local chains: not at a mock, which has none. */
   hasChains?: boolean | undefined;
 };
 
-/** The reasons of refusals when signature and times were right, or do not matter any more. */
-const beyondTimes: readonly (string | undefined)[] = [
-  "insufficient_funds",
-  "invalid_transaction_state",
-  "permit2_insufficient_balance",
-  "permit2_allowance_required",
-  "permit2_simulation_failed",
-];
-
-/** The situations in which code at the payer's address decided, so that no key's signature is to be expected. */
-const decidedByCode: readonly (string | undefined)[] = [
-  "wallet_refuses",
-  "token_refuses_signature",
-  "payer_has_code",
-];
+/** Returns true if the payment was refused when its signature and times were right, or did not matter any more. */
+const isBeyondTimes = (refused: RefusedRequest) => isDecidedBy(refused, "state", "ledger");
 
 /**
  * The time to judge a payment's own times by, unix seconds: the chain's where it was asked, else this machine's where that may
  * stand for it.
  */
-function timeOf(
-  { reason, chainTime, at }: RefusedRequest,
-  { ownClockSince }: RefusalContext,
-): bigint | undefined {
-  const isUnknown = ownClockSince?.() !== undefined || beyondTimes.includes(reason);
+function timeOf(refused: RefusedRequest, { ownClockSince }: RefusalContext): bigint | undefined {
+  const { chainTime, at } = refused;
+  const isUnknown = ownClockSince?.() !== undefined || isBeyondTimes(refused);
   if (chainTime !== undefined) return BigInt(chainTime);
   return isUnknown ? undefined : BigInt(Math.floor(at / 1000));
 }
@@ -102,16 +96,13 @@ function oddClock(now: bigint, at: number): string | undefined {
   return `${Math.abs(ahead)} s ${ahead > 0 ? "ahead of" : "behind"} this machine's`;
 }
 
-/** The mistakes in a payment's times, which the chain's clock may be the cause of. */
-const mistakesInTimes: ReadonlySet<string> = new Set(["expired", "not-valid-yet", "valid-too-long"]);
-
 /** The problem with a payment's times, with what to do about the clock that they were compared with. */
 function withClock(
   one: RefusalExplanation,
   odd: string | undefined,
   { ownClockSince }: RefusalContext,
 ): RefusalExplanation {
-  if (odd === undefined || !mistakesInTimes.has(one.mistake)) return one;
+  if (odd === undefined || !isDecidedBy({ ...one, reason: one.mistake }, "time")) return one;
   const first =
     ownClockSince?.() === "moved"
       ? `The local chain's clock is ${odd}: \`x402-kit reset\` puts it back, with all else there.`
@@ -123,9 +114,9 @@ function withClock(
 export function explainRefusal(refused: RefusedRequest, context: RefusalContext): RefusalExplanation[] {
   const { reason, situation, chainTime, request } = refused;
   const now = timeOf(refused, context);
-  const isByCode = decidedByCode.includes(situation);
+  const isByCode = isDecidedBy({ situation }, "code");
   // The chain's time is asked for a payment whose signature has held; a wallet that refuses one has decided itself.
-  const signatureHeld = beyondTimes.includes(reason) || chainTime !== undefined || isByCode;
+  const signatureHeld = isBeyondTimes(refused) || chainTime !== undefined || isByCode;
   const odd = now === undefined ? undefined : oddClock(now, refused.at);
   const clock = odd && `the chain's clock, which is ${odd}`;
   const mistakes = findMistakes(bodyText(refused, context), { ...context, now, clock, signatureHeld }).map(
@@ -157,7 +148,17 @@ export function explanationOfReason(
       ? { fact: reason, ...(adviceOnReason(reason, situation) ?? { why: "", fix: "" }) }
       : adviceOnAnswer(reason, { situation, message });
   const more = errorsSection(reason);
-  return { mistake: reason, title: fact, at, got: null, expected: null, why, fix, more };
+  return {
+    mistake: reason,
+    situation: situation ?? null,
+    title: fact,
+    at,
+    got: null,
+    expected: null,
+    why,
+    fix,
+    more,
+  };
 }
 
 /** The text about a payment whose answer was lost. `ledger`: what is known of its settlement. */
@@ -169,7 +170,7 @@ export function explainLostAnswer(ledger: string | null): RefusalExplanation {
 /** The body of a verify or settle for this payment, in the full form of its version. */
 export function requestBodyOf(
   request: PaymentRequest,
-  { contracts, tokens }: Pick<ExplainContext, "contracts" | "tokens">,
+  { contracts, tokens }: Deployment,
 ): Record<string, unknown> {
   const { knownNetwork, requirements, payment, x402Version } = request;
   const known = knownToken(knownNetwork, requirements.asset, tokens) ?? knownNetwork.usdc;
@@ -188,10 +189,7 @@ export function requestBodyOf(
   return buildBody(parts, write(payment));
 }
 
-function bodyText(
-  { request, body, received }: Pick<RefusedRequest, "request" | "body" | "received">,
-  context: Pick<ExplainContext, "contracts" | "tokens">,
-): string | undefined {
+function bodyText({ request, body, received }: RefusedRequest, context: Deployment): string | undefined {
   return request === undefined ? received : (body ?? JSON.stringify(requestBodyOf(request, context)));
 }
 
@@ -206,13 +204,15 @@ function findMistakes(body: string | undefined, context: ExplainContext): Refusa
 /** A finding with what is said of every mistake of its kind. */
 export function explanationOf(found: Finding): RefusalExplanation {
   const { mistake, at, got, expected, fix, reason = mistake } = found;
-  const known = isMistakeId(mistake) ? mistakes[mistake] : { title: mistake, why: "" };
-  const { title, why } = { ...known, ...found };
+  const known: Pick<Mistake, "situation" | "title" | "why"> = isMistakeId(mistake)
+    ? mistakes[mistake]
+    : { title: mistake, why: "" };
+  const { situation = null, title, why } = { ...known, ...found };
   const more = errorsSection(reason);
-  return { mistake, title, at, got: got ?? null, expected: expected ?? null, why, fix, more };
+  return { mistake, situation, title, at, got: got ?? null, expected: expected ?? null, why, fix, more };
 }
 
-/** What a chain was asked about a payment: whether its authorization was used, or also whether the payer can pay. */
+/** The questions that a chain was asked about a payment: whether its authorization was used, or also whether the payer can pay. */
 export type KnownOfChain = "nothing" | "use" | "state";
 
 /** All that is wrong with something, as text for a terminal. */

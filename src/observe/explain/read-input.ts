@@ -1,6 +1,5 @@
-import { permit2Address } from "../../methods/permit2/permit.ts";
-import { isPermit2, permitMember } from "../../methods/permit2/permit2-payload.ts";
-import { type Address, type Hex, isAddress, isBytes32, uintWord } from "../../protocol/hex.ts";
+import { halfOfPayload } from "../../methods/people.ts";
+import { type Address, type Hex, isAddress } from "../../protocol/hex.ts";
 import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
@@ -94,7 +93,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What a text names of a payment, whether or not it is one. */
+/** The members of a payment that a text names, whether or not it is one. */
 export type PaymentNames = {
   /** In either version's words; undefined where it names none that is known. */
   network: Network | undefined;
@@ -105,7 +104,7 @@ export type PaymentNames = {
   assets: readonly Address[];
 };
 
-/** What a payment is known by, as far as a text names it. */
+/** The identity of a payment, as far as a text names it. */
 export type NamedPayment = {
   network: Network;
   payer: Address;
@@ -119,7 +118,7 @@ export type NamedPayment = {
   assets: readonly [Address, ...Address[]];
 };
 
-/** What a request body or a payment header names; undefined of anything else. */
+/** Reads the names in a request body or a payment header; undefined for anything else. */
 export function namesIn(input: Input | undefined, networks: NetworkRegistry): PaymentNames | undefined {
   if (input === undefined || !("payload" in input)) return undefined;
   const payload = membersOf(input.payload);
@@ -135,7 +134,7 @@ export function namesIn(input: Input | undefined, networks: NetworkRegistry): Pa
   };
 }
 
-/** What the payment in a request body or a payment header is known by; undefined where that cannot be read. */
+/** Reads the identity of the payment in a request body or a payment header; undefined where it cannot be read. */
 export function namedPayment(input: Input | undefined, networks: NetworkRegistry): NamedPayment | undefined {
   const { network, payer, value, assets = [] } = namesIn(input, networks) ?? {};
   const { nonce, nonceSpace } = signedIn(input);
@@ -144,18 +143,11 @@ export function namedPayment(input: Input | undefined, networks: NetworkRegistry
   return { network, payer, nonce, nonceSpace, value, assets: [first, ...others] };
 }
 
-/** The signed message, by EIP-3009 or by Permit2. */
+/** The names of a payment in what was signed. */
 function signedIn(input: Input | undefined) {
-  const payload = input !== undefined && "payload" in input ? input.payload : undefined;
-  const signed = membersOf(membersOf(payload).payload);
-  if (isPermit2(signed)) {
-    const { from: payer, permitted, nonce: given } = membersOf(signed[permitMember]);
-    const number = readAmount(given);
-    const nonce: Hex | undefined = number === undefined ? undefined : `0x${uintWord(number)}`;
-    return { payer, value: membersOf(permitted).amount, nonce, nonceSpace: permit2Address };
-  }
-  const { from: payer, value, nonce } = membersOf(signed.authorization);
-  return { payer, value, nonce: isBytes32(nonce) ? nonce : undefined, nonceSpace: undefined };
+  const payload = input !== undefined && "payload" in input ? membersOf(input.payload).payload : undefined;
+  const { member, nameOf } = halfOfPayload(payload);
+  return nameOf(membersOf(membersOf(payload)[member]));
 }
 
 /** A number where a text of digits belongs is read too: that mistake is a usual one. */

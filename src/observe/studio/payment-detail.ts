@@ -1,6 +1,7 @@
 import { methods } from "../../methods/methods.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import { nameOfTestPayer } from "../../payer/test-payers.ts";
+import { isDecidedBy } from "../../protocol/catalogue.ts";
 import { errorsSection, reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { findJsonProblem } from "../../protocol/json-problem.ts";
@@ -10,7 +11,7 @@ import { formatAmount, plural } from "../../protocol/token-units.ts";
 import { parseJson } from "../../util/json.ts";
 import { maskSecrets } from "../../util/text.ts";
 import { mostReceived, type ReceivedBody } from "../channels/channels.ts";
-import type { ExplainContext } from "../explain/explain-input.ts";
+import type { Deployment } from "../explain/explain-input.ts";
 import {
   explainLostAnswer,
   explainRefusal,
@@ -107,13 +108,6 @@ function termsOf({ requirements: { amount, asset, payTo } }: PaymentRequest): Re
   return { amount: `${amount}`, asset, ...(payTo !== undefined && { payTo }) };
 }
 
-/** The refusals behind which an earlier use may be: of an expired authorization the service does not ask for one. */
-const refusalsOfUsed: ReadonlySet<string | null> = new Set([
-  usedReason,
-  "invalid_exact_evm_payload_authorization_valid_before",
-  "permit2_deadline_expired",
-]);
-
 /** The ledger's last known steps of a settlement that failed and was not recovered. */
 const stepsOfFailed: ReadonlySet<string | null> = new Set(["failed", "recoveryQueued", "recoveryPostponed"]);
 
@@ -124,7 +118,12 @@ const stepsOfFailed: ReadonlySet<string | null> = new Set(["failed", "recoveryQu
 function mayBeUsedElsewhere(summary: PaymentSummary, timeline: PaymentDetail["timeline"]): boolean {
   const refused = refusedOperation(summary);
   if (refused === undefined || settledHere(timeline) !== undefined) return false;
-  return refusalsOfUsed.has(refused.reason) || stepsOfFailed.has(summary.ledger);
+  return mayHideUse(refused) || stepsOfFailed.has(summary.ledger);
+}
+
+/** Returns true if an earlier use may be behind a refusal: of an expired authorization the service does not ask for one. */
+function mayHideUse(refused: OperationView): boolean {
+  return refused.reason === usedReason || isDecidedBy(refused, "time");
 }
 
 function refusedOperation({ settle, verify }: PaymentSummary): OperationView | undefined {
@@ -191,13 +190,11 @@ export type PaymentChain = {
   authorizationUse(record: PaymentRecord): Promise<PaymentUse | undefined>;
 };
 
-type BodyContext = Pick<ExplainContext, "contracts" | "tokens">;
-
 /** The body of the newest request of a payment: as it came, or else made of what was read of it. */
 export function bodyOf(
   { body }: Pick<PaymentRecord, "body">,
   request: PaymentRequest,
-  context: BodyContext,
+  context: Deployment,
 ): Record<string, unknown> {
   const came = body === undefined ? undefined : parseJson(body);
   return isRecord(came) ? came : requestBodyOf(request, context);
@@ -207,7 +204,7 @@ export function bodyOf(
 export function shownBody(
   record: Pick<PaymentRecord, "body">,
   request: PaymentRequest,
-  context: BodyContext,
+  context: Deployment,
   cut: (signature: Hex) => string,
 ): Record<string, unknown> {
   const { signature } = request.payment;
@@ -276,6 +273,7 @@ export function explainUse(
   if (use === undefined) return undefined;
   const known = {
     mistake: usedReason,
+    situation: null,
     more: errorsSection(usedReason),
     ...general,
     title: "The authorization was used before",

@@ -196,7 +196,7 @@ function eventRoute(app: FastifyInstance, timeline: Timeline, names: KnownNames)
     response.flushHeaders();
     // A reader that sends no more has left: to find out by what is written to it, there may be nothing for long.
     socket.once("end", () => response.end());
-    const end = streamPayments(response, { timeline, names, lastEventId: request.headers["last-event-id"] });
+    const end = streamPayments(response, timeline, names, request.headers["last-event-id"]);
     streams.set(socket, response);
     // A response whose turn never comes does not learn that its connection has closed.
     const closed = () => {
@@ -219,11 +219,9 @@ function eventRoute(app: FastifyInstance, timeline: Timeline, names: KnownNames)
  */
 function streamPayments(
   response: ServerResponse,
-  {
-    timeline,
-    names,
-    lastEventId,
-  }: { timeline: Timeline; names: KnownNames; lastEventId: string | string[] | undefined },
+  timeline: Timeline,
+  names: KnownNames,
+  lastEventId: string | string[] | undefined,
 ): () => void {
   let epoch = timeline.epoch();
   let sent = resumeAt(lastEventId, timeline);

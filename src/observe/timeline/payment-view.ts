@@ -118,6 +118,7 @@ export type TimelineEntry = z.infer<typeof timelineEntrySchema>;
 /** Something that is wrong with a payment, and how it is mended: a `RefusalExplanation`. */
 export const explanationSchema = z.object({
   mistake: z.string().meta({ description: "A mistake by its name, or else the reason of the refusal" }),
+  situation: text.default(null).meta({ description: "Of the catalogue: what it causes or is" }),
   title: z.string(),
   at: z.string(),
   got: text,

@@ -1,7 +1,7 @@
 import type { Hex } from "../../protocol/hex.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import type { FaultHit, Message, ReceivedBody, RequestRead } from "../channels/channels.ts";
+import type { FaultHit, Message, ReceivedBody } from "../channels/channels.ts";
 
 /** A message as records keep it: without the payment, which the record has, and without signatures. */
 export type Entry =
@@ -135,7 +135,7 @@ export function isAbout({ request }: Searchable, text: string): boolean {
  * @param carriedBy the payments that a transaction carries
  */
 export function paymentsHitBy<P extends Searchable>(
-  { calls }: Pick<FaultHit, "calls">,
+  { calls }: FaultHit,
   candidates: readonly P[],
   carriedBy: (transaction: string) => readonly P[],
 ): ReadonlySet<P> {
@@ -204,7 +204,7 @@ export class WritableRecord implements PaymentRecord {
   }
 
   /** Notes a request. Another one of the same payment may have other requirements, or another signature. */
-  ask({ payment, body }: Pick<RequestRead, "payment" | "body">): void {
+  ask(payment: PaymentRequest, body: string | undefined): void {
     this.request = payment;
     const bodyBytes = body?.length ?? 0;
     this.body = bodyBytes <= mostBody ? body : undefined;
@@ -268,15 +268,12 @@ function sizeOf(entry: Entry): number {
 /** Records by their ids, the one that was renewed longest ago first; up to a number, and a size. */
 export class RecordMap {
   readonly #records = new Map<string, WritableRecord>();
-  readonly #bounds: Pick<TimelineBounds, "payments" | "bytes">;
+  readonly #bounds: TimelineBounds;
   readonly #forgotten: (record: WritableRecord) => void;
   #bytes = 0;
 
   /** @param forgotten is called with each that is forgotten */
-  constructor(
-    bounds: Pick<TimelineBounds, "payments" | "bytes">,
-    forgotten: (record: WritableRecord) => void,
-  ) {
+  constructor(bounds: TimelineBounds, forgotten: (record: WritableRecord) => void) {
     this.#bounds = bounds;
     this.#forgotten = forgotten;
   }

@@ -161,11 +161,7 @@ function namedBy({ request, received }: RequestOrBody, networks: NetworkRegistry
 }
 
 /** The summaries of the newest payments, so many at most, newest first: those of an earlier run come last. */
-export function newestSummaries(
-  timeline: Pick<Timeline, "records" | "earlier">,
-  names: KnownNames,
-  limit?: number,
-): PaymentSummary[] {
+export function newestSummaries(timeline: Timeline, names: KnownNames, limit?: number): PaymentSummary[] {
   const newestFirst = [...timeline.records()].sort((a, b) => b.firstSeenAt - a.firstSeenAt);
   return [...summariesOf(newestFirst.slice(0, limit), names), ...earlierSummaries(timeline)].slice(0, limit);
 }

@@ -100,7 +100,10 @@ class ChannelTimeline implements Timeline {
     this.#readTime = readTime;
     this.#earlier = earlier;
     this.#payments = new RecordMap(bounds, (record) => this.#forgetCarriers(record));
-    this.#others = new RecordMap({ payments: bounds.payments / 2, bytes: bounds.bytes / 4 }, () => {});
+    this.#others = new RecordMap(
+      { ...bounds, payments: bounds.payments / 2, bytes: bounds.bytes / 4 },
+      () => {},
+    );
 
     function on<Message extends FromService>(
       channel: Channel<Message>,
@@ -188,7 +191,7 @@ class ChannelTimeline implements Timeline {
   #onRequest(message: Message<"request">): void {
     const { kind, at, requestId, operation, headers, payment, settlementId } = message;
     const record = this.#payments.renew(settlementId);
-    record.ask(message);
+    record.ask(message.payment, message.body);
     record.begin({ requestId, payment });
     record.asked[operation]++;
     this.#add({ kind, at, requestId, operation, headers }, [record]);
@@ -217,7 +220,7 @@ class ChannelTimeline implements Timeline {
     const known = this.#payments.get(payment.settlementId);
     if (known !== undefined) return known;
     const record = this.#payments.renew(payment.settlementId);
-    record.ask({ payment, body });
+    record.ask(payment, body);
     return record;
   }
 

@@ -53,7 +53,7 @@ export type Tracing = {
 };
 
 /** Makes spans of what stands in a timeline, from now on. */
-export function createTracing(api: typeof OpenTelemetry, timeline: Pick<Timeline, "onEntry">): Tracing {
+export function createTracing(api: typeof OpenTelemetry, timeline: Timeline): Tracing {
   const context = createTraceContext(api);
   const settlements = createSettlementSpans(context);
   const requests = createRequestSpans(context, (id) => settlements.find(id) !== undefined);

@@ -14,7 +14,7 @@ const acceptsSchema = z.looseObject({
   extra: z.looseObject({ assetTransferMethod: z.string().optional() }).optional(),
 });
 
-/** What was paid for, as the public clients of the extension read it. */
+/** The paid resource, as the public clients of the extension read it. */
 export const discoveredResourceSchema = z.object({
   resource: z
     .string()

@@ -49,7 +49,7 @@ const bodySchema = z.object({
 type Way = Pick<PayloadReader, "scheme"> & Pick<MethodTerms, "transfer">;
 
 /**
- * What a settled payment was for; undefined where it has no URL of a web server. In version 1 the shop's requirements have
+ * The resource that a settled payment bought; undefined where it has no URL of a web server. In version 1 the shop's requirements have
  * it; in version 2 the payer's client repeats what the shop has sent. Never throws: for what is nested too deeply to be
  * written it is undefined too.
  */
@@ -133,7 +133,7 @@ function toPlainText(text: string): string {
   return plain.slice(0, longestDescription).replace(/\p{Cs}$/u, "");
 }
 
-/** What a resource says about its service. */
+/** A resource's description of its service. */
 type ServiceMetadata = Pick<DiscoveredResource, "serviceName" | "tags" | "iconUrl">;
 
 const printable = /^[\x20-\x7e]{1,32}$/;

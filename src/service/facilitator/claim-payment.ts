@@ -3,28 +3,29 @@ import { estimateFees } from "../../chain/fees.ts";
 import type { Head } from "../../chain/rpc/calls.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import type { BoundIdentifier, Claim } from "../../ledger/settlement.ts";
-import type { PayerTransaction, SettleCall, Settling } from "../../methods/on-chain/settling.ts";
+import type { Claim } from "../../ledger/settlement.ts";
+import type { Plan, SettleCall, Settling } from "../../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { type Invalid, invalid } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import { expiryMarginSeconds, refusals } from "../../protocol/refusals.ts";
-import { codeToCome, fingerprintOf, goesStraight } from "../../protocol/signed-payment.ts";
+import { fingerprintOf, goesStraight, type SignedPayment } from "../../protocol/signed-payment.ts";
 import { IdentifierReusedError, OperatorError, UndeterminedError } from "../../util/errors.ts";
 import { poll } from "../../util/waiting.ts";
-import { type Caller, refusedForCode } from "../organizations/organizations.ts";
+import type { Caller } from "../organizations/organizations.ts";
 import type { Submission } from "../relayer/submission-queue.ts";
 import type { ApprovalWaits } from "./approval-waits.ts";
-import type { Checked, Lane, Waiting } from "./context.ts";
+import { askChain, type Seen } from "./ask-chain.ts";
+import type { Lane, Waiting } from "./context.ts";
+import type { Examined } from "./examine.ts";
 import type { Expense, GasBudget } from "./gas-budget.ts";
-import type { ProvenSignature, ReadPayment } from "./intake.ts";
-import { explainFailure, type GiveGasMoney, prepareToSettle } from "./payer-transaction.ts";
+import { type GiveGasMoney, planToSettle } from "./payer-transaction.ts";
 import type { Turn } from "./revert-delays.ts";
 import type { GiftAccount } from "./sponsor.ts";
 
-/** What it takes besides the payment. */
+/** The parts of a settle besides the payment. */
 export type ClaimOptions = Waiting & {
   gasBudget: GasBudget;
   turn: Turn;
@@ -32,18 +33,8 @@ export type ClaimOptions = Waiting & {
   ways: WaysToPay;
 };
 
-/** A payment whose signature holds, and for whom it is to be claimed. */
-export type Claimant = Pick<ReadPayment, "payment"> &
-  Lane &
-  ProvenSignature & {
-    identifier: BoundIdentifier | undefined;
-    caller: Caller;
-    recipient: Address;
-    checked: Checked;
-  };
-
-/** What the chain says of a payment that nothing stands against. `payerCode` is the hash of the code at the payer's address. */
-type Seen = { head: Head; funds: Funds; payerCode: Hex | null; transaction: Transaction };
+/** An examined payment that can be claimed: it is known for whom, and to whom it goes. */
+export type Claimant = Examined & { caller: Caller; recipient: Address };
 
 /** Between two checks of a payment whose balance is taken up by settlements under way. */
 const balancePollMs = 50;
@@ -57,21 +48,25 @@ const balancePollMs = 50;
  * @throws UndeterminedError when the result cannot be determined or the payment cannot be sent, GasBudgetError when the
  * organization's gas budget does not cover it; in both cases nothing was signed.
  */
-export async function claimPayment(claimant: Claimant, options: ClaimOptions): Promise<Invalid | undefined> {
-  const { payment, chain, sponsor, relayer, signature, caller, recipient, checked } = claimant;
+export async function claimPayment(
+  claimant: Claimant,
+  { chain, sponsor, relayer }: Lane,
+  options: ClaimOptions,
+): Promise<Invalid | undefined> {
+  const { payment, signature, caller, recipient, trail } = claimant;
   const { signed, network } = payment;
   const { now, deadline, signal, gasBudget, turn, ways } = options;
   const settling = ways.settlingOf(signed.method);
   const { amount } = payment;
   const asked: SettleCall = { payment: { ...signed, signature }, recipient, id: payment.id, amount };
-  const prepared = await prepareToSettle(settling, { chain, sponsor }, asked, {
+  const planned = await planToSettle(settling, { chain, sponsor }, asked, {
     ...options,
     organizationId: caller.organization.id,
-    check: checkBefore,
+    check: checkFirst,
   });
-  if ("reason" in prepared) return checked("simulationSucceeds", prepared);
+  if ("reason" in planned) return trail.refuse("simulationSucceeds", planned);
   // Not narrowed in the functions below otherwise.
-  const call: SettleCall = prepared;
+  const plan: Plan = planned;
   let takenUp: Invalid | undefined;
   let balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
 
@@ -85,8 +80,19 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   if (refusal === undefined) throw new UndeterminedError(behind(network));
   return refusal === "claimed" ? undefined : refusal;
 
-  /** What the payment costs at most. */
-  function expenseOf({ head, funds, payerCode, transaction }: Seen): Expense {
+  /** Returns what the chain says of the payment, if that is good enough to claim it. */
+  async function look(plan: Plan): Promise<Invalid | (Seen & { funds: Funds })> {
+    const { bounds } = plan;
+    const seen = await askChain(claimant, chain, settling, plan, { withFunds: true, bounds });
+    if ("reason" in seen) return seen;
+    const { head, funds } = seen;
+    if (funds === undefined) throw new Error("the funds were not read");
+    requireGasMoney(plan.transaction.gas, network, head, funds);
+    return { ...seen, funds };
+  }
+
+  /** The most that the payment costs. */
+  function expenseOf({ transaction }: Plan, { head, funds, payerCode }: Seen & { funds: Funds }): Expense {
     const { maxFeePerGas } = estimateFees(head, network, funds.tip);
     return {
       payer: payerCode === null ? "plain" : "withCode",
@@ -95,14 +101,14 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   }
 
   /** Decides whether the payment justifies sending its payer's transaction, and who pays for missing gas. */
-  async function checkBefore(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiveGasMoney> {
-    const seen = await look(claimant, settling, call, before);
+  async function checkFirst(plan: Plan): Promise<Invalid | GiveGasMoney> {
+    const seen = await look(plan);
     if ("reason" in seen) return seen;
     // Code could keep it.
     if (sponsor === undefined || seen.payerCode !== null) return async () => false;
     const { asset, payer } = signed;
     // With the settlement, which would be left without a budget otherwise.
-    const expense = expenseOf(seen);
+    const expense = expenseOf(plan, seen);
     const account: GiftAccount = {
       organizationId: caller.organization.id,
       within: (gift, give) => gasBudget.within(caller, network, { ...expense, gift }, give),
@@ -113,7 +119,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   /** Undefined while settlements under way take up the balance, or it was read before they were mined. */
   async function tryToClaim(): Promise<Invalid | "claimed" | undefined> {
     const readAt = now();
-    const seen = await look(claimant, settling, call);
+    const seen = await look(plan);
     if ("reason" in seen) return seen;
     const { head, funds, payerCode } = seen;
     if (await turn.take(payerCode, options)) {
@@ -123,11 +129,11 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
 
     const submission: Submission = {
       claim: {
-        ...claimOf({ ...claimant, payment: { ...payment, signed: call.payment } }, payerCode),
+        ...claimOf(claimant, plan.call.payment, payerCode),
         balance: funds.payer,
         balanceBlock: head.number,
       },
-      call,
+      call: plan.call,
       head,
       tip: funds.tip,
       gasMoney: funds.operator,
@@ -135,7 +141,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
       deadline,
       signal,
     };
-    const outcome = await gasBudget.within(caller, network, expenseOf(seen), () =>
+    const outcome = await gasBudget.within(caller, network, expenseOf(plan, seen), () =>
       relayer.submit(submission),
     );
     switch (outcome) {
@@ -166,44 +172,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   }
 }
 
-/** What the chain says of a payment, which settles it or is good enough to claim it. */
-async function look(
-  { payment, chain, signature, caller, checked }: Claimant,
-  settling: Settling,
-  call: SettleCall,
-  before?: PayerTransaction,
-): Promise<Invalid | Seen> {
-  const { signed, words, requirements, network } = payment;
-  const transaction = settling.transaction([call], network);
-  const simulation = await chain.simulate(transaction, {
-    payer: signed.payer,
-    asset: signed.asset,
-    withFunds: true,
-    bounds: settling.bounds?.(call.payment),
-    effect: settling.effect?.(call, network),
-    before,
-    id: payment.id,
-  });
-  const { head, funds } = simulation;
-  const outsideWindow = checked(
-    "windowIsOpen",
-    checkValidityWindow({ payment: signed, words, requirements }, head.timestamp, chain.network),
-  );
-  if (outsideWindow !== undefined) return outsideWindow;
-  const failure = explainFailure(settling, chain, call, simulation);
-  // Not waited for where there is none, so that the checks around it are one message.
-  const fails = checked("simulationSucceeds", failure && (await failure));
-  if (fails !== undefined) return fails;
-  if (funds === undefined || simulation.payerCode === undefined) throw new Error("the funds were not read");
-  const payerCode = simulation.payerCode ?? codeToCome(signature);
-  const limits = caller.organization.limits[network.name];
-  const refused = checked("payerIsAccepted", refusedForCode(limits, signed.payer, payerCode));
-  if (refused !== undefined) return refused;
-  requireGasMoney(transaction.gas, network, head, funds);
-  return { head, funds, payerCode, transaction };
-}
-
-/** What a payment costs at most, in wei, by who pays it: code may use all that the transaction allows. */
+/** The highest cost of a payment, in wei, by its kind of payer: code may use all that the transaction allows. */
 function costOf(
   { usual }: Pick<Settling, "usual">,
   { gas }: Pick<Transaction, "gas">,
@@ -221,21 +190,25 @@ function costOf(
  * @throws GasBudgetError when that does not cover it; then nothing was claimed.
  */
 export async function claimNothing(
-  { payment, identifier, chain, signature, caller, recipient, checked }: Claimant,
+  claimant: Claimant,
+  { chain }: Lane,
   { ledger, ways, gasBudget }: { ledger: Pick<Ledger, "claims">; ways: WaysToPay; gasBudget: GasBudget },
 ): Promise<Invalid | undefined> {
+  const { payment, signature, caller, recipient, trail } = claimant;
   const { signed, words, requirements, network } = payment;
   const settling = ways.settlingOf(signed.method);
+  trail.publish();
   const [head, tip, isUsed] = await Promise.all([
     chain.head(),
     chain.suggestedTip(),
     settling.isUsed(chain, signed, payment.id),
   ]);
   const window = checkValidityWindow({ payment: signed, words, requirements }, head.timestamp, chain.network);
-  const outsideWindow = checked("windowIsOpen", window);
-  if (outsideWindow !== undefined) return outsideWindow;
-  if (isUsed) return checked("simulationSucceeds", refusals.usedOnChain());
-  const claim = claimOf({ payment, identifier, caller, recipient, signature }, null);
+  if (window !== undefined) return trail.refuse("windowIsOpen", window);
+  trail.pass("windowIsOpen");
+  if (isUsed) return trail.refuse("simulationSucceeds", refusals.usedOnChain());
+  trail.publish();
+  const claim = claimOf(claimant, signed, null);
   const { maxFeePerGas } = estimateFees(head, network, tip);
   const calls = [{ payment: { ...signed, signature }, recipient, amount: 0n }];
   const cost = costOf(settling, settling.transaction(calls, network), maxFeePerGas);
@@ -252,15 +225,10 @@ export async function claimNothing(
   }
 }
 
-/** What is written of a payment. `payerCode` is the hash of the code at the payer's address. */
+/** The ledger's record of a payment. `payerCode` is the hash of the code at the payer's address. */
 function claimOf(
-  {
-    payment: { id, network, signed, digest, amount },
-    identifier,
-    caller,
-    recipient,
-    signature,
-  }: Pick<Claimant, "payment" | "identifier" | "caller" | "recipient" | "signature">,
+  { payment: { id, network, digest, amount }, identifier, caller, recipient, signature }: Claimant,
+  signed: SignedPayment,
   payerCode: Hex | null,
 ): Claim {
   const { method, asset, payer, nonce, nonceSpace, window, payload, limit } = signed;

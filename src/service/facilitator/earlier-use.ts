@@ -1,10 +1,8 @@
 import { type Chain, type ChainView, eachEndpoint, failureEndpoints } from "../../chain/chain.ts";
 import type { Claims, Leases } from "../../ledger/ledger.ts";
-import type { Settlement } from "../../ledger/settlement.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import {
   isSignedAgain,
-  refusals,
   refuseUntold,
   refuseUsed,
   refuseUsedOnChain,
@@ -12,10 +10,9 @@ import {
 } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { UndeterminedError } from "../../util/errors.ts";
-import type { FollowUp } from "../relayer/recovery.ts";
 import type { FacilitatorContext } from "./context.ts";
 
-/** What is looked up of a request that is refused. */
+/** The members of a refused request that are looked up. */
 type RefusedRequest = Pick<PaymentRequest, "settlementId" | "knownNetwork" | "payment">;
 
 /**
@@ -85,34 +82,4 @@ async function isUsedByAny(
     if (++unused === failureEndpoints) break;
   }
   return false;
-}
-
-/**
- * The text about a settlement that holds no success for those who send its payment again. Only its owner learns the hash.
- *
- * @param followUp what the chain said of a failed one, where it was asked
- */
-export function refuseClosed(
-  { state, transactionHash, organizationId, failure }: Settlement,
-  callerId: string | undefined,
-  followUp?: FollowUp,
-): Invalid {
-  if (organizationId !== callerId) return refusals.usedHere();
-  switch (state) {
-    case "settled":
-    case "recovered":
-      return refusals.settledBefore(transactionHash);
-    case "submitted":
-      return { ...refusals.usedHere(), situation: "pending" };
-    case "failed": {
-      const later =
-        followUp?.outcome === "queued"
-          ? "; the authorization was submitted directly to the token, and its value waits to be forwarded"
-          : "";
-      const why = `${failure ?? "no reason given"}${later}`;
-      return followUp?.outcome === "expired"
-        ? refusals.failedForGood(transactionHash, why)
-        : refusals.failed(transactionHash, why);
-    }
-  }
 }

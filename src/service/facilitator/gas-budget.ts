@@ -25,7 +25,7 @@ export type GasBudget = {
   ): Promise<T>;
 };
 
-/** What the ledger said, and the settlements of this process that were let through and may not be in it. */
+/** The ledger's answer, and the settlements of this process that may not be in it yet. */
 type Reading = { at: number; spending: GasSpending; uncounted: UnderWay };
 
 /** Settlements by their number, and gifts by what they cost, in wei. */
@@ -113,10 +113,10 @@ function count(underWay: UnderWay, { payer, gift = 0n }: Expense, by: 1 | -1): v
   underWay.gifts += BigInt(by) * gift;
 }
 
-/** What an organization has spent, and what may come to it. */
+/** An organization's spending, and what may be added to it. */
 type Spending = { spent: ByPayer<bigint>; unfinished: UnderWay };
 
-/** What was read, and what it may have missed. */
+/** A reading, and what it may have missed. */
 function asSpending({ spending: { spent, unfinished }, uncounted }: Reading): Spending {
   return {
     spent,

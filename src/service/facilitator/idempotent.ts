@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Ledger } from "../../ledger/ledger.ts";
-import type { BoundIdentifier, Settlement } from "../../ledger/settlement.ts";
+import type { BoundIdentifier } from "../../ledger/settlement.ts";
 import { type Hex, keccak256Text } from "../../protocol/hex.ts";
 import { identifierBinding } from "../../protocol/payment-identifier.ts";
 import { bytes32, uint256String } from "../../protocol/primitives.ts";
@@ -9,10 +9,10 @@ import type { PaymentRequest } from "../../protocol/requests.ts";
 import { IdempotencyMismatchError, IdentifierReusedError, UndeterminedError } from "../../util/errors.ts";
 import { poll } from "../../util/waiting.ts";
 import type { Waiting } from "./context.ts";
-import type { SettleablePayment } from "./intake.ts";
+import type { SettleablePayment } from "./payment.ts";
 import { alreadyDelivered, type SettleResult } from "./settle-result.ts";
 
-/** What an `Idempotency-Key` binds: the key, and a hash of the whole body. */
+/** The binding of an `Idempotency-Key`: the key, and a hash of the whole body. */
 export type IdempotencyKey = { key: string; bodyHash: string };
 
 /** A success, which is stored when it was delivered. */
@@ -92,7 +92,7 @@ export async function settleIdempotently(
   }
 }
 
-/** What a payment's identifier is bound to: what was signed, which says everything of the terms, and what it is for. */
+/** The binding of a payment's identifier: the signed message, which holds all terms, and the resource. */
 export function bindingOf(
   { identifier }: PaymentRequest,
   { digest }: SettleablePayment,
@@ -117,9 +117,4 @@ export async function isBound(
     throw new IdentifierReusedError(problemDetails.identifierReused);
   }
   return fingerprint !== null;
-}
-
-/** Returns true if a settlement has paid, so that its success may be given again to an organization that asks for that. */
-export function hasPaid({ state }: Settlement): boolean {
-  return state === "settled" || state === "recovered";
 }

@@ -1,5 +1,5 @@
-import type { Chain, Simulation } from "../../chain/chain.ts";
-import type { PayerTransaction, SettleCall, Settling } from "../../methods/on-chain/settling.ts";
+import type { Chain } from "../../chain/chain.ts";
+import type { PayerTransaction, Plan, SettleCall, Settling } from "../../methods/on-chain/settling.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { UndeterminedError } from "../../util/errors.ts";
@@ -14,29 +14,24 @@ import type { GasLack, Sponsor } from "./sponsor.ts";
  * nothing of it has to survive this process: whoever settles the payment again finds it mined, or sends the same bytes again.
  */
 
+/** Where a payment is planned: its chain, and who gives its payer gas money. */
+type Place = { chain: Chain; sponsor?: Sponsor | undefined };
+
 /**
- * {@link Settling.prepare}, where what the payer's transaction offers for its gas is not judged anew for one who was given it
- * by this request or an earlier one. `isSent`: the transaction was sent.
+ * {@link Settling.plan}, where what the payer's transaction offers for its gas is not judged anew for one who was given it by this
+ * request or an earlier one. `isSent`: the transaction was sent.
  */
-export async function prepareCall(
+export function planPayment(
   settling: Settling,
-  { chain, sponsor }: Pick<GasMoneyOptions, "chain" | "sponsor">,
+  { chain, sponsor }: Place,
   asked: SettleCall,
   isSent = false,
-): Promise<SettleCall | Invalid> {
-  const isUnderWay = async () => isSent || ((await sponsor?.gaveLately(asked.payment)) ?? false);
-  return (await settling.prepare?.(chain, asked, isUnderWay)) ?? asked;
-}
-
-/** Why a payment would not settle, by its simulation; undefined, without a promise, where nothing is known against it. */
-export function explainFailure(
-  settling: Settling,
-  chain: Chain,
-  call: SettleCall,
-  { revert, before }: Pick<Simulation, "revert" | "before">,
-): Promise<Invalid | undefined> | undefined {
-  if (before !== undefined) return settling.explainBefore?.(chain, call, before);
-  return revert && settling.explain(chain, call, revert);
+): Plan | Promise<Plan | Invalid> {
+  return settling.plan(
+    chain,
+    asked,
+    async () => isSent || ((await sponsor?.gaveLately(asked.payment)) ?? false),
+  );
 }
 
 /** The payer's coins, the most that the transaction may cost (`needed`), both in wei, and the difference if they do not suffice. */
@@ -54,10 +49,8 @@ async function gasMoneyOf(
   return { has, needed, lack };
 }
 
-/** What it takes to have the payer's transaction paid for. Nothing is given to a payer with code, which could keep it. */
-export type GasMoneyOptions = {
-  chain: Chain;
-  sponsor: Sponsor | undefined;
+/** The values by which the payer's transaction is paid for. Nothing is given to a payer with code, which could keep it. */
+export type GasMoneyOptions = Place & {
   asset: Address;
   payerCode: Hex | null | undefined;
   /** For whose payment; undefined where that is not known. */
@@ -106,76 +99,74 @@ async function giveGasMoney(
  * A refusal, unless the payer's transaction was mined meanwhile, for another payment: what it has cost is then missing, and is
  * not needed any more.
  *
- * @returns the payment as it can be settled then
+ * @returns the plan by which the payment can be settled then
  */
 export async function unlessMined(
   refusal: Invalid,
   settling: Settling,
   chain: Chain,
   asked: SettleCall,
-): Promise<SettleCall | Invalid> {
-  const call = (await settling.prepare?.(chain, asked)) ?? asked;
-  return "reason" in call || settling.before?.(call) !== undefined ? refusal : call;
+): Promise<Plan | Invalid> {
+  const plan = await settling.plan(chain, asked);
+  return "reason" in plan || plan.first !== undefined ? refusal : plan;
 }
 
 export type PrepareOptions = Waiting & {
   /** Decides whether the payment justifies sending its payer's transaction, and who pays for missing gas; called once. */
-  check(call: SettleCall, before: PayerTransaction): Promise<Invalid | GiveGasMoney>;
+  check(plan: Plan, first: PayerTransaction): Promise<Invalid | GiveGasMoney>;
   waits: ApprovalWaits;
   organizationId: string;
 };
 
 /**
- * Prepares a payment, and has the payer's transaction mined that it needs, if any.
+ * Plans a payment, and has the payer's transaction mined that it needs, if any.
  *
- * @returns the payment as it can be settled now, or why it cannot be
+ * @returns the plan by which the payment can be settled now, or why it cannot be
  * @throws UndeterminedError when the transaction is not mined in time, GasBudgetError when the organization's gas budget does not
  * cover what the payer lacks. The payment was not sent then.
  */
-export async function prepareToSettle(
+export async function planToSettle(
   settling: Settling,
-  { chain, sponsor }: Pick<GasMoneyOptions, "chain" | "sponsor">,
+  place: Place,
   asked: SettleCall,
   { check, waits, organizationId, now, deadline, signal }: PrepareOptions,
-): Promise<SettleCall | Invalid> {
-  if (settling.prepare === undefined && settling.before === undefined) return asked;
-  let awaited: { before: PayerTransaction; give: GiveGasMoney } | undefined;
-  let place: { leave(): void } | undefined;
-  let isSent = false;
-
-  async function tryToPrepare(): Promise<SettleCall | Invalid | undefined> {
-    if (awaited === undefined || (await waits.isOver(chain, awaited.before))) {
-      const call = await prepareCall(settling, { chain, sponsor }, asked, isSent);
-      if ("reason" in call) return call;
-      const before = settling.before?.(call);
-      if (before === undefined) return call;
-      place ??= waits.enter({ chain, organizationId, from: before.from });
-      const give = awaited?.give ?? (await check(call, before));
-      if ("reason" in give) return unlessMined(give, settling, chain, asked);
-      awaited = { before, give };
-    }
-    const { before, give } = awaited;
-    if (!isSent) {
-      const paid = await waits.giveGasMoney(chain, { organizationId, hash: before.hash }, () =>
-        giveGasMoney(before, chain, give),
-      );
-      if (paid === undefined) return undefined;
-      if (paid !== true) return unlessMined(paid, settling, chain, asked);
-    }
-    await waits.send(chain, before, isSent);
-    isSent = true;
-    return undefined;
-  }
-
+): Promise<Plan | Invalid> {
+  const plan = await planPayment(settling, place, asked);
+  if ("reason" in plan || plan.first === undefined) return plan;
+  const { chain } = place;
+  let { first } = plan;
+  const held = waits.enter({ chain, organizationId, from: first.from });
   try {
-    const prepared = await poll(tryToPrepare, {
+    const give = await check(plan, first);
+    if ("reason" in give) return await unlessMined(give, settling, chain, asked);
+    let isFirstLook = true;
+    let isSent = false;
+    const look = async (): Promise<Plan | Invalid | undefined> => {
+      if (!isFirstLook && (await waits.isOver(chain, first))) {
+        const again = await planPayment(settling, place, asked, isSent);
+        if ("reason" in again || again.first === undefined) return again;
+        first = again.first;
+      }
+      isFirstLook = false;
+      if (!isSent) {
+        const paid = await waits.giveGasMoney(chain, { organizationId, hash: first.hash }, () =>
+          giveGasMoney(first, chain, give),
+        );
+        if (paid === undefined) return undefined;
+        if (paid !== true) return unlessMined(paid, settling, chain, asked);
+      }
+      await waits.send(chain, first, isSent);
+      isSent = true;
+      return undefined;
+    };
+    const settleable = await poll(look, {
       every: lookEveryMs(chain),
       until: () => now() >= deadline,
       signal,
     });
-    if (prepared !== undefined) return prepared;
+    if (settleable !== undefined) return settleable;
   } finally {
-    place?.leave();
+    held.leave();
   }
   throw new UndeterminedError(
     "The approval that came with the payment is not mined yet, and the payment itself was not sent. Send the same payment again",

@@ -2,14 +2,13 @@ import { randomUUID } from "node:crypto";
 import type { KeptAnswer, Ledger } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import { refusals } from "../../protocol/refusals.ts";
+import { hasPaid, isOpen, isOwn } from "../../protocol/settlement-rules.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { poll, sleep } from "../../util/waiting.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FacilitatorContext, Waiting } from "./context.ts";
-import { hasPaid } from "./idempotent.ts";
-import type { SettleablePayment } from "./intake.ts";
+import type { SettleablePayment } from "./payment.ts";
 import { refuse, type SettleResult } from "./settle-result.ts";
-import { isOpenTo, isOwn, isOwnFailure } from "./verify.ts";
 
 /** One request's right to settle an authorization and to answer for it. */
 export type Lease = {
@@ -24,6 +23,16 @@ export type Lease = {
 
 /** A lease that was taken this long ago is made sure of before a success is handed over. */
 const trustMs = 10_000;
+
+/** Returns true if a settlement is of the lease's payment and organization, and may still give a success. */
+export function isOpenTo(settlement: Settlement, { payment, caller }: Lease): boolean {
+  return isOwn(settlement, payment, caller.organization.id) && isOpen(settlement);
+}
+
+/** Returns true if it is theirs and has failed, so that it may become a success only by being recovered. */
+export function isOwnFailure(settlement: Settlement, { payment, caller }: Lease): boolean {
+  return isOwn(settlement, payment, caller.organization.id) && settlement.state === "failed";
+}
 
 /** A lease that is still to be taken. */
 export function newLease(payment: SettleablePayment, caller: Caller): Lease {
@@ -68,7 +77,7 @@ export function createRequestLeases(
     isTrusted,
 
     async isStillDue(lease) {
-      const { payment, caller } = lease;
+      const { payment } = lease;
       while (!lease.isOver && !isTrusted(lease)) {
         if (!(await take(lease))) return false;
         // Taken after it was given up, it would be held, and renewed, for as long as the process lives.
@@ -78,7 +87,7 @@ export function createRequestLeases(
         }
         const settlement = await ledger.claims.find(payment.id);
         if (settlement === null || !hasPaid(settlement)) return false;
-        if (!isOpenTo(settlement, payment, caller.organization.id)) return false;
+        if (!isOpenTo(settlement, lease)) return false;
       }
       return !lease.isOver;
     },
@@ -155,18 +164,14 @@ export function createAcquireSoon(
   leases: RequestLeases,
 ): AcquireSoon {
   return async (lease, { deadline, signal }) => {
-    const { payment, caller } = lease;
-    const { id } = payment;
+    const { id } = lease.payment;
     const soon = now() + leaseWaitMs;
     let firstSeen: number | undefined;
     let settlement: Settlement | null = null;
     const look = async (): Promise<SettleResult | "acquired" | undefined> => {
       if (await leases.take(lease)) return "acquired";
       settlement = await ledger.claims.find(id);
-      const mayOpen =
-        settlement === null ||
-        isOpenTo(settlement, payment, caller.organization.id) ||
-        isOwnFailure(settlement, payment, caller.organization.id);
+      const mayOpen = settlement === null || isOpenTo(settlement, lease) || isOwnFailure(settlement, lease);
       const held = mayOpen && now() >= soon ? await ledger.leases.findLease(id) : null;
       firstSeen ??= held?.expiresAt;
       const lives = held !== null && (held.isOwn || held.expiresAt !== firstSeen);

@@ -28,7 +28,7 @@ export type Turn = {
   end(isSuspect: boolean): void;
 };
 
-/** What was read longer ago is read again. */
+/** An older reading is made again. */
 const oldMs = 500;
 /** Payers remembered at a time; the one that was quiet for longest makes room. */
 const mostPayers = 10_000;

@@ -2,10 +2,10 @@ import type { KeptAnswer } from "../../ledger/ledger.ts";
 import { noTransaction, type Settlement } from "../../ledger/settlement.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import type { SettleablePayment } from "./intake.ts";
+import type { SettleablePayment } from "./payment.ts";
 
 /**
- * What a settle came to.
+ * The outcome of a settle.
  * - `success` is to be handed over exactly once: the answering side calls `delivered`, or `lost` when the answer could
  *   not be written. Until one of them is called, no other request gets this success.
  *   `transaction` is empty where nothing was to be taken; `amount` is what was, of a payment that allowed more.

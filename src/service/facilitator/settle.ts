@@ -1,21 +1,25 @@
 import type { Settlement } from "../../ledger/settlement.ts";
-import { type Invalid, withReasonOfMethod } from "../../protocol/catalogue.ts";
+import { withReasonOfMethod } from "../../protocol/catalogue.ts";
 import type { OpenMaxima } from "../../protocol/open-maxima.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
+import { hasPaid, isOwn, refuseClosed } from "../../protocol/settlement-rules.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
 import { createApprovalWaits } from "./approval-waits.ts";
 import { type Claimant, claimNothing, claimPayment } from "./claim-payment.ts";
-import { type FacilitatorContext, type Lane, publishChecksOf, type Waiting } from "./context.ts";
-import { refuseClosed, refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
+import type { FacilitatorContext, Waiting } from "./context.ts";
+import { refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
+import { createExamine } from "./examine.ts";
 import { createGasBudget } from "./gas-budget.ts";
-import { bindingOf, hasPaid, isBound } from "./idempotent.ts";
-import { createPaymentIntake, notServed, withOperator } from "./intake.ts";
+import { isBound } from "./idempotent.ts";
+import { notServed, withOperator } from "./lanes.ts";
 import {
   createAcquireSoon,
   createRepeats,
   createRequestLeases,
+  isOpenTo,
+  isOwnFailure,
   type Lease,
   leaseWaitMs,
   newLease,
@@ -24,7 +28,7 @@ import {
 } from "./request-leases.ts";
 import { createRevertDelays } from "./revert-delays.ts";
 import { alreadyDelivered, refuse, type SettleResult, successOf } from "./settle-result.ts";
-import { accountOf, isOpenTo, isOwn, isOwnFailure } from "./verify.ts";
+import { accountOf } from "./verify.ts";
 
 /**
  * Settles a payment. Throws when the outcome cannot be determined, or when the API key does not allow it.
@@ -45,8 +49,8 @@ export type Settle = (
  * organization together with the signed transaction, and the lease becomes the right to the answer.
  */
 export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): Settle {
-  const { ledger, ways, now, settleWaitMs, serviceId } = context;
-  const intake = createPaymentIntake(context);
+  const { ledger, ways, now, settleWaitMs } = context;
+  const examine = createExamine(context);
   const gasBudget = createGasBudget(ledger.outcomes, now);
   const inFlight = createRepeats(now);
   const delays = createRevertDelays(ledger.outcomes, now);
@@ -66,39 +70,38 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
     request: PaymentRequest,
     caller: Caller,
     signal: AbortSignal,
-    { repeats: replaysSuccess }: { repeats: boolean } = { repeats: false },
+    { repeats }: { repeats: boolean } = { repeats: false },
   ): Promise<SettleResult> {
     const waiting: Waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
-    const checked = publishChecksOf(request, serviceId);
-    const read = await intake(request, "settle", caller, checked);
-    if ("reason" in read) return refuseFirst(read, request, caller);
-    const { payment, lanes, signature, recipient } = read;
-    if (recipient === undefined) throw new Error("a payment without a recipient was taken in");
-
-    const identifier = bindingOf(request, payment);
-    await isBound(ledger, caller.organization.id, identifier);
-    const claimant = { payment, identifier, caller, recipient, checked, signature };
-    const result = await settleOnce(claimant);
+    const examined = await examine(request, "settle", caller);
+    if ("reason" in examined) {
+      return refuse(await refuseWithUse(context, examined, request, caller.organization.id));
+    }
+    const { payment, lanes, recipient, trail } = examined;
+    if (recipient === undefined) throw new Error("a payment without a recipient was examined");
+    const claimant: Claimant = { ...examined, caller, recipient };
+    const result = await settleOnce();
+    trail.publish();
     const wasHandedOver = result.kind === "invalid" && result.invalid.situation === "settled_before";
-    if (!replaysSuccess || !wasHandedOver) return result;
+    if (!repeats || !wasHandedOver) return result;
     return (await successAgain(claimant, ledger)) ?? result;
 
-    async function settleOnce(claimant: Omit<Claimant, keyof Lane>): Promise<SettleResult> {
+    async function settleOnce(): Promise<SettleResult> {
       const lease = newLease(payment, caller);
       const waitMs = Math.min(leaseWaitMs, waiting.deadline - now());
       const first = await inFlight.begin(`${caller.organization.id} ${payment.digest}`, waitMs, signal);
       if (first === undefined) return whileUnderWay(await ledger.claims.find(payment.id), lease);
       try {
         const taken = await acquireSoon(lease, waiting);
-        if (taken === undefined) return await settleLeased(claimant, lease);
-        if (taken.kind === "invalid") checked("authorizationIsFree", taken.invalid);
+        if (taken === undefined) return await settleLeased(lease);
+        if (taken.kind === "invalid") trail.refuse("authorizationIsFree", taken.invalid);
         return taken;
       } finally {
         first.end();
       }
     }
 
-    async function settleLeased(claimant: Omit<Claimant, keyof Lane>, lease: Lease): Promise<SettleResult> {
+    async function settleLeased(lease: Lease): Promise<SettleResult> {
       const { chainId } = payment.network;
       const payer = { chainId, asset: payment.asset.address, payer: payment.signed.payer };
       const turn = delays.of(payer, { organizationId: caller.organization.id, network: payment.network });
@@ -107,12 +110,12 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
       try {
         const takesNothing = payment.takesLess && payment.amount === 0n;
         if ((await ledger.claims.find(payment.id)) === null) {
-          checked("authorizationIsFree", undefined);
-          if (lanes === undefined) throw notServed(payment.network.name);
+          trail.pass("authorizationIsFree");
+          const operators = lanes ?? notServed(payment.network.name);
           const refusal = takesNothing
-            ? await claimNothing({ ...claimant, ...lanes[0] }, { ledger, ways, gasBudget })
-            : await withOperator(lanes, (lane) =>
-                claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget, turn, waits, ways }),
+            ? await claimNothing(claimant, operators[0], { ledger, ways, gasBudget })
+            : await withOperator(operators, (lane) =>
+                claimPayment(claimant, lane, { ...waiting, gasBudget, turn, waits, ways }),
               );
           // Claimed by a request whose lease ran out meanwhile: it was refused for its own transaction.
           if (refusal !== undefined && (await ledger.claims.find(payment.id)) === null) {
@@ -134,15 +137,6 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
         turn.end(isClaimed && !isSuccess);
       }
     }
-  }
-
-  /** The answer where checks fail that come before the ledger is asked. */
-  async function refuseFirst(
-    refusal: Invalid,
-    request: PaymentRequest,
-    { organization }: Caller,
-  ): Promise<SettleResult> {
-    return refuse(await refuseWithUse(context, refusal, request, organization.id));
   }
 }
 
@@ -178,9 +172,8 @@ function createAwaitOutcome(
 ): AwaitOutcome {
   /** The answer where the service stops, or the caller leaves. */
   async function cutShort(lease: Lease): Promise<SettleResult> {
-    const { payment, caller } = lease;
-    const settlement = await ledger.claims.find(payment.id);
-    if (settlement === null || !isOpenTo(settlement, payment, caller.organization.id)) {
+    const settlement = await ledger.claims.find(lease.payment.id);
+    if (settlement === null || !isOpenTo(settlement, lease)) {
       throw new UndeterminedError(
         "The service stopped before the outcome of the payment was known; send the same payment again",
       );
@@ -191,18 +184,19 @@ function createAwaitOutcome(
   }
 
   /**
-   * What follows a failure of this request's payment, if it is one; `unknown` while the chain cannot be asked.
+   * Gives the recovery of this request's payment, if it has failed; `unknown` while the chain cannot be asked.
    *
    * @throws UndeterminedError where that lasts until the deadline
    */
   async function followUp(
     settlement: Settlement,
-    { payment, caller }: Lease,
+    lease: Lease,
     deadline: number,
   ): Promise<FollowUp | undefined | "unknown"> {
-    if (!isOwnFailure(settlement, payment, caller.organization.id)) return undefined;
+    if (!isOwnFailure(settlement, lease)) return undefined;
     try {
-      return await recoveries.get(payment.network.name)?.consider(payment.id);
+      const { network, id } = lease.payment;
+      return await recoveries.get(network.name)?.consider(id);
     } catch (error) {
       // Whether it failed for good is not known as long as the chain cannot be asked.
       if (now() >= deadline || !(error instanceof UndeterminedError)) throw error;
@@ -211,8 +205,7 @@ function createAwaitOutcome(
   }
 
   return async (lease, { deadline, signal }, { isFresh }) => {
-    const { payment, caller } = lease;
-    const { id: organizationId } = caller.organization;
+    const { payment } = lease;
     let isWorthReading = !isFresh;
     for (;;) {
       if (signal.aborted) return cutShort(lease);
@@ -236,7 +229,7 @@ function createAwaitOutcome(
       }
       if (recovering?.outcome === "recovered") continue;
       const underWay = recovering?.outcome === "under_way" ? recovering.transaction : undefined;
-      if (underWay === undefined && !isOpenTo(settlement, payment, organizationId)) {
+      if (underWay === undefined && !isOpenTo(settlement, lease)) {
         await leases.giveUp(lease);
         return whyClosed(settlement, lease, recovering);
       }

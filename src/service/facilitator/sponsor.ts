@@ -42,13 +42,13 @@ export type Sponsor = {
    * @throws GasBudgetError when the organization's gas budget does not cover it; then nothing was given
    */
   give(receiver: Omit<Receiver, "chainId">, lack: GasLack, account: GiftAccount): Promise<boolean>;
-  /** What was given since the day (UTC) began, by all instances, and the most that is given on one, in wei. */
+  /** The amount given since the day (UTC) began, by all instances, and the most that is given on one, in wei. */
   today(): Promise<{ given: bigint; limit: bigint }>;
 };
 
 const latelyMs = 60 * 60 * 1000;
 
-/** What the log says of gifts that are not made. */
+/** The log lines about gifts that are not made. */
 const giftRefusals: Readonly<Record<GiftRefusal, string>> = {
   payment: "a payer's approval lacks more gas money than MAX_GIFT, or than an approval costs at the moment",
   day: "DAILY_GIFTS is used up: payers without gas money are told to approve by themselves",
@@ -94,7 +94,7 @@ export function createSponsor({
     return undefined;
   }
 
-  /** What a gift offers for its gas, and costs at most; undefined where so much is not given, or the sponsor does not have it. */
+  /** The gas price that a gift offers, and its highest cost; undefined where so much is not given, or the sponsor does not have it. */
   async function priceOf(
     { wei, forData, gas }: GasLack,
     organizationId: string | undefined,

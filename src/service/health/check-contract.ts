@@ -9,7 +9,7 @@ import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import { callViews, codeOf, decimalsOf, domainSeparatorOf, readViews, viewGas } from "../../chain/views.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { contractVariables } from "../../config/variables.ts";
-import { domainSeparator } from "../../methods/method.ts";
+import { domainSeparator } from "../../methods/eip712.ts";
 import { forwardLimitOf } from "../../methods/on-chain/payouts.ts";
 import { permit2Of } from "../../methods/permit2/on-chain/permit2-state.ts";
 import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../../methods/permit2/permit.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { EndpointAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { x402FacilitatorDeployedBytecode } from "../../contracts/x402Facilitator.ts";
-import { domainSeparator } from "../../methods/method.ts";
+import { domainSeparator } from "../../methods/eip712.ts";
 import { type Address, addressWord, uintWord } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
 import { UndeterminedError } from "../../util/errors.ts";

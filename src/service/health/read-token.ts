@@ -1,7 +1,7 @@
 import { decodeParameters } from "../../chain/revert.ts";
 import { createLocalRpc, type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import { domainSeparatorOf, selector } from "../../chain/views.ts";
-import { domainSeparator } from "../../methods/method.ts";
+import { domainSeparator } from "../../methods/eip712.ts";
 import { type Address, type Hex, isBytes, isBytes32, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";

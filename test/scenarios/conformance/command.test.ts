@@ -61,25 +61,25 @@ describe("against a running harness", () => {
   test("all that can be seen from outside passes, and the report says what could not be", async () => {
     const { code, output } = await run(["--url", `${origin}/v1`, "--cases", "settle.insufficient_funds"]);
     expect(output).toMatchInlineSnapshot(`
-      "Conformance of http://127.0.0.1:PORT/v1 on base
+      "x402 conformance of http://127.0.0.1:PORT/v1 on base
       Compared: headers and bodies, to the letter
 
-      scenarios           passed  failed  not run
-      ──────────────────  ──────  ──────  ───────
-      insufficient_funds       2       0        1
-      all                      2       0        1
+      scenarios           passed  wrong  differs  kit only  not run
+      ──────────────────  ──────  ─────  ───────  ────────  ───────
+      insufficient_funds       2      0        0         0        1
+      all                      2      0        0         0        1
 
       Not run
            1  needs a fault around the facilitator: balance_taken_up
 
-      All 2 scenarios passed. 1 could not be run (needs a fault around the facilitator)."
+      All 2 scenarios are good. 1 could not be run, for the reasons above."
     `);
     expect(code).toBe(0);
   });
 
   test("payments are made, and the chain says the same of them", async () => {
     const { code, output } = await run(["--url", origin, "--cases", ".success."]);
-    expect(output).toMatch(/\nAll \d\d scenarios passed\./);
+    expect(output).toMatch(/\nAll \d\d scenarios are good\./);
     expect(code).toBe(0);
   });
 
@@ -87,8 +87,8 @@ describe("against a running harness", () => {
     const { empty } = testPayers;
     await harness.chains.base?.fund(empty.address, 1_000_000n);
     const { code, output } = await run(["--url", origin, "--cases", "verify.insufficient_funds"]);
-    expect(output).toContain("  the payer empty holds 1 USDC: run npx --no-install x402-kit reset\n");
-    expect(output).not.toContain("failed.");
+    expect(output).toContain("  the payer empty holds 1 USDC: run npx --no-install x402-kit reset:\n");
+    expect(output).not.toContain(" wrong and ");
     await createControlClient(origin).reset();
     expect((await run(["--url", origin, "--cases", "verify.insufficient_funds"])).output).not.toContain(
       "holds",
@@ -96,11 +96,13 @@ describe("against a running harness", () => {
     expect(code).toBe(0);
   });
 
-  test("the report is there as JSON, and as JUnit XML", async () => {
+  test("the report is there as JSON, as JUnit XML and as a page", async () => {
     const directory = await mkdtemp(join(tmpdir(), "x402-conformance-"));
     endings.push(() => rm(directory, { recursive: true }));
     const file = join(directory, "report.xml");
-    const { code, output } = await run(["--url", origin, "--cases", "v2.in", "--json", "--junit", file]);
+    const page = join(directory, "report.html");
+    const formats = ["--json", "--junit", file, "--html", page];
+    const { code, output } = await run(["--url", origin, "--cases", "v2.in", ...formats]);
     expect(code).toBe(0);
     const report = JSON.parse(output);
     expect(report).toMatchObject({ network: "base", compared: "everything", failed: 0 });
@@ -110,6 +112,7 @@ describe("against a running harness", () => {
       `tests="${report.scenarios.length}" failures="0" errors="0" skipped="${report.notRun}"`,
     );
     expect(xml.match(/<testcase /g)).toHaveLength(report.scenarios.length);
+    expect((await readFile(page, "utf8")).match(/<details /g)).toHaveLength(report.scenarios.length);
   });
 });
 
@@ -129,7 +132,7 @@ describe("against a facilitator that is not of this kit", () => {
     const { code, output } = await run(args, env);
     expect(output).toContain("Compared: status, verdict and reason; messages and headers are its own");
     expect(output).toMatch(
-      /\nAll 2\d\d scenarios passed\. 2\d\d could not be run \(.+, and \d+ other reasons, above\)\.$/,
+      /\nAll 2\d\d scenarios are good\. 2\d\d could not be run, for the reasons above\.$/,
     );
     expect(output).toMatch(/\d+ {2}needs a test payer that only local chains have: smartWallet, delegated/);
     expect(output).toMatch(/\d+ {2}needs an API key that only this kit has: noRecipient/);
@@ -174,11 +177,11 @@ describe("against what is wrong", () => {
     const args = ["--url", url, "--pay-to", harness.chains.base?.facilitatorContract ?? ""];
     const env = { X402_API_KEY: "of-another", PAYER_PRIVATE_KEY: generatePrivateKey() };
     const { code, output } = await run([...args, "--cases", "funded"], env);
-    expect(output).toContain("All 2 scenarios passed.");
+    expect(output).toContain("All 2 scenarios are good.");
     expect(code).toBe(0);
     const failing = await run([...args, "--cases", "unauthorized.no_key"], env);
     expect(failing.output).toMatchInlineSnapshot(`
-      "Conformance of http://127.0.0.1:PORT/v1 on base
+      "x402 conformance of http://127.0.0.1:PORT/v1 on base
       Compared: status, verdict and reason; messages and headers are its own
 
       scenarios     passed  wrong  differs  kit only  not run
@@ -187,20 +190,23 @@ describe("against what is wrong", () => {
       all                0      0        0         2        2
 
       Kit only: choices of this kit, which other facilitators need not share
+        verify.unauthorized.no_key: status: expected 401, got 200
+          There is no API key: 401.
             status
               - 401
               + 200
-                in verify.unauthorized.no_key, settle.unauthorized.no_key
+          The same in settle.unauthorized.no_key
 
       Not run
-           2  the facilitator lists no version 2 of the protocol for the network
+           2  the facilitator lists no version 2 of the protocol for the network:
+              verify.v2.unauthorized.no_key, settle.v2.unauthorized.no_key
 
-      Nothing that the specification decides was run. 2 are choices of this kit, and not counted. 2 could not be run (the facilitator lists no version 2 of the protocol for the network)."
+      No scenario was judged. 2 are choices of this kit, and not counted. 2 could not be run, for the reasons above."
     `);
     expect(failing.code).toBe(0);
     const all = await run(args, env);
     expect(all.output).toMatch(/\nOf \d+ scenarios [1-9]\d* are wrong and \d+ differ/);
-    expect(all.output).toContain(
+    expect(all.output.replace(/\s+/g, " ")).toContain(
       "Specification v1, 5.2.2: PaymentPayload: fields, their types, and that they are required",
     );
     expect(all.output).toMatch(

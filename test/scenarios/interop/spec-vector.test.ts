@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { recoverSigner } from "../../../src/chain/signing/recover-signer.ts";
+import { domainSeparator } from "../../../src/methods/eip712.ts";
 import { authorizationDigest } from "../../../src/methods/exact-eip3009/authorization.ts";
-import { domainSeparator } from "../../../src/methods/method.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 
 /*

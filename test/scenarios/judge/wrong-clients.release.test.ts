@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openShops } from "../../../src/judge/client/case-shop.ts";
 import { type ClientCase, clientCases } from "../../../src/judge/client/client-cases.ts";
-import { clientVerdicts, runCases, runClientCase } from "../../../src/judge/client/judge-client.ts";
+import { judgeClientFacts, runClientCase } from "../../../src/judge/client/judge-client.ts";
+import { runCases } from "../../../src/judge/frame/run-cases.ts";
 import { type WayName, wayNames } from "../../../src/judge/scene/offers.ts";
 import { openScene, type Scene } from "../../../src/judge/scene/scene.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
@@ -60,21 +61,24 @@ async function judgeBuyer(
       start: startBuyer(buyer, differing.watch(tested.name)),
       ...{ slowMs: isSlow ? 12_000 : slowMs, timeoutMs: isSlow ? 40_000 : 15_000 },
     });
-  const results = await runCases(cases, 6, (tested) =>
-    // Where the facilitator waits, blocks are held, for whoever pays on that chain.
-    tested.own?.settleWaitMs === undefined ? run(tested) : scenes.inTurn(() => run(tested)),
+  const findings = await runCases(
+    cases.map((tested) => ({
+      ...tested,
+      suite: where.network,
+      // Where the facilitator waits, blocks are held, for whoever pays on that chain.
+      run: () => (tested.own?.settleWaitMs === undefined ? run(tested) : scenes.inTurn(() => run(tested))),
+    })),
+    judgeClientFacts,
+    { atOnce: 6, afterFirst: async ({ level, text }) => (level === "good" ? undefined : text) },
   );
-  const bad = results.filter(({ verdict }) => clientVerdicts[verdict].level === "wrong");
+  const bad = findings.filter(({ level }) => level === "wrong");
   return {
-    bad: bad.map(({ tested }) => tested.name),
+    bad: bad.map(({ name }) => name),
     /** What happened, for the message of a failed test. */
     shown: JSON.stringify(
-      results
-        .filter((result) => bad.includes(result) || result.tested.name === buyer.foundBy)
-        .map(({ tested, verdict, exchanges }) => [
-          ...[tested.name, verdict],
-          ...exchanges.map(({ atMs, payment, answer }) => `${atMs} ms, ${payment?.number}: ${answer}`),
-        ]),
+      findings
+        .filter((finding) => bad.includes(finding) || finding.name === buyer.foundBy)
+        .map(({ name, verdict, seen }) => [name, verdict, ...seen]),
       undefined,
       1,
     ),

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startFacilitatorLine } from "../../../src/judge/scene/facilitator-line.ts";
 import { openScene, type Scene } from "../../../src/judge/scene/scene.ts";
 import { judgeShopAt, type RunLimits } from "../../../src/judge/shop/judge-shop.ts";
-import { shopVerdicts } from "../../../src/judge/shop/run-shop-case.ts";
 import { shopCases } from "../../../src/judge/shop/shop-cases.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
@@ -59,7 +58,8 @@ async function judge(
     return await judgeShopAt(
       { url, otherUrl, scene, line, running: undefined },
       {
-        ...where,
+        knownNetworks: builtInNetworks,
+        networks: [where.network],
         ...{ cases: [plain, ...own], redelivers, seed, lateMs: 2_000, timeoutMs: 10_000 },
         shop: { url, otherUrl, facilitatorPort: 0 },
         ...(limits !== undefined && { limits }),
@@ -68,11 +68,10 @@ async function judge(
   };
   const inTime = await judgeOn(shared, false);
   const later = await inTurn(() => judgeOn(moved, true));
-  const results = [...inTime, ...later.slice(1)];
-  return results.filter(({ verdict }) => !["good", "not_run"].includes(shopVerdicts[verdict].level));
+  return [...inTime, ...later.slice(1)].filter(({ level }) => level !== "good" && level !== "not_run");
 }
 
-const namesOf = (bad: Awaited<ReturnType<typeof judge>>) => bad.map(({ tested }) => tested.name);
+const namesOf = (bad: Awaited<ReturnType<typeof judge>>) => bad.map(({ name }) => name);
 
 const speaks =
   (version: X402Version) =>
@@ -113,7 +112,7 @@ test.each(unusualShops.map((shop, seed) => [shop.fault, shop, 1_100 + seed] as c
   async (_fault, shop, seed) => {
     const names = shopCases.map(({ name }) => name).filter((name) => name !== afterExpiry);
     const bad = await judge(shop, seed, names);
-    expect(bad.map(({ tested, verdict, notes }) => [tested.name, verdict, ...notes])).toEqual([]);
+    expect(bad.map(({ name, verdict, notes }) => [name, verdict, ...notes])).toEqual([]);
   },
   timeoutMs,
 );
@@ -127,7 +126,7 @@ test("a shop that offers no token that the buyers have is told so", async () => 
 
 test("a shop that settles once it has served is waited for, and found where its settle is refused", async () => {
   const bad = await judge(lateShop, 1_001, ["facilitator-refuses"]);
-  expect(bad.map(({ tested, verdict }) => [tested.name, verdict])).toEqual([
+  expect(bad.map(({ name, verdict }) => [name, verdict])).toEqual([
     ["facilitator-refuses", "served_without_payment"],
   ]);
 });

@@ -4,7 +4,7 @@ import { selector } from "../../../src/chain/views.ts";
 import { buildRequirements } from "../../../src/methods/build-request.ts";
 import { summariesOf } from "../../../src/observe/timeline/summary.ts";
 import { createTimeline } from "../../../src/observe/timeline/timeline.ts";
-import { addressWord, type Hex, toHex, uintWord } from "../../../src/protocol/hex.ts";
+import { addressWord, type Hex, uintWord } from "../../../src/protocol/hex.ts";
 import { settlementId } from "../../../src/protocol/signed-payment.ts";
 import type { Composition, Running } from "../../support/composition.ts";
 import { accountOf } from "../../support/key-accounts.ts";
@@ -43,17 +43,16 @@ async function approve(amount: bigint): Promise<void> {
 
 async function sign(): Promise<Body> {
   const { asset, network, facilitatorContract } = composition.chain;
-  const unsigned = {
-    ...{ method: transferFrom.name, payer: payer.address, payTo: facilitatorContract, asset: asset.address },
-    ...{ limit: value, nonce: randomWord(), nonceSpace: spender, signature: "0x" as Hex, payload: null },
-    window: { first: 0n, last: (await composition.chain.now()) + 600n },
-  };
-  const signature = await payer.sign({ hash: transferFrom.digester(asset, network.chainId)(unsigned) });
+  const signer = { ...payer, signDigest: (hash: Hex) => payer.sign({ hash }) };
+  const payment = await transferFrom.sign(signer, {
+    ...{ asset, chainId: network.chainId, to: facilitatorContract, value },
+    validBefore: (await composition.chain.now()) + 600n,
+  });
   const paymentRequirements = buildRequirements({
     ...{ x402Version: 2, network, asset, payTo: facilitatorContract, amount: value },
     resource: "https://shop.example/",
   });
-  const payload = transferFrom.write({ ...unsigned, signature });
+  const payload = transferFrom.write(payment);
   const body: unknown = {
     paymentPayload: { x402Version: 2, accepted: paymentRequirements, payload },
     paymentRequirements,
@@ -61,7 +60,6 @@ async function sign(): Promise<Body> {
   return body as Body;
 }
 
-const randomWord = () => toHex(globalThis.crypto.getRandomValues(new Uint8Array(32)));
 const start = (options: Parameters<Composition["start"]>[0] = {}) =>
   composition.start({ ways: transferFromWays, ...options });
 const settle = async (running: Running, body: Body) => (await composition.post(running, "settle", body)).body;

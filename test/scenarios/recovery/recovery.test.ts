@@ -354,7 +354,7 @@ describe("when the block of the submission is replaced", () => {
     await request("anvil_reorg", 1, []);
     await release();
     const stopMining = scene.mineSteadily();
-    expect(answerOf(await answer).success).toBe(true);
+    expect(answerOf(await answer)).toMatchObject({ success: true });
     await scene.untilState(service, body, "settled");
     await scene.severalRounds();
     stopMining();
@@ -370,7 +370,7 @@ describe("when the block of the submission is replaced", () => {
     await scene.sendAhead(scene.submission(body));
     await release();
     const stopMining = scene.mineSteadily();
-    expect(answerOf(await answer).success).toBe(true);
+    expect(answerOf(await answer)).toMatchObject({ success: true });
     await scene.untilState(service, body, "recovered");
     await scene.severalRounds();
     stopMining();

@@ -5,7 +5,15 @@ import { decodeEvents } from "../../../src/methods/on-chain/events.ts";
 import type { Settling } from "../../../src/methods/on-chain/settling.ts";
 import { createWaysToPay } from "../../../src/methods/on-chain/ways-to-pay.ts";
 import { invalid } from "../../../src/protocol/catalogue.ts";
-import { type Address, addressWord, keccak256, sameAddress, uintWord } from "../../../src/protocol/hex.ts";
+import {
+  type Address,
+  addressWord,
+  keccak256,
+  sameAddress,
+  toHex,
+  uintWord,
+} from "../../../src/protocol/hex.ts";
+import type { SignedPayment } from "../../../src/protocol/signed-payment.ts";
 import {
   inObject,
   propertyOf,
@@ -75,6 +83,23 @@ export const transferFrom: Method = {
     { label: "value", value: `${limit}`, kind: "amount" },
   ],
   describeWrongSignature: async () => "Sign the hash of chain, payer, value, end and nonce.",
+  async sign(signer, { asset, chainId, to, value, validBefore, nonce, from = signer.address }) {
+    if (!("signDigest" in signer)) throw new Error("payments of the test's method are signed by a key");
+    const unsigned: SignedPayment = {
+      method: name,
+      payer: from,
+      payTo: to,
+      asset: asset.address,
+      limit: value,
+      nonce: nonce ?? toHex(globalThis.crypto.getRandomValues(new Uint8Array(32))),
+      nonceSpace: spender,
+      signature: "0x",
+      payload: "approved",
+      window: { first: 0n, last: validBefore },
+    };
+    const digest = transferFrom.digester({ ...asset, decimals: 6 }, chainId)(unsigned);
+    return { ...unsigned, signature: await signer.signDigest(digest) };
+  },
   write: ({ payer, payTo, limit, nonce, window, signature }) => ({
     signature,
     transfer: { from: payer, to: payTo, value: `${limit}`, nonce, until: `${window.last}` },
@@ -83,6 +108,7 @@ export const transferFrom: Method = {
 
 const settling: Settling = {
   method: name,
+  plan: ({ network }, call) => ({ call, transaction: settling.transaction([call], network) }),
   transaction(calls) {
     const words = calls.map(
       ({ payment, recipient }) =>

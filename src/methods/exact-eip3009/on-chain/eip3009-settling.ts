@@ -60,10 +60,17 @@ const prove: Settling["prove"] = (receipt, network, data) => {
 export const exactEip3009Settling: Settling = {
   method: exactEip3009,
 
+  plan({ network }, call) {
+    const { payment } = call;
+    // A wallet that is deployed first is known by its revert alone.
+    const hasEffect = goesStraight(payment, network) && !isErc6492(payment.signature);
+    return {
+      call,
+      transaction: settleTransaction([call], network),
+      effect: hasEffect ? effectOf(payment) : undefined,
+    };
+  },
   transaction: settleTransaction,
-  // A wallet that is deployed first is known by its revert alone.
-  effect: ({ payment }, network) =>
-    goesStraight(payment, network) && !isErc6492(payment.signature) ? effectOf(payment) : undefined,
   batchKey({ payment }, network) {
     const asset = payment.asset.toLowerCase();
     // The transaction deploys one wallet.

@@ -1,8 +1,9 @@
-import type { ChainQueries, Transaction } from "../../../chain/chain.ts";
+import type { Chain, ChainQueries, Transaction } from "../../../chain/chain.ts";
 import { calldataGas } from "../../../chain/fees.ts";
 import type { Receipt } from "../../../chain/logs-and-receipts.ts";
+import type { Invalid } from "../../../protocol/catalogue.ts";
 import { type Hex, sameAddress } from "../../../protocol/hex.ts";
-import { goesStraight, type SignedPayment } from "../../../protocol/signed-payment.ts";
+import { goesStraight } from "../../../protocol/signed-payment.ts";
 import { type Contract, createTransactions } from "../../on-chain/batch-transactions.ts";
 import { authorizationKey, decodeEvents, type TransferEvent } from "../../on-chain/events.ts";
 import {
@@ -15,6 +16,7 @@ import {
 import {
   amountOf,
   type Payout,
+  type Plan,
   type Recovery,
   type Search,
   type SettleCall,
@@ -33,7 +35,7 @@ import {
   encodeSettleBatch,
   settlesSeveral,
 } from "./permit2-calls.ts";
-import { allowanceOf, explain, explainBefore, nonceUse, stateOf } from "./permit2-state.ts";
+import { allowanceOf, explain, explainFirst, nonceUse, stateOf } from "./permit2-state.ts";
 import { prepare, transactionBefore } from "./prepare-approval.ts";
 import { findDirectSubmission, findSubmission } from "./submissions.ts";
 
@@ -90,8 +92,28 @@ const permit2Recovery: Recovery = {
   findDirectSubmission,
 };
 
-const bringsApproval = (payment: SignedPayment) =>
-  approvalOf(payment) !== undefined || approvalTransactionOf(payment) !== undefined;
+/**
+ * Plans a payment. An approval that comes with it is for its limit, or more, and takes the place of the one before: payments under
+ * way that bring one of the same nonce share it.
+ */
+async function plan(
+  chain: Chain,
+  asked: SettleCall,
+  isUnderWay?: () => Promise<boolean>,
+): Promise<Plan | Invalid> {
+  const call = await prepare(chain, asked, isUnderWay);
+  if ("reason" in call) return call;
+  const { payment } = call;
+  const first = transactionBefore(call);
+  const bringsApproval = approvalOf(payment) !== undefined || approvalTransactionOf(payment) !== undefined;
+  return {
+    call,
+    transaction: settleTransaction([call], chain.network),
+    bounds: [bringsApproval ? payment.limit : allowanceOf(payment)],
+    first,
+    bringsApproval,
+  };
+}
 
 /** Of both schemes: they have one space of nonces. */
 const isUsed = createIsUsed(nonceUse);
@@ -116,13 +138,8 @@ function createPermit2Settling(method: string, recovery?: Recovery): Settling {
 
     stateOf,
     explain,
-    prepare,
-    before: transactionBefore,
-    explainBefore,
-    // An approval that comes with a payment is for its limit, or more, and takes the place of the one before: payments under
-    // way that bring one of the same nonce share it.
-    bringsApproval,
-    bounds: (payment) => [bringsApproval(payment) ? payment.limit : allowanceOf(payment)],
+    plan,
+    explainFirst,
     isUsed,
 
     ...(recovery !== undefined && { recovery }),

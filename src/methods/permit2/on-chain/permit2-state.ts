@@ -100,8 +100,8 @@ const { diagnose, refuse, ...judging } = createDiagnosing({
 /** Reads the state that may explain a revert, since Permit2 says the same whatever the token refused. */
 export const { stateOf, explain } = judging;
 
-/** {@link Settling.explainBefore}: of an approval that is a transaction of the payer's. */
-export async function explainBefore(
+/** {@link Settling.explainFirst}: of an approval that is a transaction of the payer's. */
+export async function explainFirst(
   chain: Chain,
   call: SettleCall,
   outcome: Revert | "unknown",

@@ -1,3 +1,4 @@
+import { isDecidedBy } from "../../../protocol/catalogue.ts";
 import { countedAsEther, formatAmount } from "../../../protocol/token-units.ts";
 import type { PaymentDetail } from "../../timeline/payment-view.ts";
 import { Button, Menu } from "./controls.tsx";
@@ -88,8 +89,7 @@ const signers: readonly (string | null)[] = ["funded", "empty", "blacklisted"];
 /** Returns true if the same payer's next payment has the same end: not where a signature was refused that is right in a test. */
 function isRepeatable({ verify, settle, payerName }: PaymentDetail): boolean {
   const isOfSignature = [verify, settle].some(
-    (view) =>
-      view?.reason === "invalid_exact_evm_payload_signature" || view?.reason === "invalid_permit2_signature",
+    (view) => view !== null && isDecidedBy(view, "signature", "code"),
   );
   return !isOfSignature || !signers.includes(payerName);
 }
@@ -98,8 +98,11 @@ function isRepeatable({ verify, settle, payerName }: PaymentDetail): boolean {
 export type Fix = { label: string; run(): Promise<unknown> };
 
 const ofBalance = /^(insufficient_funds|permit2_insufficient_balance)$/;
-const ofTimes =
-  /^(expired|not-valid-yet|valid-too-long|times-in-milliseconds|permit2_deadline_expired|.*valid_(before|after))$/;
+
+/** Returns true if the payment's times are wrong, so that a new signature is needed. */
+function isOfTimes({ mistake, situation }: PaymentDetail["explanations"][number]): boolean {
+  return mistake === "times-in-milliseconds" || isDecidedBy({ situation, reason: mistake }, "time");
+}
 
 /** Returns true if the payer has too little. */
 export function isOfBalance({ explanations }: PaymentDetail): boolean {
@@ -147,7 +150,7 @@ export function fixOf(payment: PaymentDetail): Fix | undefined {
     };
   }
   if (fresh === undefined) return undefined;
-  if (mistakes.some((mistake) => ofTimes.test(mistake))) {
+  if (explanations.some(isOfTimes)) {
     return { label: "Sign it anew and pay", run: () => pay(fresh) };
   }
   if (explanations[0]?.at === "authorization.nonce") {

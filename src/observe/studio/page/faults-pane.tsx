@@ -290,7 +290,7 @@ function detailsOf(fault: FaultView): string {
 }
 
 /** How often a fault has hit, and whether that was all. */
-function countOf({ fired, usedUp }: Pick<FaultView, "fired" | "usedUp">): string {
+function countOf({ fired, usedUp }: FaultView): string {
   return `${usedUp ? "used up, " : ""}hit ${plural(fired, "time")}`;
 }
 

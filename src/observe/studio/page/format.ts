@@ -124,7 +124,7 @@ export function writeFromNow(seconds: number): string {
 }
 
 /** A time of a payment as the form has it at first: valid at once, and for ten minutes. */
-export function usualTime({ isEnd }: Pick<TimeField, "isEnd">): string {
+export function usualTime({ isEnd }: TimeField): string {
   return isEnd ? writeFromNow(600) : "0";
 }
 

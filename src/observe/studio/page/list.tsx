@@ -209,7 +209,7 @@ export function Toolbar() {
   const all = [...counts.values()].reduce((sum, count) => sum + count, 0);
   const chips: (readonly [status: string, word: string, count: number])[] = [
     ["", "All", all],
-    ...[...counts]
+    ...Array.from(counts)
       .filter(([one, count]) => count > 0 || one === status)
       .map(([one, count]) => [one, statusWords[one], count] as const),
   ];

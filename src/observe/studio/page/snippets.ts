@@ -81,7 +81,7 @@ export const payKinds = ["eip3009", "permit2", "upto"] as const;
 
 export type PayKind = (typeof payKinds)[number];
 
-export function payKindOf({ method }: Pick<PaymentDetail, "method">): PayKind {
+export function payKindOf({ method }: PaymentDetail): PayKind {
   if (method === "exact-permit2") return "permit2";
   return method === "upto-permit2" ? "upto" : "eip3009";
 }

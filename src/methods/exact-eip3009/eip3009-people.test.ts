@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { domainOf, separatorOf } from "../../methods/domains.ts";
-import { likelyDomains } from "../../methods/exact-eip3009/explain-eip3009.ts";
 import { builtInNetworks, networks } from "../../protocol/networks.ts";
-import { otherDomains } from "./explain-signature.ts";
+import { domainOf, separatorOf } from "../domains.ts";
+import { otherDomains } from "./eip3009-people.ts";
+import { likelyDomains } from "./explain-eip3009.ts";
 
 describe.each(builtInNetworks.all)("for a payment on $name", (network) => {
   const right = { asset: network.usdc, chainId: network.chainId };

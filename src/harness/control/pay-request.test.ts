@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { readPayment } from "./control.ts";
-import { payRequest } from "./control-api.ts";
+import { payRequest, readPayment } from "./pay-request.ts";
 
 const asked = { network: "base", payer: "funded", amount: "1" };
 const read = (times: object) =>

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { findScenario, scenarios } from "../../fixtures/cases/scenarios.ts";
 import { createFixtureEngine } from "../../fixtures/engine/engine.ts";
-import { ruleOf, rulesOfRows } from "./compare.ts";
+import { ruleOf, rulesOfRows } from "./rules-of-rows.ts";
 
 const { environment } = createFixtureEngine({ networks: ["base", "base-sepolia"] });
 

@@ -1,4 +1,12 @@
-import { recoverSigner } from "../../chain/signing/recover-signer.ts";
+import { create2Deployer } from "../../protocol/create2.ts";
+import { checksumAddress, type Hex, isBytes32, sameAddress } from "../../protocol/hex.ts";
+import { type Finding, finding } from "../../protocol/mistakes.ts";
+import { builtInNetworks, type Network } from "../../protocol/networks.ts";
+import { address, signature as signatureSchema, uint256String } from "../../protocol/primitives.ts";
+import { isErc6492, readEcdsaSignature, unwrapErc6492 } from "../../protocol/signed-payment.ts";
+import { type KnownTokens, knownToken, plural } from "../../protocol/token-units.ts";
+import { membersOf } from "../../util/json.ts";
+import { showValue } from "../../util/text.ts";
 import {
   domainOf,
   formatDifference,
@@ -7,54 +15,83 @@ import {
   siblingTokens,
   type TriedDomain,
   wellKnownChains,
-} from "../../methods/domains.ts";
-import {
-  type Authorization,
-  authorizationHash,
-  authorizationTypehashes,
-} from "../../methods/exact-eip3009/authorization.ts";
-import { exactPayloadSchema } from "../../methods/exact-eip3009/eip3009-schemas.ts";
-import { likelyDomains } from "../../methods/exact-eip3009/explain-eip3009.ts";
-import { describeMalformed, digestUnder, type SignedDomain } from "../../methods/method.ts";
-import { likelyMistakes } from "../../methods/permit2/explain-permit2.ts";
-import {
-  exactProxyAddress,
-  type Permit,
-  permit2Separator,
-  permitHash,
-  uptoProxyAddress,
-} from "../../methods/permit2/permit.ts";
-import { permitMember, permitOf, readPermitPayload } from "../../methods/permit2/permit2-payload.ts";
-import { create2Deployer } from "../../protocol/create2.ts";
-import { type Address, checksumAddress, type Hex, isAddress, sameAddress } from "../../protocol/hex.ts";
-import { type Finding, finding } from "../../protocol/mistakes.ts";
-import { builtInNetworks, type Network } from "../../protocol/networks.ts";
-import { address, signature as signatureSchema, uint256String } from "../../protocol/primitives.ts";
-import { isErc6492, readEcdsaSignature, unwrapErc6492 } from "../../protocol/signed-payment.ts";
-import { type KnownTokens, knownToken, plural } from "../../protocol/token-units.ts";
-import { MalformedError } from "../../protocol/wire-values.ts";
-import { membersOf } from "../../util/json.ts";
-import { showValue } from "../../util/text.ts";
+} from "../domains.ts";
+import { digestUnder } from "../eip712.ts";
+import { missing } from "../explain-members.ts";
+import type { MethodForPeople, SignatureContext } from "../for-people.ts";
+import type { SignedDomain } from "../method.ts";
+import { type Authorization, authorizationHash, authorizationTypehashes } from "./authorization.ts";
+import { eip3009Words } from "./eip3009-method.ts";
+import { exactPayloadSchema } from "./eip3009-schemas.ts";
+import { likelyDomains } from "./explain-eip3009.ts";
 
 const authorizationSchema = exactPayloadSchema.shape.authorization;
+
+export const eip3009ForPeople: MethodForPeople = {
+  transfer: "eip3009",
+  member: "authorization",
+  words: eip3009Words,
+
+  nameOf({ from: payer, value, nonce }) {
+    return { payer, value, nonce: isBytes32(nonce) ? nonce : undefined, nonceSpace: undefined };
+  },
+
+  explainMessage({ nonce }) {
+    const expected = "32 bytes: 0x and 64 hexadecimal digits";
+    return isBytes32(nonce) ? [] : [missing("authorization.nonce", nonce, expected)];
+  },
+
+  explainSignature,
+
+  explainOffer(at, { extra }, { token }) {
+    return explainExtra(at, extra, token);
+  },
+
+  example() {
+    const account = `0x${"01".repeat(20)}`;
+    const nonce = `0x${"01".repeat(32)}`;
+    const authorization = {
+      from: account,
+      to: account,
+      value: "1",
+      validAfter: "0",
+      validBefore: "1",
+      nonce,
+    };
+    return { signature: "0x", authorization };
+  },
+};
+
+/** Checks whether `extra` of requirements names the token as it names itself: clients sign for what stands there. */
+export function explainExtra(
+  at: string,
+  extra: unknown,
+  { name, version }: SignedDomain["asset"],
+  mistake: "extra-differs" | "extra-needed-elsewhere" = "extra-differs",
+): Finding[] {
+  const named = membersOf(extra);
+  if (named.name === name && named.version === version) return [];
+  const given = extra === undefined ? extra : { name: named.name, version: named.version };
+  return [
+    finding(mistake, `${at}.extra`, {
+      got: showValue(given),
+      expected: JSON.stringify({ name, version }),
+    }),
+  ];
+}
 
 /**
  * Finds out what a signature was made for by trying common mistakes: another name, version, chain or token in the
  * domain, or values that were changed after signing.
  */
-export function explainSignature(given: {
-  authorization: Record<string, unknown>;
-  signature: unknown;
-  network: Network | undefined;
-  /** The seller's requirements, since the payer may have signed for those and sent something else. */
-  required: Record<string, unknown> | undefined;
-  tokens?: KnownTokens | undefined;
-}): Finding[] {
-  const { network, required, tokens } = given;
+function explainSignature(
+  payload: Record<string, unknown>,
+  { network, asked: required, tokens, recover }: SignatureContext,
+): Finding[] {
   const at = "paymentPayload.payload.signature";
-  const signature = signatureSchema.safeParse(given.signature);
+  const signature = signatureSchema.safeParse(payload.signature);
   if (!signature.success) {
-    const facts = { got: showValue(given.signature), expected: "65 bytes as hexadecimal after 0x" };
+    const facts = { got: showValue(payload.signature), expected: "65 bytes as hexadecimal after 0x" };
     return [finding("malformed-signature", at, facts)];
   }
   if (isErc6492(signature.data)) {
@@ -70,12 +107,12 @@ export function explainSignature(given: {
     const expected = "65 bytes with s in the lower half and v 27 or 28";
     return [finding("malformed-signature", at, { got: plural(length, "byte"), expected })];
   }
-  const parsed = authorizationSchema.safeParse(given.authorization);
+  const parsed = authorizationSchema.safeParse(payload.authorization);
   if (!parsed.success || network === undefined) return [];
   const authorization = parsed.data;
   const { from } = authorization;
   const signerOf = (domain: TriedDomain, messageHash: Hex) =>
-    recoverSigner(digestUnder(separatorOf(domain), messageHash), signature.data);
+    recover(digestUnder(separatorOf(domain), messageHash), signature.data);
   const isPayers = (domain: TriedDomain, messageHash: Hex) => {
     const signer = signerOf(domain, messageHash);
     return signer !== undefined && sameAddress(signer, from);
@@ -177,120 +214,15 @@ export function otherDomains(right: SignedDomain, extra?: unknown): readonly Tri
       { ...domain, verifyingContract: usdc.address },
       domainOf({ asset: { ...usdc, address: asset.address }, chainId: otherChain }),
     ]),
-    ...[...wellKnownChains.keys()].map((other) => ({ ...domain, chainId: other })),
+    ...Array.from(wellKnownChains.keys(), (other) => ({ ...domain, chainId: other })),
     ...siblingTokens.map(({ address: verifyingContract }) => ({ ...domain, verifyingContract })),
     // What libraries make of a domain with one member alone.
-    ...["name", "chainId", "verifyingContract"].map((member) => ({ [member]: Reflect.get(domain, member) })),
+    { name: domain.name },
+    { chainId: domain.chainId },
+    { verifyingContract: domain.verifyingContract },
   ];
   const right712 = separatorOf(domain);
   const bySeparator = new Map(all.toReversed().map((one) => [separatorOf(one), one]));
   bySeparator.delete(right712);
   return [...bySeparator.values()].toReversed();
-}
-
-/** Requirements, as they came. */
-type Asked = Record<string, unknown>;
-
-/** Returns true if an offer is to be paid by Permit2, so that clients sign for its domain and not for the token's. */
-export function isOfPermit2({ scheme, extra }: Asked): boolean {
-  return scheme === "upto" || membersOf(extra).assetTransferMethod === "permit2";
-}
-
-/** What in a permit names another party than is asked for: the spender, the token, and who submits it. */
-export function explainPermit(
-  permit: Record<string, unknown>,
-  { asked, contract }: { asked: Asked | undefined; contract: Address | undefined },
-): Finding[] {
-  const { spender, permitted, witness } = permit;
-  const { facilitator } = membersOf(witness);
-  const isUpto = asked?.scheme === "upto";
-  const proxy = isUpto ? uptoProxyAddress : exactProxyAddress;
-  const wanted = { spender: proxy, token: asked?.asset, facilitator: contract };
-  return [
-    ...explainAddress("permit-spender", "spender", spender, wanted.spender),
-    ...explainAddress("permit-token", "permitted.token", membersOf(permitted).token, wanted.token),
-    ...(isUpto
-      ? explainAddress("permit-facilitator", "witness.facilitator", facilitator, wanted.facilitator)
-      : []),
-  ];
-}
-
-function explainAddress(
-  mistake: "permit-spender" | "permit-token" | "permit-facilitator",
-  member: string,
-  value: unknown,
-  wanted: unknown,
-): Finding[] {
-  const at = `${permitMember}.${member}`;
-  if (!isAddress(value)) {
-    return [finding("missing-member", at, { got: showValue(value), expected: "an address" })];
-  }
-  if (!isAddress(wanted) || sameAddress(value, wanted)) return [];
-  return [finding(mistake, at, { got: value, expected: wanted })];
-}
-
-/** What the signature of a permit was made for, where it is not the payer's for what is sent. */
-export function explainPermitSignature(
-  payload: Record<string, unknown>,
-  {
-    asked,
-    network,
-    tokens,
-  }: { asked: Asked | undefined; network: Network | undefined; tokens?: KnownTokens | undefined },
-): Finding[] {
-  const at = "paymentPayload.payload.signature";
-  const given = signatureSchema.safeParse(payload.signature);
-  if (!given.success) {
-    const facts = { got: showValue(payload.signature), expected: "65 bytes as hexadecimal after 0x" };
-    return [finding("malformed-signature", at, facts)];
-  }
-  const read = readPermit(payload, { hasFacilitator: asked?.scheme === "upto" });
-  if (read === undefined || network === undefined) return [];
-  const { permit, signature } = read;
-  if (isErc6492(signature)) return [finding("undeployed-wallet", at)];
-  const malformed = describeMalformed(signature);
-  if (malformed !== undefined) {
-    // Contract wallets often have longer signatures, which only the wallet can check.
-    if (signature.length / 2 - 1 > 65) return [];
-    return [finding("malformed-signature", at, { got: showValue(signature), expected: "65 bytes" })];
-  }
-  const { chainId } = network;
-  const digest = digestUnder(permit2Separator(chainId), permitHash(permit));
-  const signer = recoverSigner(digest, signature);
-  if (signer !== undefined && sameAddress(signer, permit.from)) return [];
-  const asset = knownToken(network, permit.token, tokens) ?? { ...network.usdc, address: permit.token };
-  for (const { mistake, instead, digest } of likelyMistakes(permit, { asset, chainId })) {
-    const signer = recoverSigner(digest, signature);
-    if (signer !== undefined && sameAddress(signer, permit.from))
-      return [finding(mistake, at, { got: `signed for ${instead}` })];
-  }
-  return [
-    finding("permit-signer", at, {
-      ...(signer !== undefined && { got: `recovers to ${signer} for these values` }),
-      expected: `the signature of ${permit.from}`,
-    }),
-  ];
-}
-
-function readPermit(
-  payload: Record<string, unknown>,
-  kind: { hasFacilitator: boolean },
-): { permit: Permit; signature: Hex } | undefined {
-  try {
-    const payment = readPermitPayload({ value: payload, path: "paymentPayload.payload" }, kind);
-    return { permit: permitOf(payment), signature: payment.signature };
-  } catch (error) {
-    // What is malformed is said elsewhere, member by member.
-    if (error instanceof MalformedError) return undefined;
-    throw error;
-  }
-}
-
-/** What in an offer makes every permit for it fail. Clients sign for the facilitator that it names. */
-export function explainPermitOffer(at: string, { scheme, extra }: Asked, contract: Address): Finding[] {
-  const { facilitatorAddress } = membersOf(extra);
-  if (scheme !== "upto" || (isAddress(facilitatorAddress) && sameAddress(facilitatorAddress, contract)))
-    return [];
-  const facts = { got: showValue(facilitatorAddress), expected: contract };
-  return [finding("permit-facilitator", `${at}.extra.facilitatorAddress`, facts)];
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { testPayers } from "../../payer/test-payers.ts";
-import { findUnfitPayers } from "./moved-money.ts";
+import { findUnfitPayers } from "./find-test-payers.ts";
 
 const asset = { decimals: 6 } as const;
 

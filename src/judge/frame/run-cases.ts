@@ -1,0 +1,121 @@
+import type { Rule } from "../../protocol/specification.ts";
+import { inParallel } from "../../util/concurrency.ts";
+
+/**
+ * How serious a verdict is, the worst first.
+ * - `wrong`: money moved that should not have, or goods did not, or the public specification decides a payment otherwise;
+ * - `not_judged`: the case applies to what is judged, and yet could not be run;
+ * - `differs`: money, goods and verdicts are right, but an answer is not as it should be;
+ * - `kit`: the answer is another than that of this kit, which chose it freely;
+ * - `not_run`: the case does not apply to what is judged.
+ */
+export const levels = ["wrong", "not_judged", "differs", "kit", "not_run", "good"] as const;
+export type Level = (typeof levels)[number];
+
+/** A situation in which a program is judged: a row of a judge's table. */
+export type CaseRow = {
+  name: string;
+  situation: string;
+  /** The behaviour of a good program in it. */
+  good?: string | undefined;
+  /** Slow ones begin before the others; those that would disturb others run after them, one at a time. */
+  order?: "early" | "alone" | undefined;
+};
+
+/** A case: such a row, and how the facts about the program are gathered. */
+export type Case<Facts> = CaseRow & {
+  /** Its group in reports: the network, or the operation. */
+  suite: string;
+  /** @throws {NotRun} when it says nothing about the program */
+  run(): Promise<Facts>;
+};
+
+/** The reason why a case was not run; `lacking` names what it lacks. */
+export class NotRun extends Error {
+  readonly lacking: string | undefined;
+  readonly level: "not_run" | "not_judged";
+  constructor(why: string, lacking?: string, level: "not_run" | "not_judged" = "not_run") {
+    super(why);
+    this.lacking = lacking;
+    this.level = level;
+  }
+}
+
+/** What is made of the facts of a case. */
+export type Verdict = {
+  verdict: string;
+  /** The verdict in words. */
+  text: string;
+  level: Level;
+  /** What happened, a line each. */
+  seen?: readonly string[];
+  notes?: readonly string[];
+  /** The sentence of the specification that it is based on. */
+  rule?: Rule | undefined;
+};
+
+/** The result of one case. */
+export type Finding<Facts = unknown> = CaseRow &
+  Verdict &
+  Required<Pick<Verdict, "seen" | "notes">> & {
+    suite: string;
+    /** Undefined where it was not run. */
+    facts: Facts | undefined;
+    lacking?: string | undefined;
+    tookMs: number;
+  };
+
+export type RunOptions<Facts> = {
+  /** How many cases run at a time. */
+  atOnce: number;
+  /** Called once the first case has run, alone. The result is why the others are not run; undefined where they are. */
+  afterFirst?(finding: Finding<Facts>): Promise<string | undefined>;
+  /** Called with each finding as it comes. */
+  onFinding?(finding: Finding<Facts>): void;
+};
+
+/** Runs cases and judges the facts of each; returns the findings in the order of the cases. */
+export async function runCases<Facts>(
+  cases: readonly Case<Facts>[],
+  judge: (facts: Facts) => Verdict,
+  { atOnce, afterFirst, onFinding }: RunOptions<Facts>,
+): Promise<Finding<Facts>[]> {
+  const found = new Map<Case<Facts>, Finding<Facts>>();
+  let whyNot: string | undefined;
+  const run = async (tested: Case<Facts>) => {
+    const finding = await runCase(tested, judge, whyNot);
+    found.set(tested, finding);
+    onFinding?.(finding);
+    return finding;
+  };
+  const [first] = cases;
+  if (first !== undefined && afterFirst !== undefined) whyNot = await afterFirst(await run(first));
+  const isEarly = ({ order }: Case<Facts>) => Number(order === "early");
+  const others = cases.filter((one) => !found.has(one)).toSorted((a, b) => isEarly(b) - isEarly(a));
+  const { together = [], alone = [] } = Object.groupBy(others, ({ order }) =>
+    order === "alone" ? "alone" : "together",
+  );
+  await inParallel(together, atOnce, run);
+  await inParallel(alone, 1, run);
+  return cases.flatMap((one) => found.get(one) ?? []);
+}
+
+async function runCase<Facts>(
+  { run, ...described }: Case<Facts>,
+  judge: (facts: Facts) => Verdict,
+  whyNot: string | undefined,
+): Promise<Finding<Facts>> {
+  const startedAt = performance.now();
+  try {
+    if (whyNot !== undefined) throw new NotRun(whyNot);
+    const facts = await run();
+    const tookMs = Math.round(performance.now() - startedAt);
+    return { ...described, seen: [], notes: [], ...judge(facts), facts, tookMs };
+  } catch (error) {
+    if (!(error instanceof NotRun)) throw error;
+    const { message, level, lacking } = error;
+    const text = level === "not_run" ? "not run" : "not judged";
+    const nothing = { seen: [], facts: undefined, tookMs: 0 };
+    return { ...described, ...nothing, verdict: level, level, text, notes: [message], lacking };
+  }
+}

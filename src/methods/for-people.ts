@@ -1,0 +1,48 @@
+import type { Address, Hex } from "../protocol/hex.ts";
+import type { Finding } from "../protocol/mistakes.ts";
+import type { Asset, Network } from "../protocol/networks.ts";
+import type { PaymentWords } from "../protocol/signed-payment.ts";
+import type { KnownTokens } from "../protocol/token-units.ts";
+
+/** Requirements or an offer, as they came. */
+export type Terms = Readonly<Record<string, unknown>>;
+
+/** The context that a signature is explained with. */
+export type SignatureContext = {
+  /** The seller's requirements: the payer may have signed for those and sent something else. */
+  asked: Terms | undefined;
+  network: Network | undefined;
+  tokens?: KnownTokens | undefined;
+  recover(digest: Hex, signature: Hex): Address | undefined;
+};
+
+/**
+ * The half of a payment method that serves people: it explains payments and offers, however they came. The service does not load
+ * it.
+ */
+export type MethodForPeople = {
+  /** `Method.transfer` of the methods that it is for. */
+  readonly transfer: string;
+  /** The member of the payload that is signed. */
+  readonly member: string;
+  /** See `Method.words`. */
+  readonly words: PaymentWords;
+  /** Names a payment by what was signed, well formed or not. */
+  nameOf(signed: Terms): {
+    payer: unknown;
+    value: unknown;
+    nonce: Hex | undefined;
+    nonceSpace: Address | undefined;
+  };
+  /** Finds what is wrong with members that other methods do not have. `contract` is the facilitator contract. */
+  explainMessage(
+    signed: Terms,
+    context: { asked: Terms | undefined; contract: Address | undefined },
+  ): readonly Finding[];
+  /** Finds out what a signature was made for, by trying common mistakes; empty where it is the payer's. */
+  explainSignature(payload: Record<string, unknown>, context: SignatureContext): readonly Finding[];
+  /** Finds what makes every payment for an offer fail, although each of its members can be read. */
+  explainOffer(at: string, offer: Terms, context: { token: Asset; contract: Address }): readonly Finding[];
+  /** Makes `paymentPayload.payload` of a payment for an offer, well formed and not signed. */
+  example(offer: Terms): object;
+};

@@ -1,0 +1,206 @@
+import type { NetworkConfig } from "../../config/serve-config.ts";
+import type { BoundIdentifier } from "../../ledger/settlement.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
+import {
+  type CheckName,
+  checkClaimed,
+  checkOwnPayTo,
+  checkTerms,
+  forPayment,
+  payeeOf,
+  withContract,
+} from "../../protocol/checks.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { formatNetwork } from "../../protocol/networks.ts";
+import { type Operation, problemDetails } from "../../protocol/problems.ts";
+import { refusals } from "../../protocol/refusals.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
+import { isClaimedAs } from "../../protocol/settlement-rules.ts";
+import { refuseAsReference } from "../../protocol/strictness.ts";
+import { ForbiddenError } from "../../util/errors.ts";
+import { belowMinimum, type Caller, type Organization } from "../organizations/organizations.ts";
+import type { FacilitatorContext, Lanes } from "./context.ts";
+import { bindingOf, isBound } from "./idempotent.ts";
+import { createOrder, notServed, through } from "./lanes.ts";
+import {
+  createPaymentReader,
+  hasSigned,
+  isSignedAs,
+  type PaymentReader,
+  type ProvenSignature,
+  type SettleablePayment,
+  verifySignature,
+} from "./payment.ts";
+import { startTrail, type Trail } from "./trail.ts";
+
+/** A payment that is good on its face and that its payer has signed, and what settles it: all that follows starts from this. */
+export type Examined = ProvenSignature & {
+  request: PaymentRequest;
+  /** Null where verify is open to callers without a key. */
+  caller: Caller | null;
+  payment: SettleablePayment;
+  /**
+   * The operators of its network: the one that should settle it, and those that may where that one cannot. Undefined for a claimed
+   * payment whose network is not served now.
+   */
+  lanes: Lanes | undefined;
+  /** To whom it goes; undefined where a verify cannot know that. */
+  recipient: Address | undefined;
+  /** The payer's identifier of the payment, and whether the caller's organization has claimed it under that. */
+  identifier: BoundIdentifier | undefined;
+  isIdentified: boolean;
+  trail: Trail;
+};
+
+/**
+ * Examines the payment of a request for the configured networks: all that verify and settle judge alike before they ask the ledger
+ * about a new payment. One that is claimed already is judged by its claim: the settings may have changed since.
+ *
+ * @throws ForbiddenError where the caller's key lacks the scope, or its organization a recipient for a new payment;
+ * IdentifierReusedError where the organization has claimed another payment under the identifier
+ */
+export type Examine = (
+  request: PaymentRequest,
+  operation: Operation,
+  caller: Caller | null,
+) => Promise<Examined | Invalid>;
+
+/** The parts of {@link Examined} that the payment decides. */
+type Judged = Pick<Examined, "payment" | "lanes" | "recipient" | "signature">;
+
+/** An objection to a new payment, which its claim would overrule: gives the refusal, or throws. */
+type Objection = () => Invalid;
+
+export function createExamine({ networks, ways, ledger, serviceId }: FacilitatorContext): Examine {
+  const readers = new Map(
+    [...networks].map(([name, [{ chain }]]) => [name, createPaymentReader(chain.network, ways)]),
+  );
+  const inOrder = createOrder();
+
+  return async (request, operation, caller) => {
+    const trail = startTrail(request, serviceId);
+    const judged = await judge(request, operation, caller, trail);
+    if ("reason" in judged) return judged;
+    trail.publish();
+    const identifier = bindingOf(request, judged.payment);
+    const isIdentified = caller !== null && (await isBound(ledger, caller.organization.id, identifier));
+    return { ...judged, request, caller, identifier, isIdentified, trail };
+  };
+
+  async function judge(
+    request: PaymentRequest,
+    operation: Operation,
+    caller: Caller | null,
+    trail: Trail,
+  ): Promise<Judged | Invalid> {
+    const { name } = request.knownNetwork;
+    const lanes = networks.get(name);
+    const read = readers.get(name);
+    const checking = { method: ways.methodOf(request.payment.method), operation };
+    let isForged = false;
+    /** The checks that passed. They go on the trail once it is known what the payment is judged by: settings, or its claim. */
+    let passed: CheckName[] = ["networkIsEnabled"];
+    let refused: CheckName = "networkIsEnabled";
+    const note = (check: CheckName, refusal: Invalid | undefined) => {
+      if (refusal === undefined) passed.push(check);
+      else refused = check;
+    };
+    if (lanes === undefined || read === undefined) {
+      const unserved = withoutChain(request);
+      const claimed = await judgeClaimed(createPaymentReader(unserved, ways), unserved);
+      if (claimed !== undefined) return claimed;
+      const enabled = [...networks.values()].map(([{ chain }]) =>
+        formatNetwork(chain.network, request.x402Version),
+      );
+      return trail.refuse("networkIsEnabled", refusals.networkNotEnabled(request.network, enabled));
+    }
+    const [{ chain }] = lanes;
+    const judged = await judgeNew(read, lanes);
+    if (typeof judged !== "function") return judged;
+    return (await judgeClaimed(read, chain.network, lanes)) ?? judged();
+
+    async function judgeNew(read: PaymentReader, lanes: Lanes): Promise<Judged | Objection> {
+      const object = (check: CheckName, refusal: Invalid) => () => {
+        passed.forEach(trail.pass);
+        return trail.refuse(check, refusal);
+      };
+      const forbid = (problem: string) => () => {
+        passed.forEach(trail.pass);
+        trail.publish();
+        throw new ForbiddenError(problem);
+      };
+      const network = forPayment(chain.network, request.payment, checking.method);
+      const refusal = checkTerms(request, network, checking, note);
+      if (refusal !== undefined) return object(refused, refusal);
+      const unlike = refuseAsReference(request, network);
+      if (unlike !== undefined) return object("formIsOfReference", unlike);
+      const allowed = read(request, operation);
+      if (allowed === undefined) throw new Error("an allowed asset is not configured");
+      const payment = { ...allowed, network };
+      if (caller !== null && !caller.scopes.includes(operation)) {
+        return forbid(problemDetails.lacksScope(operation));
+      }
+      const { recipients = {}, limits = {} }: Partial<Organization> = caller?.organization ?? {};
+      const recipient = payeeOf(payment.signed, network, recipients[name]);
+      if (recipient === undefined && operation === "settle") {
+        return forbid(problemDetails.lacksRecipient(name));
+      }
+      const foreign = checkOwnPayTo(payment.signed, network, recipients[name]);
+      if (foreign !== undefined) return object("payToIsOwn", foreign);
+      if (network.payTo === "recipients") passed.push("payToIsOwn");
+      const low = belowMinimum(limits[name], payment.signed.limit);
+      if (low !== undefined) return object("minimumIsReached", low);
+      passed.push("minimumIsReached");
+      const proven = await verifySignature(payment, chain, ways);
+      if ("reason" in proven) {
+        isForged = true;
+        return object("signatureHolds", proven);
+      }
+      passed.push("signatureHolds");
+      passed.forEach(trail.pass);
+      return { payment, lanes: through(network, inOrder(lanes)), recipient, ...proven };
+    }
+
+    /** The payment as it was claimed; what is wrong with the request for it; undefined where it was not claimed. */
+    async function judgeClaimed(
+      read: PaymentReader,
+      offered: NetworkConfig,
+      lanes?: Lanes,
+    ): Promise<Judged | Invalid | undefined> {
+      const settlement = await ledger.claims.find(request.settlementId);
+      const known = settlement === null ? undefined : read(request, operation, settlement);
+      if (settlement === null || known === undefined) return undefined;
+      const { signature, recipient, contract } = settlement;
+      const network = contract === null ? offered : withContract(offered, contract);
+      const payment = { ...known, network };
+      if (!isClaimedAs(settlement, payment)) return undefined;
+      if (!hasSigned(payment) && !isSignedAs(request.payment, signature)) {
+        if (isForged) return undefined;
+        if (lanes === undefined) notServed(name);
+        // A wallet may sign one message in several ways, and only its code can tell.
+        if ("reason" in (await verifySignature(payment, lanes[0].chain, ways))) return undefined;
+      }
+      if (caller !== null && !caller.scopes.includes(operation)) {
+        throw new ForbiddenError(problemDetails.lacksScope(operation));
+      }
+      passed = ["networkIsEnabled"];
+      const refusal = checkClaimed(request, network, checking, note);
+      passed.forEach(trail.pass);
+      if (refusal !== undefined) return trail.refuse(refused, refusal);
+      trail.pass("signatureHolds");
+      return { payment, lanes: lanes && through(network, lanes), recipient, signature };
+    }
+  }
+}
+
+/** A network that is not served, as far as a payment tells that was claimed on it: nothing is sent there, and nothing asked. */
+function withoutChain({ knownNetwork, payment }: PaymentRequest): NetworkConfig {
+  return {
+    ...knownNetwork,
+    facilitatorContract: payment.payTo,
+    assets: [knownNetwork.usdc],
+    rpcUrls: [""],
+    confirmations: 1,
+    maxFeePerGas: 0n,
+  };
+}

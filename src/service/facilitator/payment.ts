@@ -1,0 +1,130 @@
+import type { Chain } from "../../chain/chain.ts";
+import { normaliseSignature, recoverSigner, rememberSigners } from "../../chain/signing/recover-signer.ts";
+import type { NetworkConfig } from "../../config/serve-config.ts";
+import type { Settlement } from "../../ledger/settlement.ts";
+import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
+import { refuseSignature } from "../../methods/refuse-signature.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
+import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { type Asset, findAsset } from "../../protocol/networks.ts";
+import type { Operation } from "../../protocol/problems.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
+import type { PaymentWords } from "../../protocol/signed-payment.ts";
+import { type SignedPayment, tokenSignature } from "../../protocol/signed-payment.ts";
+
+/** The signature as the token takes it, or that of a wallet with its deployment. */
+export type ProvenSignature = { signature: Hex };
+
+/**
+ * Checks whether the payer signed the payment: by plain ECDSA, without a request, or else by asking the contract at the
+ * payer's address (ERC-1271), which costs one request.
+ *
+ * A delegated account (EIP-7702) whose plain signature recovers passes here, since its key did sign; whether the
+ * delegate agrees, which is what the token asks, shows in the simulation.
+ */
+export async function verifySignature(
+  payment: SettleablePayment,
+  chain: Chain,
+  ways: Pick<WaysToPay, "methodOf">,
+): Promise<ProvenSignature | Invalid> {
+  const { signed, digest } = payment;
+  const { payer, signature } = signed;
+  if (hasSigned(payment)) {
+    const isAsItCame = chain.network.strictness === "reference";
+    return { signature: isAsItCame ? signature : normaliseSignature(signature) };
+  }
+
+  const inner = tokenSignature(signature);
+  const proof = await chain.askWallet(payer, digest, inner, payment.id);
+  const { asset, network } = payment;
+  const place = { asset, network, recover: recoverSigner };
+  const refusal = await refuseSignature(ways.methodOf(signed.method), signed, proof, place);
+  return refusal ?? { signature: proof === "accepted" ? inner : signature };
+}
+
+/** A payment is verified and then settled, as a rule: to recover its signer takes a third of the CPU of a verify. */
+const recoverOnce = rememberSigners(recoverSigner, 4_096);
+
+/** Returns true if the payer signed the payment, by plain ECDSA. */
+export function hasSigned({ signed: { payer, signature }, digest }: SettleablePayment): boolean {
+  const signer = recoverOnce(digest, signature);
+  return signer !== undefined && sameAddress(signer, payer);
+}
+
+/** A request that passed the pure checks: a payment that one network, asset and contract could settle. */
+export type SettleablePayment = {
+  /** Also the id of its settlement. */
+  id: Hex;
+  network: NetworkConfig;
+  asset: Asset;
+  signed: SignedPayment;
+  /** The names of its members in messages. */
+  words: PaymentWords;
+  requirements: PaymentRequest["requirements"];
+  /** The digest that is signed (EIP-712). */
+  digest: Hex;
+  /** The amount to settle: all that was signed, or of a maximum what the request asks for. */
+  amount: bigint;
+  /** True if what was signed is a maximum. */
+  takesLess: boolean;
+};
+
+/** Returns true if a payment has the signature that held when it was claimed. */
+export function isSignedAs({ signature }: SignedPayment, claimed: Hex): boolean {
+  const same = (one: Hex) => normaliseSignature(tokenSignature(one)).toLowerCase();
+  return same(signature) === same(claimed);
+}
+
+/** Makes the payment of a request; with its claim also where the asset is not allowed any more. */
+export type PaymentReader = (
+  request: PaymentRequest,
+  operation: Operation,
+  claim?: Settlement,
+) => SettleablePayment | undefined;
+
+/** Makes payments of one network's requests; what gives their digests is made once for each asset and way to pay. */
+export function createPaymentReader(
+  network: NetworkConfig,
+  ways: Pick<WaysToPay, "methodOf">,
+): PaymentReader {
+  const digesters = new Map<string, (payment: SignedPayment) => Hex>();
+
+  function digestOf(signed: SignedPayment, asset: Asset): Hex {
+    const key = `${signed.method} ${asset.address}`;
+    const digester = digesters.get(key) ?? ways.methodOf(signed.method).digester(asset, network.chainId);
+    digesters.set(key, digester);
+    return digester(signed);
+  }
+
+  return ({ settlementId: id, payment: signed, words, requirements }, operation, claim) => {
+    const allowed = findAsset(network.assets, requirements.asset);
+    const asset = allowed ?? (claim && assetOf(claim, requirements.asset));
+    if (asset === undefined) return undefined;
+    const { takesLess } = ways.methodOf(signed.method);
+    const amount = takesLess && operation === "settle" ? requirements.amount : signed.limit;
+    // The domain of a token that was removed is not known, and what was signed over it is in the claim.
+    const isTold = allowed === undefined && claim !== undefined && isMessageOf(signed, claim);
+    const digest = isTold ? claim.digest : digestOf(signed, asset);
+    return { id, network, asset, signed, words, requirements, digest, amount, takesLess };
+  };
+}
+
+/** A token that was paid with and is not allowed any more, as far as its claim says. */
+function assetOf({ asset }: Settlement, asked: Address): Asset | undefined {
+  return sameAddress(asset, asked) ? { address: asset, name: "", version: "", decimals: 0 } : undefined;
+}
+
+/** Returns true if all of a claim's message and its signature are in a payment of the same id, and the claim took all that it allows. */
+function isMessageOf(signed: SignedPayment, claim: Settlement): boolean {
+  const { method, payTo, amount, maximum, window, payload, signature } = claim;
+  return (
+    signed.method === method &&
+    (payTo === null || sameAddress(signed.payTo, payTo)) &&
+    maximum === null &&
+    signed.limit === amount &&
+    signed.window.first === window.first &&
+    signed.window.last === window.last &&
+    signed.payload === payload &&
+    isSignedAs(signed, signature)
+  );
+}
