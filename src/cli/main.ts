@@ -49,17 +49,15 @@ export const commands: readonly CommandEntry[] = [
     approve: ["approve", "let Permit2 take the tokens of an account of a running `up`", "keyless"],
     advanceTime: ["advance-time", "move the time of a chain of a running `up` forward", "keyless"],
     reset: ["reset", "put a running `up` back to its start: chains and ledger", "keyless"],
+    stateSave: [
+      "state save",
+      "write the session of a running `up` to a file, for `up --state` anywhere: a whole bug report",
+      "keyless",
+    ],
   }),
   ...commandsOf(() => import("./commands/payments.ts"), {
     why: ["why", "explain a payment that a running `up` has seen: what is wrong, and what to do"],
     logs: ["logs", "list the payments of a running `up`, and follow those that come"],
-  }),
-  ...commandsOf(() => import("./commands/capture.ts"), {
-    capture: [
-      "capture",
-      "write a payment of a running `up` to a file, with the state of the chain that decided it",
-    ],
-    replay: ["replay", "judge a captured payment again, without any chain", "keyless"],
   }),
   ...commandsOf(() => import("./commands/fault.ts"), {
     fault: [
@@ -173,8 +171,8 @@ export const commands: readonly CommandEntry[] = [
 /** The purposes of the commands, and their first words. */
 const groups = {
   "Run a facilitator": ["up", "mock", "init", "serve"],
-  "Pay on a running up": ["pay", "payers", "fund", "approve", "advance-time", "reset"],
-  "Look at payments": ["why", "logs", "explain", "capture", "replay"],
+  "Pay on a running up": ["pay", "payers", "fund", "approve", "advance-time", "reset", "state"],
+  "Look at payments": ["why", "logs", "explain"],
   "Test what pays and is paid": ["fault", "judge", "conformance", "upstream-e2e", "fork", "network"],
   "Operate with real money": [
     "deploy",

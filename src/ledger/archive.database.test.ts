@@ -16,7 +16,8 @@ import {
 } from "../../test/support/ledger/test-ledger.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { dayMs } from "../protocol/moments.ts";
-import { createLedgerArchive, type LedgerArchive, serializeRow } from "./archive.ts";
+import { archiveSettlements } from "./archive.ts";
+import type { Database } from "./database/database.ts";
 import { dayOf } from "./gas-spending.ts";
 import type { ClaimRequest } from "./ledger.ts";
 import type { LedgerTables } from "./rows.ts";
@@ -25,15 +26,13 @@ describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);
   let clock: TestClock;
   let ledger: TestLedger;
-  let archive: LedgerArchive;
+  let opened: Database;
   let db: Kysely<LedgerTables>;
   let validBefore: bigint;
 
   beforeEach(async () => {
-    const opened = await openTestLedger(database);
-    ({ clock, ledger } = opened);
-    db = opened.db.$extendTables<LedgerTables>();
-    archive = createLedgerArchive(opened.db);
+    ({ clock, ledger, db: opened } = await openTestLedger(database));
+    db = opened.$extendTables<LedgerTables>();
     validBefore = BigInt(clock.now()) / 1_000n + 60n;
   });
 
@@ -52,28 +51,23 @@ describe.each(backends)("on $name", (backend) => {
     await ledger.mine(await claim(claims), claims.map(settled));
     for (const { id } of claims) await deliver(id);
   }
-  /** The ids of everything that may go, read in pages of two. */
-  async function findAll(before = clock.now()) {
-    const rows: Awaited<ReturnType<LedgerArchive["findSettlements"]>>["rows"] = [];
-    let after: Parameters<LedgerArchive["findSettlements"]>[1]["after"] = null;
-    do {
-      const page = await archive.findSettlements(before, { limit: 2, after });
-      rows.push(...page.rows);
-      after = page.next;
-    } while (after !== null);
-    return rows;
+  type Line = {
+    kind: "settlement" | "attempt";
+    row: { id: Hex; hash: Hex; tx_nonce: number; payer: string };
+  };
+  /** Archives, and gives what was kept. `meanwhile` is done between the keeping and the removal. */
+  async function archive(before = clock.now(), meanwhile = async () => {}) {
+    const lines: Line[] = [];
+    const counts = await archiveSettlements(opened, before, async (kept) => {
+      lines.push(...kept.map((line): Line => JSON.parse(line)));
+      await meanwhile();
+    });
+    const of = (kind: Line["kind"]) => lines.filter((line) => line.kind === kind).map(({ row }) => row);
+    return { ...counts, settlements: of("settlement"), attempts: of("attempt") };
   }
-  const idsOf = async (before?: number) => (await findAll(before)).map(({ id }) => id).sort();
-  const removeAll = async () =>
-    archive.removeSettlements(new Map((await findAll()).map((row) => [row.id, serializeRow(row)])));
-  const attemptsOf = (txNonce: number) =>
-    archive.findAttempts([
-      { chain_id: chainId, operator: `0x${operator.slice(2).toLowerCase()}`, tx_nonce: txNonce },
-    ]);
-  async function removeAttempts(txNonce: number) {
-    const rows = await attemptsOf(txNonce);
-    return archive.removeAttempts(new Map(rows.map((row) => [row.hash, serializeRow(row)])));
-  }
+  const archivedIds = async (before?: number) =>
+    (await archive(before)).settlements.map(({ id }) => id).sort();
+  const attemptsLeft = async () => (await db.selectFrom("attempts").select("hash").execute()).length;
 
   test("what may go: settled and handed over, and failures that are at their end", async () => {
     const done = [payment("a"), payment("b"), payment("c")];
@@ -88,7 +82,7 @@ describe.each(backends)("on $name", (backend) => {
     await ledger.noteLook(ended.id, { usedByBlock: null, nextLookAt: null });
 
     clock.advance(30 * dayMs);
-    expect(await idsOf()).toEqual([...done, ended].map(({ id }) => id).sort());
+    expect(await archivedIds()).toEqual([...done, ended].map(({ id }) => id).sort());
   });
 
   test("a recovered payment stays, with the proof of what was paid out for it", async () => {
@@ -102,7 +96,8 @@ describe.each(backends)("on $name", (backend) => {
     });
     await deliver(one.id);
     clock.advance(30 * dayMs);
-    expect(await idsOf()).toEqual([]);
+    expect(await archivedIds()).toEqual([]);
+    expect(await attemptsLeft()).toBe(1);
   });
 
   test("an authorization that has not expired before the moment stays, however far in the future its end is", async () => {
@@ -113,23 +108,22 @@ describe.each(backends)("on $name", (backend) => {
     );
     const claimed = clock.now();
     clock.advance(40 * dayMs);
-    expect(await idsOf(claimed)).toEqual([]);
-    expect(await idsOf(claimed + dayMs)).toHaveLength(1);
-    expect(await idsOf()).toHaveLength(2);
+    expect(await archivedIds(claimed)).toEqual([]);
+    expect(await archivedIds(claimed + dayMs)).toHaveLength(1);
+    expect(await archivedIds()).toHaveLength(1);
   });
 
   test("removal takes the settlements, and their transactions once no settlement needs them", async () => {
     const lasting = payment("lasting", { window: until(validBefore + 90n * 86_400n) });
     await settle(payment("a"), payment("b"), lasting);
     clock.advance(30 * dayMs);
-    expect(await removeAll()).toBe(2);
+    expect(await archive()).toMatchObject({ removed: 2, attempts: [] });
     expect(await ledger.find(payment("a").id)).toBeNull();
-    expect(await removeAttempts(0)).toBe(0);
+    expect(await attemptsLeft()).toBe(1);
 
     clock.advance(90 * dayMs);
-    expect(await removeAll()).toBe(1);
-    expect(await removeAttempts(0)).toBe(1);
-    expect(await attemptsOf(0)).toEqual([]);
+    expect(await archive()).toMatchObject({ removed: 1, attempts: [{ tx_nonce: 0 }] });
+    expect(await attemptsLeft()).toBe(0);
     expect(await ledger.list({}, { limit: 10 })).toEqual({ settlements: [], next: null });
     // The operator goes on where it was.
     expect(await ledger.nextTxNonce(chainId, operator)).toBe(1);
@@ -139,11 +133,13 @@ describe.each(backends)("on $name", (backend) => {
   test("what has changed since it was read stays", async () => {
     await settle(payment("a"), payment("b"));
     clock.advance(30 * dayMs);
-    const kept = new Map((await findAll()).map((row) => [row.id, serializeRow(row)]));
-    await ledger.reopenSettles(chainId, operator, [{ txNonce: 0, blockHash: hashOf("block 60") }]);
-    expect(await archive.removeSettlements(kept)).toBe(0);
+    const reopen = () =>
+      ledger.reopenSettles(chainId, operator, [{ txNonce: 0, blockHash: hashOf("block 60") }]);
+    expect(await archive(undefined, async () => void (await reopen()))).toMatchObject({
+      kept: 2,
+      removed: 0,
+    });
     expect(await ledger.find(payment("a").id)).toMatchObject({ state: "submitted" });
-    expect(await removeAttempts(0)).toBe(0);
     expect(await ledger.openAttempts(chainId, operator)).toHaveLength(1);
   });
 
@@ -169,21 +165,25 @@ describe.each(backends)("on $name", (backend) => {
     await claim([payment("new", { payer: 9_000 })]);
     await spend(dayOf(clock.now()));
     expect([await payers(), await days()]).toEqual([6_002, 2]);
-    await archive.removeNotes(clock.now());
+    await archive(clock.now() - 1);
     expect([await payers(), await days()]).toEqual([1, 1]);
 
     await claim([payment("again", { payer: 1 })]);
     expect(await payers()).toBe(2);
   });
 
-  test("removing twice, or what is in no ledger, removes nothing", async () => {
-    await settle(payment("a", { payer: 7 }));
+  test("what another process has removed meanwhile is removed once, and nothing is removed that could not be kept", async () => {
+    const one = payment("a", { payer: 7 });
+    await settle(one);
     clock.advance(30 * dayMs);
-    const kept = new Map((await findAll()).map((row) => [row.id, serializeRow(row)]));
-    expect(await archive.removeSettlements(kept)).toBe(1);
-    expect(await archive.removeSettlements(kept)).toBe(0);
-    expect(await archive.removeSettlements(new Map([[hashOf("unknown"), "{}"]]))).toBe(0);
-    expect(await archive.removeAttempts(new Map())).toBe(0);
-    expect(addressOf(7)).toBe(JSON.parse([...kept.values()][0] ?? "{}").payer);
+    await expect(
+      archiveSettlements(opened, clock.now(), () => Promise.reject(new Error("the disk is full"))),
+    ).rejects.toThrow("the disk is full");
+    expect(await ledger.find(one.id)).not.toBeNull();
+    const other = async () => void (await archiveSettlements(opened, clock.now(), async () => {}));
+    const { kept, removed, settlements } = await archive(undefined, other);
+    expect({ kept, removed }).toEqual({ kept: 1, removed: 0 });
+    expect(addressOf(7)).toBe(settlements[0]?.payer);
+    expect(await archive()).toMatchObject({ kept: 0 });
   });
 });

@@ -1,18 +1,21 @@
-import type { ExpressionBuilder, Kysely, Transaction } from "kysely";
-import type { Address, Hex } from "../protocol/hex.ts";
+import { open } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { ExpressionBuilder, Kysely } from "kysely";
 import type { Cursor } from "../protocol/settlement-query.ts";
+import { KitError } from "../util/errors.ts";
+import { membersOf, parseJson } from "../util/json.ts";
 import type { Database } from "./database/database.ts";
 import { inTransaction, repeatable } from "./database/transactions.ts";
 import { dayOf } from "./gas-spending.ts";
 import type { AttemptsTable, LedgerTables, SettlementsTable } from "./rows.ts";
 import { lockOperator } from "./tx-nonces.ts";
 
-/** The account and number of a transaction. */
-type TxNonce = { chain_id: number; operator: Address; tx_nonce: number };
+/** Settlements that are kept, and then removed in one transaction, at a time. */
+const pageSize = 200;
 
 /**
- * Takes old settlements out of the ledger, for the caller to keep elsewhere. What is removed must be what was kept: every
- * row is compared with its {@link serializeRow} first, and stays when it has changed since.
+ * Moves old settlements out of the ledger, with the transactions that no settlement there needs any more. `keep` gets their
+ * lines of JSON and resolves when they are on the disk; only then are they removed, and what has changed meanwhile stays.
  *
  * A settlement may go when nothing can happen to it any more, and its claim, its conclusion and the end of its
  * authorization are all before a moment:
@@ -20,143 +23,77 @@ type TxNonce = { chain_id: number; operator: Address; tx_nonce: number };
  * - `failed`, and not to be looked at again.
  *
  * Settlements that were recovered, or are being recovered, stay: the row in `recoveries` records which log has been paid out.
+ *
+ * What the ledger noted before that moment and needs no more goes too, and no archive keeps it: payers, whose rows are locks
+ * and come back with their next payment, and what settling has cost on the days before.
+ *
+ * @param before unix milliseconds
  */
-export type LedgerArchive = {
-  /** A page of settlements that may go, the oldest first; it may be empty and have a next one all the same. */
-  findSettlements(
-    before: number,
-    page: { limit: number; after: Cursor | null },
-  ): Promise<{ rows: SettlementsTable[]; next: Cursor | null }>;
-  /** The transactions signed with some txNonces. */
-  findAttempts(txNonces: readonly TxNonce[]): Promise<AttemptsTable[]>;
-  /** Removes those of the settlements, by their ids, that are in the ledger as given. How many, in one transaction. */
-  removeSettlements(serialized: ReadonlyMap<Hex, string>): Promise<number>;
-  /** Removes those of the transactions, by their hashes, that no settlement in the ledger needs any more. How many. */
-  removeAttempts(serialized: ReadonlyMap<Hex, string>): Promise<number>;
-  /**
-   * Removes what the ledger noted before a moment and needs no more, and which no archive keeps: payers, whose rows are locks
-   * and come back with their next payment, and what settling has cost on the days before.
-   */
-  removeNotes(before: number): Promise<void>;
-};
-
-export function createLedgerArchive(database: Database): LedgerArchive {
+export async function archiveSettlements(
+  database: Database,
+  before: number,
+  keep: (lines: readonly string[]) => Promise<void>,
+): Promise<{ kept: number; removed: number }> {
   const db = database.$extendTables<LedgerTables>();
+  const done = { kept: 0, removed: 0 };
+  let next: Cursor | null | undefined;
+  while (next !== null) {
+    const page = await findSettlements(db, before, next);
+    next = page.next;
+    if (page.rows.length === 0) continue;
+    const attempts = await findAttempts(db, page.rows);
+    await keep([
+      ...page.rows.map((row) => JSON.stringify({ kind: "settlement", row })),
+      ...attempts.map((row) => JSON.stringify({ kind: "attempt", row })),
+    ]);
+    done.kept += page.rows.length;
+    done.removed += await remove(db, page.rows, attempts);
+  }
+  await repeatable(() => db.deleteFrom("gas_spending").where("day", "<", dayOf(before)).execute());
+  while ((await removePayers(db, before)) > 0);
+  return done;
+}
+
+/** A page of settlements that may go, the oldest first; it may be empty and have a next one all the same. */
+async function findSettlements(db: Kysely<LedgerTables>, before: number, after: Cursor | undefined) {
+  let query = db
+    .selectFrom("settlements")
+    .selectAll()
+    .where("claimed_at", "<", before)
+    .where("concluded_at", "<", before)
+    .where(isFinished)
+    .where(isNotRecovered)
+    .orderBy("claimed_at")
+    .orderBy("id")
+    .limit(pageSize);
+  if (after !== undefined) {
+    query = query.where(({ eb, refTuple, tuple }) =>
+      eb(refTuple("claimed_at", "id"), ">", tuple(after.claimedAt, after.id)),
+    );
+  }
+  const page = await query.execute();
+  const last = page.at(-1);
+  const isLast = page.length < pageSize || last === undefined;
   return {
-    async findSettlements(before, { limit, after }) {
-      let query = db
-        .selectFrom("settlements")
-        .selectAll()
-        .where("claimed_at", "<", before)
-        .where("concluded_at", "<", before)
-        .where(isFinished)
-        .where(isNotRecovered)
-        .orderBy("claimed_at")
-        .orderBy("id")
-        .limit(limit);
-      if (after !== null) {
-        query = query.where(({ eb, refTuple, tuple }) =>
-          eb(refTuple("claimed_at", "id"), ">", tuple(after.claimedAt, after.id)),
-        );
-      }
-      const page = await query.execute();
-      const last = page.at(-1);
-      return {
-        // It is text of any length up to 78 digits, which databases do not compare as numbers.
-        rows: page.filter(({ valid_last }) => BigInt(valid_last) * 1_000n < BigInt(before)),
-        next: page.length < limit || last === undefined ? null : { claimedAt: last.claimed_at, id: last.id },
-      };
-    },
-
-    findAttempts: (txNonces) => findAttempts(db, txNonces),
-
-    removeSettlements: (serialized) =>
-      inTransaction(db, async (transaction) => {
-        const ids = [...serialized.keys()];
-        if (ids.length === 0) return 0;
-        await lockOperatorsOf(
-          transaction,
-          await transaction
-            .selectFrom("settlements")
-            .select(["chain_id", "operator"])
-            .where("id", "in", ids)
-            .execute(),
-        );
-        // Written back unchanged, so that no other transaction changes them before this one ends.
-        const current = await transaction
-          .updateTable("settlements")
-          .set((row) => ({ failure: row.ref("failure") }))
-          .where("id", "in", ids)
-          .returningAll()
-          .execute();
-        const same = current.filter((row) => serializeRow(row) === serialized.get(row.id));
-        if (same.length === 0) return 0;
-        const removed = await transaction
-          .deleteFrom("settlements")
-          .where(
-            "id",
-            "in",
-            same.map(({ id }) => id),
-          )
-          .where(isFinished)
-          .where(isNotRecovered)
-          .executeTakeFirstOrThrow();
-        return Number(removed.numDeletedRows);
-      }),
-
-    removeAttempts: (serialized) =>
-      inTransaction(db, async (transaction) => {
-        const hashes = [...serialized.keys()];
-        if (hashes.length === 0) return 0;
-        await lockOperatorsOf(
-          transaction,
-          await transaction
-            .selectFrom("attempts")
-            .select(["chain_id", "operator"])
-            .where("hash", "in", hashes)
-            .execute(),
-        );
-        const current = await transaction
-          .selectFrom("attempts")
-          .selectAll()
-          .where("hash", "in", hashes)
-          .execute();
-        const same = current.filter((row) => serializeRow(row) === serialized.get(row.hash));
-        if (same.length === 0) return 0;
-        const removed = await transaction
-          .deleteFrom("attempts")
-          .where(
-            "hash",
-            "in",
-            same.map(({ hash }) => hash),
-          )
-          .where("state", "in", ["mined", "superseded"])
-          .where(isUnused)
-          .executeTakeFirstOrThrow();
-        return Number(removed.numDeletedRows);
-      }),
-
-    async removeNotes(before) {
-      await repeatable(() => db.deleteFrom("gas_spending").where("day", "<", dayOf(before)).execute());
-      let removed: number;
-      do removed = await removePayers(db, before);
-      while (removed > 0);
-    },
+    // It is text of any length up to 78 digits, which databases do not compare as numbers.
+    rows: page.filter(({ valid_last }) => BigInt(valid_last) * 1_000n < BigInt(before)),
+    next: isLast ? null : { claimedAt: last.claimed_at, id: last.id },
   };
 }
 
-async function findAttempts(
+/** The transactions of some settlements that no other settlement needs. */
+function findAttempts(
   db: Kysely<LedgerTables>,
-  txNonces: readonly TxNonce[],
+  settlements: readonly SettlementsTable[],
 ): Promise<AttemptsTable[]> {
-  if (txNonces.length === 0) return [];
+  const places = new Map(settlements.map((row) => [`${row.chain_id} ${row.operator} ${row.tx_nonce}`, row]));
   return (
     db
       .selectFrom("attempts")
       .selectAll()
       .where(({ eb, or, and }) =>
         or(
-          txNonces.map(({ chain_id, operator, tx_nonce }) =>
+          [...places.values()].map(({ chain_id, operator, tx_nonce }) =>
             and([
               eb("chain_id", "=", chain_id),
               eb("operator", "=", operator),
@@ -167,12 +104,66 @@ async function findAttempts(
       )
       // In the words of the index.
       .where("state", "in", ["mined", "superseded"])
+      .where(isUnusedWithout(settlements.map(({ id }) => id)))
       .orderBy("chain_id")
       .orderBy("operator")
       .orderBy("tx_nonce")
       .orderBy("hash")
       .execute()
   );
+}
+
+/** Removes those rows that are in the ledger as they were kept. How many settlements. */
+function remove(
+  db: Kysely<LedgerTables>,
+  settlements: readonly SettlementsTable[],
+  attempts: readonly AttemptsTable[],
+): Promise<number> {
+  const kept = new Set([...settlements, ...attempts].map(asText));
+  return inTransaction(db, async (transaction) => {
+    // In one order everywhere: two transactions must not wait for each other.
+    const operators = new Map(settlements.map((row) => [`${row.chain_id} ${row.operator}`, row]));
+    for (const [, row] of [...operators].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      await lockOperator(transaction, { chainId: row.chain_id, operator: row.operator });
+    }
+    // Written back unchanged, so that no other transaction changes them before this one ends.
+    const current = await transaction
+      .updateTable("settlements")
+      .set((row) => ({ failure: row.ref("failure") }))
+      .where(
+        "id",
+        "in",
+        settlements.map(({ id }) => id),
+      )
+      .returningAll()
+      .execute();
+    const ids = current.filter((row) => kept.has(asText(row))).map(({ id }) => id);
+    if (ids.length === 0) return 0;
+    const removed = await transaction
+      .deleteFrom("settlements")
+      .where("id", "in", ids)
+      .where(isFinished)
+      .where(isNotRecovered)
+      .executeTakeFirstOrThrow();
+    const sent = await transaction
+      .selectFrom("attempts")
+      .selectAll()
+      .where("hash", "in", [noRow, ...attempts.map(({ hash }) => hash)])
+      .execute();
+    const hashes = sent.filter((row) => kept.has(asText(row))).map(({ hash }) => hash);
+    await transaction
+      .deleteFrom("attempts")
+      .where("hash", "in", [noRow, ...hashes])
+      .where("state", "in", ["mined", "superseded"])
+      .where(isUnusedWithout([]))
+      .execute();
+    return Number(removed.numDeletedRows);
+  });
+}
+
+/** A row as it is compared: its columns in the order of their names. */
+function asText(row: SettlementsTable | AttemptsTable): string {
+  return JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /** Payers that are removed in one statement: whoever claims for one of them waits for it. */
@@ -201,11 +192,6 @@ async function removePayers(db: Kysely<LedgerTables>, before: number): Promise<n
   return Number(numDeletedRows);
 }
 
-/** A row as it is compared and kept: JSON of its columns, in the order of their names. */
-export function serializeRow(row: SettlementsTable | AttemptsTable): string {
-  return JSON.stringify(Object.fromEntries(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))));
-}
-
 type OnSettlements = ExpressionBuilder<LedgerTables, "settlements">;
 
 function isFinished({ eb, or, and }: OnSettlements) {
@@ -221,37 +207,84 @@ function isNotRecovered({ not, exists, selectFrom }: OnSettlements) {
   );
 }
 
-/** Returns true if a transaction's txNonce has neither a settlement nor a recovery in the ledger. */
-function isUnused({ not, and, exists, selectFrom }: ExpressionBuilder<LedgerTables, "attempts">) {
-  return and([
-    not(
-      exists(
-        selectFrom("settlements")
-          .select("settlements.id")
-          .whereRef("settlements.chain_id", "=", "attempts.chain_id")
-          .whereRef("settlements.operator", "=", "attempts.operator")
-          .whereRef("settlements.tx_nonce", "=", "attempts.tx_nonce"),
+/** A hash that no row has: lists of SQL are never empty. */
+const noRow = "0x" as const;
+
+/** Finds transactions whose txNonce has neither a recovery nor, without some, a settlement in the ledger. */
+function isUnusedWithout(ids: readonly SettlementsTable["id"][]) {
+  return ({ not, and, exists, selectFrom }: ExpressionBuilder<LedgerTables, "attempts">) =>
+    and([
+      not(
+        exists(
+          selectFrom("settlements")
+            .select("settlements.id")
+            .whereRef("settlements.chain_id", "=", "attempts.chain_id")
+            .whereRef("settlements.operator", "=", "attempts.operator")
+            .whereRef("settlements.tx_nonce", "=", "attempts.tx_nonce")
+            .where("settlements.id", "not in", [noRow, ...ids]),
+        ),
       ),
-    ),
-    not(
-      exists(
-        selectFrom("recoveries")
-          .select("recoveries.id")
-          .whereRef("recoveries.chain_id", "=", "attempts.chain_id")
-          .whereRef("recoveries.recoverer", "=", "attempts.operator")
-          .whereRef("recoveries.tx_nonce", "=", "attempts.tx_nonce"),
+      not(
+        exists(
+          selectFrom("recoveries")
+            .select("recoveries.id")
+            .whereRef("recoveries.chain_id", "=", "attempts.chain_id")
+            .whereRef("recoveries.recoverer", "=", "attempts.operator")
+            .whereRef("recoveries.tx_nonce", "=", "attempts.tx_nonce"),
+        ),
       ),
-    ),
-  ]);
+    ]);
 }
 
-/** Locks the operators of some rows, in one order everywhere: two transactions must not wait for each other. */
-async function lockOperatorsOf(
-  transaction: Transaction<LedgerTables>,
-  operators: readonly { chain_id: number; operator: Address }[],
-): Promise<void> {
-  const distinct = new Map(operators.map((row) => [`${row.chain_id} ${row.operator}`, row]));
-  for (const [, row] of [...distinct].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    await lockOperator(transaction, { chainId: row.chain_id, operator: row.operator });
+/** The first line of an archive. */
+const head = { kind: "x402-kit settlements archive" };
+
+/**
+ * Opens an archive of JSON lines, which is made with the first lines that it is to keep. One that is there already is written
+ * on; where a run was killed, its last line may be cut short, and some lines come twice.
+ *
+ * @throws {KitError} when there is another file; from the result, when it cannot be written
+ */
+export async function openArchive(file: string): Promise<(lines: readonly string[]) => Promise<void>> {
+  const [first, last] = await readEnds(file);
+  if (first !== undefined && membersOf(parseJson(first)).kind !== head.kind) {
+    throw new KitError(`${file} exists, and is no archive of settlements`, {
+      hints: ["Nothing was changed. Name a file that does not exist yet."],
+    });
+  }
+  let start = first === undefined ? `${JSON.stringify(head)}\n` : last === "\n" ? "" : "\n";
+  return async (lines) => {
+    try {
+      // Signatures are in it: for its owner alone.
+      await using handle = await open(file, "a", 0o600);
+      await handle.appendFile(`${start}${lines.join("\n")}\n`);
+      await handle.sync();
+      // The name of a file is on the disk when its directory is.
+      await using directory = await open(dirname(file), "r");
+      await directory.sync();
+      start = "";
+    } catch (cause) {
+      throw new KitError(`The archive ${file} could not be written, and what it lacks is in the ledger`, {
+        cause,
+        hints: ["Its folder must be there, with room, and may be written to. Then run this again."],
+      });
+    }
+  };
+}
+
+/** The first line of a file, and its last character; nothing of a file that is not there, or is empty. */
+async function readEnds(file: string): Promise<readonly (string | undefined)[]> {
+  try {
+    await using handle = await open(file, "r");
+    const { size } = await handle.stat();
+    const read = async (position: number) =>
+      (await handle.read({ position, buffer: Buffer.alloc(256), length: Math.min(256, size - position) }))
+        .buffer;
+    if (size === 0) return [];
+    const [first] = (await read(0)).toString().split(/\n|\0/, 1);
+    return [first, (await read(size - 1)).toString("latin1", 0, 1)];
+  } catch (cause) {
+    if (Reflect.get(Object(cause), "code") === "ENOENT") return [];
+    throw new KitError(`The archive ${file} could not be read`, { cause });
   }
 }

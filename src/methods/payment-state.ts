@@ -6,11 +6,10 @@ import type { SignedPayment } from "../protocol/signed-payment.ts";
 
 /*
  * The meaning of a chain's state for a payment, defined once. Each judge of a payment supplies the facts that it can know, from
- * its own source: the service from views of the chain, the fixtures from their ledger, a replay from a capture, `why` from the
- * newest block. Missing facts are skipped.
+ * its own source: the service from views of the chain, the fixtures from their ledger, `why` from the newest block. Missing facts are skipped.
  */
 
-/** Facts that a payer may see; captures hold them by these names. Amounts are in the asset's smallest unit. */
+/** Facts that a payer may see. Amounts are in the asset's smallest unit. */
 export type PayerState = {
   /** However long ago, or cancelled: a token does not tell these two apart. */
   authorizationUsed: boolean;

@@ -6,15 +6,18 @@ const mebibyte = 1_048_576;
 const alwaysAllowed = 64 * mebibyte;
 /** The maximum ratio of unpacked to packed size. Files of the kit have some fifteen; gzip makes a thousand possible. */
 const mostTimes = 32;
+/** However large the file is; the longest text of Node is a little longer. */
+export const mostUnpacked = 500 * mebibyte;
 
 /**
- * Unpacks gzip of a file that may be somebody else's, to 64 MiB or 32 times the file's size at most.
+ * Unpacks gzip of a file that may be somebody else's, to 64 MiB or 32 times the file's size at most, and never more than
+ * {@link mostUnpacked}.
  *
  * @param packed all of the file, or gzip that was in it
  * @throws {KitError} that names the file, where it would be more; what zlib throws, where it is damaged
  */
 export function unpack(packed: Uint8Array, file: { path: string; bytes: number }): Buffer {
-  const most = Math.max(alwaysAllowed, mostTimes * file.bytes);
+  const most = Math.min(mostUnpacked, Math.max(alwaysAllowed, mostTimes * file.bytes));
   try {
     return gunzipSync(packed, { maxOutputLength: most });
   } catch (error) {
@@ -22,9 +25,7 @@ export function unpack(packed: Uint8Array, file: { path: string; bytes: number }
     throw new KitError(
       `${file.path} holds more than ${Math.floor(most / mebibyte)} MiB when it is unpacked`,
       {
-        hints: [
-          `That is more than ${mostTimes} times its size, which no file is that x402-kit wrote: do not use it.`,
-        ],
+        hints: ["That is more than any file holds of its size that x402-kit wrote: do not use it."],
       },
     );
   }

@@ -1,26 +1,20 @@
 import { readContractLists } from "../../config/served-networks.ts";
 import { readMoment } from "../../config/values.ts";
 import { contractVariables } from "../../config/variables.ts";
-import { createLedgerArchive, type LedgerArchive, serializeRow } from "../../ledger/archive.ts";
-import { type ArchivedRow, openArchive, writeArchive } from "../../ledger/archive-file.ts";
+import { archiveSettlements, openArchive } from "../../ledger/archive.ts";
 import {
   type MigrationSummary,
   migrate as migrateDatabase,
   openDatabase,
   pendingMigrations,
 } from "../../ledger/database/open-database.ts";
-import type { Hex } from "../../protocol/hex.ts";
 import { dayMs } from "../../protocol/moments.ts";
-import type { Cursor } from "../../protocol/settlement-query.ts";
 import { findUnlistedContracts, openAsIs, refuseStranding } from "../../service/health/check-database.ts";
-import { ConfigurationError } from "../../util/errors.ts";
 import { defineCommand, flag, jsonFlag, option, textOption } from "../kit/command.ts";
 import { usesDatabase, usingDatabase, withDatabase } from "../kit/with-database.ts";
 
 /** Settlements that are younger stay: blocks may be replaced, and shops reconcile. */
 const fewestDays = 7;
-/** Settlements that are read, or removed in one transaction, at a time. */
-const pageSize = 200;
 
 export const settlementsArchive = defineCommand({
   ...usesDatabase,
@@ -30,7 +24,7 @@ export const settlementsArchive = defineCommand({
       `those claimed, concluded and expired before this time, ${fewestDays} days ago or earlier (UTC unless it has a zone)`,
       { read: readMoment, example: "2026-08-01", required: true },
     ),
-    out: textOption("FILE", "the file to move them to, as JSON lines; one that exists is gone on with", {
+    out: textOption("FILE", "the file to move them to, as JSON lines; one that is there is written on", {
       example: "settlements-2026-07.jsonl",
       required: true,
     }),
@@ -49,97 +43,16 @@ export const settlementsArchive = defineCommand({
 
   run: ({ before, out }, { print }, { databaseUrl }) =>
     withDatabase(databaseUrl, async (db) => {
-      const ledger = createLedgerArchive(db);
-      let archive = await openArchive(out);
-      if (archive === null) {
-        const rows = readRows(ledger, before);
-        const first = await rows.next();
-        if (first.done === true) {
-          print("There is nothing to archive; no file was written.");
-          return 0;
-        }
-        await writeArchive(out, before, startingWith(first.value, rows));
-        archive = await openArchive(out);
-        if (archive === null) throw new Error(`${out} has vanished`);
-      } else if (archive.before !== before) {
-        await archive.close();
-        throw new ConfigurationError([
-          {
-            name: "--out",
-            problem: `names an archive of settlements before ${new Date(archive.before).toISOString()}: give that time to go on with it, or the name of a new file`,
-          },
-        ]);
-      }
-      try {
-        const { written, removed } = await removeRows(ledger, archive.rows);
-        await ledger.removeNotes(before);
-        print(
-          `${written} settlements are in ${out}; ${removed} of them were removed from the ledger${written === removed ? "." : " now. The others had been before, or have changed since and stay."}`,
-        );
-      } finally {
-        await archive.close();
-      }
+      const { kept, removed } = await archiveSettlements(db, before, await openArchive(out));
+      const changed = kept - removed;
+      print(
+        kept === 0
+          ? "There is nothing to archive; nothing was written."
+          : `${removed} settlements were moved to ${out}.${changed > 0 ? ` ${changed} have changed meanwhile, and stay.` : ""}`,
+      );
       return 0;
     }),
 });
-
-/** The settlements that may go, and behind them their transactions: those go once no settlement needs them. */
-async function* readRows(
-  ledger: LedgerArchive,
-  before: number,
-): AsyncGenerator<Omit<ArchivedRow, "key">, void> {
-  const txNonces = new Map<string, Parameters<LedgerArchive["findAttempts"]>[0][number]>();
-  let after: Cursor | null = null;
-  do {
-    const page = await ledger.findSettlements(before, { limit: pageSize, after });
-    for (const row of page.rows) {
-      const { chain_id, operator, tx_nonce } = row;
-      txNonces.set(`${chain_id} ${operator} ${tx_nonce}`, { chain_id, operator, tx_nonce });
-      yield { kind: "settlement", serialized: serializeRow(row) };
-    }
-    after = page.next;
-  } while (after !== null);
-  for (const some of inPieces(txNonces.values(), 50)) {
-    for (const row of await ledger.findAttempts(some))
-      yield { kind: "attempt", serialized: serializeRow(row) };
-  }
-}
-
-async function removeRows(ledger: LedgerArchive, rows: AsyncIterable<ArchivedRow>) {
-  let written = 0;
-  let removed = 0;
-  const settlements = new Map<Hex, string>();
-  const attempts = new Map<Hex, string>();
-  const removePiece = async () => {
-    removed += await ledger.removeSettlements(settlements);
-    await ledger.removeAttempts(attempts);
-    settlements.clear();
-    attempts.clear();
-  };
-  for await (const { kind, key, serialized } of rows) {
-    if (kind === "settlement") written++;
-    (kind === "settlement" ? settlements : attempts).set(key, serialized);
-    if (settlements.size + attempts.size >= pageSize) await removePiece();
-  }
-  await removePiece();
-  return { written, removed };
-}
-
-async function* startingWith<T>(first: T, rest: AsyncIterable<T>): AsyncGenerator<T, void> {
-  yield first;
-  yield* rest;
-}
-
-function* inPieces<T>(values: Iterable<T>, size: number): Generator<T[]> {
-  let piece: T[] = [];
-  for (const value of values) {
-    piece.push(value);
-    if (piece.length < size) continue;
-    yield piece;
-    piece = [];
-  }
-  if (piece.length > 0) yield piece;
-}
 
 export const migrateCommand = defineCommand({
   ...usingDatabase([...Object.values(contractVariables), "NETWORKS_FILE"], (reader) => ({

@@ -13,8 +13,7 @@ import { isBytes32 } from "../../protocol/hex.ts";
 import { sortByRank } from "../../protocol/mistakes.ts";
 import { unitsOf } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
-import { membersOf, parseJson } from "../../util/json.ts";
-import { inShell, self } from "../../util/self-command.ts";
+import { self } from "../../util/self-command.ts";
 import {
   contractOptions,
   contractsOf,
@@ -134,13 +133,6 @@ async function readWhat(what: string): Promise<string> {
     throw new KitError("That is the id of a settlement, or the hash of a transaction", {
       hints: [
         `${self} why ${given.trim()} explains the payment, where it was seen by a running up or serve.`,
-      ],
-    });
-  }
-  if (membersOf(parseJson(given)).x402Capture !== undefined) {
-    throw new KitError("That is a capture: a payment with the state of the chain that decided it", {
-      hints: [
-        `${self} replay ${found === undefined || what === "-" ? "FILE" : inShell(what)} judges it again.`,
       ],
     });
   }

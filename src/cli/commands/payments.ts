@@ -141,7 +141,7 @@ async function notSeen(which: string, url: string): Promise<KitError> {
   return new KitError("No payment has been seen there yet", {
     hints: [
       `Have a client verify or settle one${isUp ? `, or pay yourself: ${self} pay${atUrl(url)}` : "."}`,
-      `Payments from before its start${isUp ? ", such as those of --state," : ""} are not shown${isUp ? "" : "; `serve` finds one by its settlement id"}.`,
+      `Payments from before its start are not shown${isUp ? ", but for those of --state" : "; `serve` finds one by its settlement id"}.`,
     ],
   });
 }

@@ -3,15 +3,16 @@ import { readNetwork, readOneOf, readPrice, readPriceOrZero, readWholeNumber } f
 import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/description.ts";
 import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
+import { writeState } from "../../harness/run/state-file.ts";
 import { localTokenNames, tokenNamed } from "../../payer/local-chains.ts";
 import { paymentTerms as terms } from "../../payer/terms.ts";
-import { type TestPayerName, testPayers } from "../../payer/test-payers.ts";
+import { nameOfTestPayer, type TestPayerName, testPayers } from "../../payer/test-payers.ts";
 import { settleAnswerSchema } from "../../protocol/answers.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { transferMethods } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
-import { self } from "../../util/self-command.ts";
+import { inShell, self } from "../../util/self-command.ts";
 import {
   addressOption,
   atUrl,
@@ -22,6 +23,7 @@ import {
   networkOptions,
   option,
   requiredAddress,
+  textOption,
   urlOption,
 } from "../kit/command.ts";
 import { describePayers } from "../up/up-report.ts";
@@ -202,6 +204,28 @@ export const advanceTime = defineCommand({
     requireRunning(await findHarness(url), network);
     const { now } = await createControlClient(url).advanceTime({ network, seconds });
     print(`On ${network} it is ${new Date(now * 1_000).toISOString().replace(".000", "")}.`);
+    return 0;
+  },
+});
+
+export const stateSave = defineCommand({
+  options: {
+    file: textOption("FILE", "the file to write", { positional: true, required: true, example: "bug.state" }),
+    from: urlOption,
+  },
+
+  async run({ file, from }, { print, printError }) {
+    await findHarness(from);
+    const session = await createControlClient(from).session();
+    await writeState(file, session);
+    const payers = new Set(session.rows.settlements?.map(({ payer }) => `${payer}`));
+    const strangers = [...payers].filter((payer) => nameOfTestPayer(payer) === undefined);
+    if (strangers.length > 0) {
+      printError(
+        `Warning: the file has signatures of ${strangers.join(", ")}, which are no test payers. They are valid on the real networks too: until such a payment expires, whoever has the file can submit it to the token there.`,
+      );
+    }
+    print(`Wrote ${file}. Go on from it, on any machine: ${self} up --state ${inShell(file)}`);
     return 0;
   },
 });

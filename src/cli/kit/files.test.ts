@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { makeFolders, readInputFile, requireWritable, writeFiles } from "./files.ts";
 
 const most = 1_048_576;
-const reading = (file: string) => readInputFile(file, { most, what: "a capture" });
+const reading = (file: string) => readInputFile(file, { most, what: "a header" });
 
 let folder: string;
 beforeAll(() => {
@@ -19,11 +19,11 @@ test("a file of the greatest length is read, and a byte more is too long", async
   writeFileSync(file, "é".repeat(most / 2));
   expect(await reading(file)).toBe("é".repeat(most / 2));
   writeFileSync(file, "x".repeat(most + 1));
-  await expect(reading(file)).rejects.toThrow(`${file} is longer than a capture: more than 1 MiB`);
+  await expect(reading(file)).rejects.toThrow(`${file} is longer than a header: more than 1 MiB`);
 });
 
 test("what never ends is not read to its end", async () => {
-  await expect(reading("/dev/zero")).rejects.toThrow("/dev/zero is longer than a capture");
+  await expect(reading("/dev/zero")).rejects.toThrow("/dev/zero is longer than a header");
 });
 
 test("an empty file is read, and what is no file is said to be unreadable", async () => {

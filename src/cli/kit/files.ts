@@ -9,7 +9,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { open, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import type { Readable } from "node:stream";
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../../util/errors.ts";
@@ -22,7 +22,7 @@ const mebibyte = 1_048_576;
  * Reads a text file, and no more of it than it may hold: a file that is named by mistake may be of any size, and a device
  * never ends.
  *
- * @param what what such a file is, with its article: `a capture`
+ * @param what what such a file is, with its article: `a header`
  * @throws {KitError} when it cannot be read, or is longer
  */
 export async function readInputFile(
@@ -82,20 +82,6 @@ export function requireWritable(files: Readonly<Record<string, string | undefine
 export async function writeOutput(file: string | undefined, render: () => string): Promise<void> {
   if (file === undefined) return;
   await orExplain(file, () => writeFile(file, render()));
-}
-
-/**
- * Writes a file that no other user of the machine may read, whoever could read it before.
- *
- * @throws {KitError} when it cannot be written
- */
-export async function writePrivateFile(file: string, text: string): Promise<void> {
-  await orExplain(file, async () => {
-    await using handle = await open(file, "w", ownerOnly);
-    // Of a file that was there; a device has no owner who could.
-    if ((await handle.stat()).isFile()) await handle.chmod(ownerOnly);
-    await handle.writeFile(text);
-  });
 }
 
 const ownerOnly = 0o600;

@@ -1,3 +1,4 @@
+import type { KnownNetworks } from "../../config/known-networks.ts";
 import { readOrganizationFile } from "../../config/organization-file.ts";
 import {
   assignRpcPorts,
@@ -20,9 +21,16 @@ import {
 import { isVariableSet } from "../../config/variable-reader.ts";
 import { describeUnset, rpcVariableOf } from "../../config/variables.ts";
 import type { ForkOption, ForkOptions } from "../../harness/fork/fork-options.ts";
+import type { Session } from "../../harness/run/session.ts";
+import { readSettings } from "../../harness/run/session-settings.ts";
 import { collision, resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
 import type { ClaimedKind } from "../../protocol/answers.ts";
-import { builtInNetworks, type NetworkName, type NetworkRegistry } from "../../protocol/networks.ts";
+import {
+  builtInNetworks,
+  type NetworkName,
+  type NetworkRegistry,
+  networkNames,
+} from "../../protocol/networks.ts";
 import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../util/errors.ts";
 import {
   contractsOf,
@@ -81,7 +89,7 @@ export const upOptions = {
   ),
   state: textOption(
     "FILE",
-    "file to save chains and ledger to when this ends by Ctrl-C, SIGTERM or `POST /close`, and to continue from at the next start",
+    "file to save the session to when this ends by Ctrl-C, SIGTERM or `POST /close`, and to go on from at the next start: chains, ledger, story, faults, and the settings that are not given here; see also state save",
     { example: "x402.state" },
   ),
   "settle-wait": variableOption("SETTLE_WAIT_MS", {
@@ -154,6 +162,41 @@ export function resolveContracts(values: GivenValues, known: NetworkRegistry = b
   const { asset = {} } = values;
   const assets = known.all.map(({ name, usdc }) => asset[name] ?? usdc);
   return resolveFacilitatorContracts(contractsOf(values), assets);
+}
+
+/** The options that decide what `up` answers: those that are given, and for the others those of the session that it goes on from. */
+export function planUp(values: Values<typeof upOptions>, known: KnownNetworks, session: Session | undefined) {
+  const { plain, asset, claim } = values;
+  const saved = session?.settings && readSettings(session.settings, known);
+  // Whoever names all five means what is usual.
+  const isUsual = values.networks.join() === networkNames.join();
+  const names = saved !== undefined && isUsual ? saved.networks : values.networks;
+  const assets = { ...saved?.assets, ...asset };
+  const { mainnet, testnet } = contractsOf(values);
+  const { mainnet: savedMainnet, testnet: savedTestnet } = saved?.facilitatorContracts ?? {};
+  const knownNetworks = saved?.knownNetworks ?? known;
+  return {
+    networks: names,
+    knownNetworks,
+    facilitatorContracts: resolveFacilitatorContracts(
+      { mainnet: mainnet ?? savedMainnet, testnet: testnet ?? savedTestnet },
+      knownNetworks.all.map(({ name, usdc }) => assets[name] ?? usdc),
+    ),
+    assets,
+    recipient: values.recipient ?? saved?.recipient,
+    payTo: values["pay-to"] ?? (plain ? "any" : (saved?.payTo ?? "contract")),
+    strictness: plain ? "reference" : (saved?.strictness ?? "spec"),
+    organizations:
+      values.organizations === undefined
+        ? (saved?.organizations ?? [])
+        : readOrganizationFile(values.organizations, names),
+    settleWaitMs: values["settle-wait"] ?? saved?.settleWaitMs,
+    recovery: !values["no-recovery"] && (saved?.recovery ?? true),
+    discovery: values.discovery || (saved?.discovery ?? false),
+    claims: claim ?? saved?.claims,
+    // Whoever sent the file opens this machine to no other.
+    isOpen: values.open || plain || (saved?.open === true && isLoopbackHost(values.host)),
+  } as const;
 }
 
 function checkContracts(values: GivenValues): readonly ConfigurationProblem[] {

@@ -1,18 +1,17 @@
 import { isIPv6 } from "node:net";
-import { readOrganizationFile } from "../../config/organization-file.ts";
 import { assignRpcPorts } from "../../config/rpc-ports.ts";
 import { isLoopbackHost } from "../../config/values.ts";
 import { askHarness, originOf } from "../../harness/control/description.ts";
 import { payOnEveryNetwork } from "../../harness/control/pay.ts";
 import type { News, RunningHarness } from "../../harness/run/running-harness.ts";
 import { startHarness } from "../../harness/run/start-harness.ts";
-import { openStateFile } from "../../harness/run/state-file.ts";
+import { openStateFile, requireSamePlaces } from "../../harness/run/state-file.ts";
 import { isWarning, renderLogLine } from "../../observe/log/log-lines.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand } from "../kit/command.ts";
 import { requireWritable } from "../kit/files.ts";
-import { checkUp, resolveContracts, resolveForks, upOptions } from "./up-options.ts";
+import { checkUp, planUp, resolveForks, upOptions } from "./up-options.ts";
 import { describeAsEnv, describeUp } from "./up-report.ts";
 
 export const up = defineCommand({
@@ -39,43 +38,24 @@ export const up = defineCommand({
         printError(isForMachines ? line.trimEnd() : renderLogLine(line));
       },
     });
-    const facilitatorContracts = resolveContracts(values, networks);
-    const state =
-      values.state === undefined
-        ? undefined
-        : openStateFile(values.state, {
-            networks: values.networks,
-            facilitatorContracts,
-            assets: values.asset,
-          });
+    const state = values.state === undefined ? undefined : openStateFile(values.state);
+    const plan = planUp(values, networks, state?.saved);
+    const { isOpen } = plan;
+    if (state?.saved !== undefined) requireSamePlaces(values.state ?? "", state.saved, plan);
     const tell = isForMachines ? printError : print;
     let printNews: (news: News) => void = () => {};
-    const isOpen = values.open || values.plain;
-    const payTo = values["pay-to"] ?? (values.plain ? "any" : "contract");
     const harness = await startHarness({
+      ...plan,
       state,
-      networks: values.networks,
-      knownNetworks: networks,
-      facilitatorContracts,
-      assets: values.asset,
-      rpcPorts: assignRpcPorts(values.networks, values["rpc-port"], values["rpc-ports"]),
+      rpcPorts: assignRpcPorts(plan.networks, values["rpc-port"], values["rpc-ports"]),
       open: isOpen ? { onClose: () => closed.abort() } : undefined,
-      payTo,
-      strictness: values.plain ? "reference" : "spec",
       corsOrigins: values["cors-origins"],
-      discovery: values.discovery,
-      claims: values.claim,
       fork,
       host: values.host,
       allowHosts: values["allow-host"],
       port: values.port,
-      settleWaitMs: values["settle-wait"],
-      recipient: values.recipient,
-      organizations:
-        values.organizations === undefined ? [] : readOrganizationFile(values.organizations, values.networks),
       seed: values.seed,
       journal: values.journal,
-      recovery: !values["no-recovery"],
       studio: true,
       onNews: values.quiet || isForMachines ? undefined : (news) => printNews(news),
       logger,
@@ -125,16 +105,16 @@ export const up = defineCommand({
       throw error;
     }
     await harness.close();
-    if (state !== undefined) tell(`Chains and ledger are saved in ${values.state}.`);
+    if (state !== undefined) tell(`The session is saved in ${values.state}.`);
     return 0;
   },
 });
 
-/** Describes the initial state of chains and ledger; their last state is written to the file. */
+/** Describes how the session begins that is written to the file at its end. */
 function describeStart(file: string | undefined, isThere: boolean): string {
   return isThere
-    ? `Chains and ledger go on from ${file}.`
-    : `${file} is new: chains and ledger begin anew, and are saved there at the end.`;
+    ? `The session goes on from ${file}: chains, ledger, story, faults and settings.`
+    : `${file} is new: a session begins, and is saved there at the end.`;
 }
 
 /** Describes an `up` that already listens there; otherwise undefined. */

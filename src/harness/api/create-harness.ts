@@ -1,10 +1,8 @@
-import type { Capture } from "../../observe/capture/capture.ts";
 import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import { aText, requireArgument, requireGiven, texts } from "../../util/given.ts";
 import { controlOf, createControlClient } from "../control/control-client.ts";
 import { findHarness } from "../control/description.ts";
 import { startHarness } from "../run/start-harness.ts";
-import { type CapturedPayment, describeCaptured } from "./captured-payment.ts";
 import type { Harness, HarnessOptions, HarnessSettings } from "./harness-api.ts";
 import { readHarnessOptions } from "./read-harness-options.ts";
 
@@ -20,15 +18,12 @@ import { readHarnessOptions } from "./read-harness-options.ts";
  * const { settle, receipt } = await harness.pay({ network: "base", amount: 10_000n });
  */
 export function createHarness<const N extends NetworkName = BuiltInNetworkName>(
-  options: HarnessOptions<N> & { capture: string | Capture },
-): Promise<Harness<N> & { readonly captured: CapturedPayment }>;
-export function createHarness<const N extends NetworkName = BuiltInNetworkName>(
   options?: HarnessOptions<N>,
 ): Promise<Harness<N>>;
 export async function createHarness<const N extends NetworkName = BuiltInNetworkName>(
   options: HarnessSettings<N> = {},
-): Promise<Harness<N> & { readonly captured?: CapturedPayment }> {
-  const { names, start, logLevel, source } = readHarnessOptions(options);
+): Promise<Harness<N>> {
+  const { names, start, logLevel } = readHarnessOptions(options);
   // viem takes as long to load as the nodes take to start.
   const importing = Promise.all([import("./assemble-harness.ts"), import("../../observe/log/logger.ts")]);
   importing.catch(() => {});
@@ -36,8 +31,7 @@ export async function createHarness<const N extends NetworkName = BuiltInNetwork
   const running = await startHarness({ ...start, logger: createLogger(logLevel) });
   const [{ assembleHarness }] = await importing;
   const { description, close } = running;
-  const harness = assembleHarness(names, { description, control: controlOf(running), close });
-  return source === undefined ? harness : { ...harness, captured: describeCaptured(source, harness) };
+  return assembleHarness(names, { description, control: controlOf(running), close });
 }
 
 /**

@@ -5,7 +5,6 @@ import type { LogLevel } from "../../config/values.ts";
 import type { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import type { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import type { WrittenRequest } from "../../methods/build-request.ts";
-import type { Capture } from "../../observe/capture/capture.ts";
 import type { PaymentSummary } from "../../observe/timeline/payment-view.ts";
 import type { LocalTokenName, LocalTokens } from "../../payer/local-chains.ts";
 import type { Amount } from "../../payer/terms.ts";
@@ -248,7 +247,7 @@ export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = Harness
 /** The required source of a network besides the five. */
 export type NamesNetworks<N extends NetworkName> = AddedBy<
   N,
-  { networkFile: NonNullable<HarnessSettings["networkFile"]> } | { capture: string | Capture }
+  { networkFile: NonNullable<HarnessSettings["networkFile"]> }
 >;
 
 /** {@link HarnessOptions} whose networks the compiler does not check. */
@@ -324,16 +323,6 @@ export type HarnessSettings<N extends NetworkName = NetworkName> = {
    * 2026-01-01T00:00:00Z then, and moves by one second with each block and by `advanceTime` only.
    */
   seed?: number;
-  /**
-   * A payment that `x402-kit capture` wrote to a file: the path, or what is in the file. One chain starts, with the
-   * contract, the token, the payer's state, the head and the clock that the payment was judged by.
-   * See docs/guides/payments.md.
-   *
-   * @example
-   * const harness = await createHarness({ capture: "bug.x402.json" });
-   * expect((await harness.captured.replay()).verdict).toBe(harness.captured.verdict);
-   */
-  capture?: string | Capture;
   /** Path of the anvil binary; the one of the package `@foundry-rs/anvil` by default. */
   anvilBinary?: string;
   /** Gives up the start. */

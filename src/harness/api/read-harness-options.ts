@@ -20,7 +20,6 @@ import {
   anObject,
   anything,
   aText,
-  aTextOrObject,
   findGivenProblems,
   oneOf,
   texts,
@@ -32,15 +31,12 @@ import { type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
 import type { StartOptions } from "../run/running-harness.ts";
 import { collision, resolveFacilitatorContracts } from "../setup/addresses.ts";
 import { findChainProblems } from "../setup/chains.ts";
-import { type CaptureSource, readCaptureOption } from "./captured-payment.ts";
 import type { AssetOptions, HarnessSettings } from "./harness-api.ts";
 
 export type HarnessPlan<N extends NetworkName> = {
   names: readonly N[];
   start: Omit<StartOptions, "logger">;
   logLevel: LogLevel;
-  /** Where it is made of a captured payment. */
-  source: CaptureSource | undefined;
 };
 
 /**
@@ -67,14 +63,9 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessSettin
     payTo,
   } = options;
   const known = readKnownNetworks(options.networkFile, add);
-  const source =
-    options.capture === undefined
-      ? undefined
-      : collectProblems(problems, () => readCaptureOption(options.capture ?? "", known));
-  const usual: readonly NetworkName[] = source === undefined ? networkNames : [source.capture.chain.network];
+  const usual: readonly NetworkName[] = networkNames;
   const given = options.networks ?? (usual as readonly N[]);
   const names: readonly N[] = Array.isArray(given) ? given : [];
-  if (source !== undefined) checkBesideCapture(options, source, add);
   problems.push(...findChainProblems({ networks: names, rpcPorts: options.rpcPorts, knownNetworks: known }));
   const isRunning = (option: string, network: string): network is NetworkName => {
     const running = names.some((name) => name === network);
@@ -96,7 +87,6 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessSettin
     }
   }
   for (const [network] of entriesOf(options.rpcPorts)) isRunning(`rpcPorts.${network}`, network);
-  if (source !== undefined) assets[source.capture.chain.network] = source.capture.chain.asset;
   const recipient = options.recipient === undefined ? undefined : readAddress(String(options.recipient));
   if (recipient?.problem !== undefined) add("recipient", `${options.recipient} ${recipient.problem}`);
   const organizations = readOrganizationsOption(options.organizations, names, add);
@@ -107,7 +97,7 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessSettin
   }
   const contracts = collectProblems(problems, () =>
     resolveFacilitatorContracts(
-      source?.contracts ?? options.contracts,
+      options.contracts,
       known.all.map(({ name, usdc }) => assets[name] ?? usdc),
       { mainnet: "contracts.mainnet", testnet: "contracts.testnet" },
     ),
@@ -117,9 +107,7 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessSettin
   return {
     names,
     logLevel,
-    source,
     start: {
-      slice: source?.slice,
       networks: names,
       knownNetworks: known,
       facilitatorContracts: contracts,
@@ -131,7 +119,7 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessSettin
       rpcPorts,
       settleWaitMs,
       recipient: recipient?.address,
-      payTo: source?.capture.chain.mayGoStraight === true ? "any" : payTo,
+      payTo,
       organizations,
       seed,
       recovery,
@@ -170,7 +158,6 @@ export const harnessOptions: Readonly<Record<keyof HarnessSettings, Wanted>> = {
   allowHosts: { ...texts, example: '["facilitator"]' },
   ...simpleOptions,
   rpcPorts: anObject,
-  capture: { ...aTextOrObject, example: "bug.x402.json" },
   anvilBinary: aText,
   signal: { what: "an AbortSignal", fits: (value) => value instanceof AbortSignal },
 };
@@ -205,28 +192,6 @@ function checkShape(options: HarnessSettings<NetworkName>): ConfigurationProblem
 }
 
 const isSimple = ({ name }: ConfigurationProblem) => Object.hasOwn(simpleOptions, name);
-
-/** The parts of a captured payment that cannot be had otherwise. */
-const broughtByCapture = ["contracts", "assets", "fork", "seed"] as const;
-
-function checkBesideCapture(
-  { networks, ...options }: HarnessSettings<NetworkName>,
-  { capture }: CaptureSource,
-  add: Add,
-): void {
-  const { network } = capture.chain;
-  if (networks !== undefined && (networks.length !== 1 || networks[0] !== network)) {
-    add(
-      "networks",
-      `the captured payment is of ${network}, and that chain alone is started`,
-      `["${network}"]`,
-    );
-  }
-  if (options.journal === false) add("journal", "is needed to tell how a captured payment is judged");
-  for (const name of broughtByCapture) {
-    if (options[name] !== undefined) add(name, "comes with the capture, and cannot be given beside it");
-  }
-}
 
 const notOneOf = (known: NetworkRegistry) => `is not one of ${known.names.join(", ")}`;
 

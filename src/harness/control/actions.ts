@@ -15,6 +15,7 @@ import {
   paymentJournalSchema,
 } from "../journal/journal.ts";
 import { type ControlledHarness, type News, requireAccount } from "../run/running-harness.ts";
+import { sessionSchema } from "../run/session.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 import { describeChain } from "./describe-chain.ts";
 import { harnessDescriptionSchema, notRunning } from "./description.ts";
@@ -146,6 +147,17 @@ export const actions = {
     answer: done,
     run: ({ reset }) => reset().then(() => ({})),
     news: () => ({ what: "reset", more: "chains and ledger are as they were at the start" }),
+  }),
+  /** All that has been done there, for another harness to go on from. */
+  session: action({
+    route: "POST /harness/state",
+    docs: {
+      summary: "Gives the whole session: chains, ledger, story, faults and settings",
+      answer: "The content of a file for `up --state`, which packs it with gzip",
+    },
+    body: noBody,
+    answer: sessionSchema,
+    run: ({ session }) => session(),
   }),
   /** Gives an id for `restore`. */
   snapshot: action({

@@ -3,25 +3,18 @@ import { askNode } from "../../chain/rpc/calls.ts";
 import type { KnownPayment } from "../../methods/on-chain/nonces.ts";
 import { askPayerState } from "../../methods/on-chain/payer-state.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
-import type { Capture } from "../../observe/capture/capture.ts";
-import { capturePayment } from "../../observe/capture/capture-payment.ts";
 import {
   createUseFinder,
   findPaymentUse,
   type ReadableChain,
   transactionOf,
-} from "../../observe/capture/chain-questions.ts";
+} from "../../observe/studio/chain-questions.ts";
 import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
-import type { PaymentRecord } from "../../observe/timeline/record.ts";
-import { nameOfTestPayer } from "../../payer/test-payers.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { type PayToPolicy, payToPolicies } from "../../protocol/signed-payment.ts";
-import { KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
-import { statesKept } from "../nodes/launch-anvil.ts";
 import type { ControlledHarness } from "../run/running-harness.ts";
-import type { FacilitatorContracts } from "../setup/addresses.ts";
 import { askHarness, type RunningNetwork } from "./description.ts";
 
 /*
@@ -35,7 +28,7 @@ export function readableChainOf(
 ): ReadableChain | undefined {
   const chain = network === null ? undefined : chains[network];
   if (chain === undefined) return undefined;
-  return { ...chain, statesKept, ask: askNode(chain.rpcUrl) };
+  return { ...chain, ask: askNode(chain.rpcUrl) };
 }
 
 /** An authorization by what its token knows it by. */
@@ -126,31 +119,4 @@ export function createPaymentChain(chains: ControlledHarness["chains"]): Payment
       transactionOf(record, readableChainOf(chains, record.request?.knownNetwork.name ?? null)),
     authorizationUse: createUseFinder(({ knownNetwork }) => readableChainOf(chains, knownNetwork.name)),
   };
-}
-
-/**
- * A payment of a harness, with the state of the local chain that decided it. Without the signature where the payer is no
- * test payer: local chains have the ids and tokens of real ones, so a wallet's signature moves its money there too.
- */
-export async function captureOf(
-  record: PaymentRecord,
-  chains: ControlledHarness["chains"],
-  {
-    contracts,
-    payTo,
-    keepSignature,
-  }: {
-    contracts: FacilitatorContracts;
-    payTo: PayToPolicy | undefined;
-    /** True if the signature is kept whoever the payer is. */
-    keepSignature: boolean;
-  },
-): Promise<Capture> {
-  const { request } = record;
-  const chain = request && readableChainOf(chains, request.knownNetwork.name);
-  if (request === undefined || chain === undefined)
-    throw new KitError("The payment has no chain that runs here");
-  const isTestPayer = nameOfTestPayer(request.payment.payer) !== undefined;
-  const signature = keepSignature || isTestPayer ? "kept" : "cut";
-  return capturePayment(record, request, { contracts, payTo, chain, signature });
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
+import { mostUnpacked } from "../../util/unpack.ts";
 import type { ControlledHarness } from "../run/running-harness.ts";
 import { type Action, type AnyAction, actions } from "./actions.ts";
 
@@ -43,7 +44,7 @@ const refusalSchema = z.object({
 export function createControlClient(origin: string): HarnessControl {
   return controlBy(async ({ route, answer }, body) => {
     const [method = "", path] = route.split(" ");
-    const request = method === "GET" ? {} : { method, body };
+    const request = method === "GET" ? {} : { method, body, maxBytes: mostUnpacked };
     const answered = await requestJson(`${origin}${path}`, request);
     if (answered.status === 200) return answer.parse(answered.body);
     const { data } = refusalSchema.safeParse(answered.body);

@@ -23,8 +23,6 @@ export type LaunchOptions = {
    * parent and holds one transaction at most. Otherwise chain time is the time of this machine.
    */
   genesisTime?: number | undefined;
-  /** The number of the first block; 0 by default. */
-  genesisBlock?: number | undefined;
   /** The address that it listens on, at a free port; 127.0.0.1 by default. */
   host?: string | undefined;
   startTimeoutMs?: number | undefined;
@@ -50,7 +48,7 @@ const gasLimit = 300_000_000;
 export const initialBaseFee = 10_000_000;
 
 /** States kept in memory: enough for reorgs, and for calls to a head that a block has just replaced. */
-export const statesKept = 64;
+const statesKept = 64;
 
 /** Carries the identity of a start into the `child_process` channel, whose messages come in its async context. */
 const startContext = new AsyncLocalStorage<object>();
@@ -152,7 +150,7 @@ const usualStartTimeoutMs = 30_000;
 
 /** An anvil that is not started yet. */
 async function describeAnvil(binary: string, options: LaunchOptions) {
-  const { chainId, genesisTime, genesisBlock, fork } = options;
+  const { chainId, genesisTime, fork } = options;
   const { startTimeoutMs = usualStartTimeoutMs, host = "127.0.0.1" } = options;
   const { createAnvil } = await importViemAnvil();
 
@@ -178,7 +176,6 @@ async function describeAnvil(binary: string, options: LaunchOptions) {
         ...args,
         ...flags,
         ...(genesisTime === undefined ? [] : ["--max-transactions", "1"]),
-        ...(genesisBlock === undefined ? [] : ["--number", String(genesisBlock)]),
         ...forkFlags(fork),
       ],
       // `detached`: Ctrl-C in a terminal reaches the whole process group, and the nodes are still needed while the

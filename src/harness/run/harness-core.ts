@@ -65,8 +65,8 @@ export function prepareDatabases(options: StartOptions): () => Promise<Database>
 }
 
 /** Returns true if the chains' time is not this machine's. */
-export function hasOwnClock({ seed, slice }: StartOptions): boolean {
-  return seed !== undefined || slice !== undefined;
+export function hasOwnClock({ seed }: StartOptions): boolean {
+  return seed !== undefined;
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { RefusalContext } from "../../observe/explain/explanations.ts";
 import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
+import { mostTold, type PaymentDetail } from "../../observe/timeline/payment-view.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import { noJournal, type PaymentReader } from "../journal/journal.ts";
 import type { Chains } from "../setup/chains.ts";
@@ -8,6 +9,8 @@ import type { Chains } from "../setup/chains.ts";
 export type PaymentExplainer = PaymentReader & {
   /** The state of payments on the local chains. */
   chain: PaymentChain;
+  /** The newest payments with all that is known of them, for a saved session; none without a timeline. */
+  tell(): Promise<PaymentDetail[]>;
   /** Forgets what the chains said, which have begun anew. */
   forget(): void;
 };
@@ -45,6 +48,10 @@ export function createPaymentExplainer(
       const { describePayment } = await import("../../observe/studio/payment-detail.ts");
       const record = known().find(id.toLowerCase());
       return record === undefined ? [] : (await describePayment(record, context, chain)).explanations;
+    },
+    async tell() {
+      const { describeNewest } = await import("../../observe/studio/payment-detail.ts");
+      return timeline === undefined ? [] : describeNewest(timeline, context, mostTold);
     },
     forget() {
       loaded = undefined;

@@ -8,7 +8,8 @@ import { createSerialQueue } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 import type { MinedCounts } from "../setup/starting-point.ts";
-import type { Rewindable, SavedHarness } from "./running-harness.ts";
+import type { Rewindable } from "./running-harness.ts";
+import type { Session } from "./session.ts";
 
 /** A part of a harness besides chains and service, such as the proxies before the nodes. */
 export type HarnessPart = {
@@ -142,8 +143,8 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
 
 /** Remembers chains and ledger, and puts them back. One call at a time; the others wait. */
 export type Rewind = Rewindable & {
-  /** Chains and ledger as they are now. */
-  save(): Promise<SavedHarness>;
+  /** Chains and ledger as they are now, at one moment. */
+  save(): Promise<Pick<Session, "chains" | "rows">>;
   /** Resolves when what was asked for before is over. */
   settled(): Promise<void>;
 };
@@ -210,10 +211,23 @@ export function createRewind(options: {
         await putBack(chains.map((chain) => chain.reset));
         authorizations = 0;
       }),
-    async save() {
-      const saving = chains.map(async (chain) => [chain.network.name, await chain.save()] as const);
-      return { chains: Object.fromEntries(await Promise.all(saving)), rows: await core.readRows() };
-    },
+    save: () =>
+      inTurn(async () => {
+        // Nothing is mined meanwhile: what the ledger knows as settled is on the saved chains.
+        const held: HarnessChain[] = [];
+        try {
+          for (const chain of chains) {
+            if (!(await chain.isMining())) continue;
+            held.push(chain);
+            await chain.hold();
+          }
+          const saving = chains.map(async (chain) => [chain.network.name, await chain.save()] as const);
+          const saved = Object.fromEntries(await Promise.all(saving));
+          return { chains: saved, rows: await core.readRows() };
+        } finally {
+          await Promise.all(held.map((chain) => chain.release()));
+        }
+      }),
     settled: () => inTurn(async () => {}),
   };
 }

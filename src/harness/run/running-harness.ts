@@ -1,7 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { LocalOrganization } from "../../config/organization-file.ts";
-import type { Rows } from "../../ledger/database/sqlite/memory-databases.ts";
 import type { RefusalContext } from "../../observe/explain/explanations.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { ClaimedKind } from "../../protocol/answers.ts";
@@ -17,10 +16,7 @@ import type { FaultBoard } from "../faults/faults.ts";
 import type { JournalStore, PaymentReader } from "../journal/journal.ts";
 import type { ForkFailures } from "../nodes/nodes.ts";
 import type { Chains, StartChainsOptions } from "../setup/chains.ts";
-import type { SavedChain } from "../setup/prepare-chain.ts";
-
-/** A harness that has ended: its chains by name, and the service's database. */
-export type SavedHarness = { chains: Readonly<Record<string, SavedChain>>; rows: Rows };
+import type { Session } from "./session.ts";
 
 /** Local chains and the service running against them. Disposing of them ends them. */
 export type RunningHarness = AsyncDisposable &
@@ -60,8 +56,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   strictness?: Strictness | undefined;
   /** Organizations besides the local one and those of the published keys. */
   organizations?: readonly LocalOrganization[] | undefined;
-  /** The saved state that chains and ledger continue with, and the function that saves theirs at a requested end. */
-  state?: { saved: SavedHarness | undefined; save(state: SavedHarness): void | Promise<void> } | undefined;
+  /** The session that this one goes on from, and the function that saves this one at a requested end. */
+  state?: { saved: Session | undefined; save(session: Session): void | Promise<void> } | undefined;
   logger: Logger;
   /** True if direct submissions are paid out, as in production with a recoverer's key; they are by default. */
   recovery?: boolean;
@@ -99,6 +95,12 @@ export type ControlledHarness = Rewindable & {
   readonly payments: PaymentReader;
   /** How often each forked chain could not ask its network, and why it last could not. */
   forkFailures(): readonly ForkFailures[];
+  /**
+   * All that has been done here, for another harness to go on from.
+   *
+   * @throws {KitError} where the chains are forks, or have a seed
+   */
+  session(): Promise<Session>;
 };
 
 /** Chains and ledger that can be put back to an earlier state. */

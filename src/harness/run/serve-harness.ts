@@ -15,6 +15,7 @@ import { createApp } from "../../service/http/app.ts";
 import { listen } from "../../service/http/connections/listen.ts";
 import { localConnectionCapacity } from "../../service/http/connections/open-connections.ts";
 import { explainListenError, refuseForeign } from "../../service/http/local-server.ts";
+import { KitError } from "../../util/errors.ts";
 import { apiExampleOf, closeRoute, controlRoutes, describeControlApi } from "../control/control.ts";
 import { curlOf, type HarnessDescription } from "../control/description.ts";
 import { startFaults } from "../faults/create-faults.ts";
@@ -31,6 +32,8 @@ import {
   type Rewind,
 } from "./replaceable-core.ts";
 import type { ControlledHarness, RunningHarness, StartOptions } from "./running-harness.ts";
+import { type Session, setFaultsAgain } from "./session.ts";
+import { placesOf, settingsOf } from "./session-settings.ts";
 
 /**
  * Runs the service against chains that are in place, which then end with it.
@@ -44,11 +47,13 @@ export async function serveHarness(
   { openDatabase, studio }: Prepared,
 ): Promise<RunningHarness> {
   const { host, port, logger } = options;
+  const { saved } = options.state ?? {};
   const serviceId = crypto.randomUUID();
   const chains = Object.values(started.chains);
   const parts: HarnessPart[] = [];
   let core: ReplaceableCore | undefined;
   let rewind: Rewind | undefined;
+  let session: (() => Promise<Session>) | undefined;
   let app: FastifyInstance | undefined;
   let description: HarnessDescription | undefined;
   let ended: Promise<void> | undefined;
@@ -75,7 +80,7 @@ export async function serveHarness(
 
   async function saveState(): Promise<void> {
     // What did not come to listen has nothing to save.
-    if (description !== undefined && rewind !== undefined) await options.state?.save(await rewind.save());
+    if (description !== undefined && session !== undefined) await options.state?.save(await session());
   }
 
   const close = () => {
@@ -109,11 +114,23 @@ export async function serveHarness(
     core = await createReplaceableCore(async () =>
       makeCore({ chains, rpcUrlOf, serviceId, database: await openDatabase() }, options),
     );
+    const { faults } = startedFaults;
+    const again = saved?.faults ?? [];
+    const isHold = ({ kind }: { kind: string }) => kind === "hold-blocks";
+    // What waited to be mined goes on waiting, although it is sent again.
+    await setFaultsAgain(faults, again.filter(isHold), started.chains);
     // Its chains have to answer meanwhile.
     const starting = core.start((network, account) => started.chains[network]?.mined.get(account));
     starting.catch(() => {});
     const { organizations } = core;
     rewind = createRewind({ chains, core, parts, seed: options.seed });
+    const { save } = rewind;
+    session = async () => {
+      requireSavable(chains, options);
+      const [faultsNow, story] = [await faults.list(), await explainer.tell()];
+      const about = { setting: placesOf(options), settings: settingsOf(options) };
+      return { version: 1, ...about, ...(await save()), story, faults: [...faultsNow] };
+    };
     const harness: Omit<RunningHarness, "app"> = {
       get description() {
         if (description === undefined) throw new Error("the harness is not ready yet");
@@ -123,13 +140,14 @@ export async function serveHarness(
       organizations,
       pids: started.pids,
       onFailure: started.onFailure,
-      faults: startedFaults.faults,
+      faults,
       journal,
       timeline,
       payments: explainer,
       context,
       forkFailures: () => chains.flatMap(({ node }) => node.fork?.failures() ?? []),
       ...rewind,
+      session,
       close,
       [Symbol.asyncDispose]: close,
     };
@@ -138,6 +156,11 @@ export async function serveHarness(
     startedFaults.breakAnswers(app.server);
     await app.register(async (local) => serveLocalRoutes(local, harness, explainer.chain, setup));
     await starting;
+    await setFaultsAgain(
+      faults,
+      again.filter((fault) => !isHold(fault)),
+      started.chains,
+    );
     const origin = await listen(app, { host, port }).catch((error: unknown) => {
       // It was free a moment ago.
       throw explainListenError(error, host, port);
@@ -170,6 +193,7 @@ function observeService(started: Chains, { serviceId, options, studio, context }
   const openTimeline = () => {
     opened ??= createTimeline(serviceId, {
       readTime: studio && ((network) => started.chains[network]?.now()),
+      earlier: options.state?.saved?.story,
     });
     return opened;
   };
@@ -228,19 +252,20 @@ async function serveLocalRoutes(
   await local.register(async (scope) => controlRoutes(scope, harness, options.onNews));
   const { timeline } = harness;
   if (timeline === undefined || studio === undefined) return;
-  const { contracts, payTo } = context;
   const resend: Resend = {
     send: async (operation, body) =>
       (await import("../control/pay.ts")).postPayment(harness.description, operation, body),
-    capture: async (record, keepSignature) =>
-      (await import("../control/ask-chain.ts")).captureOf(record, harness.chains, {
-        contracts,
-        payTo,
-        keepSignature,
-      }),
     describeCurl: (operation, body) => curlOf(harness.description, operation, body),
   };
   await local.register(async (scope) => studio.serveStudio(scope, { timeline, resend, chain, ...context }));
+}
+
+/** @throws {KitError} where another harness could not go on from the chains */
+function requireSavable(chains: readonly HarnessChain[], { seed }: StartOptions): void {
+  if (seed === undefined && chains.every(({ node }) => node.fork === undefined)) return;
+  throw new KitError("A session with --seed or --fork cannot be saved", {
+    hints: ["Chains of --seed begin the same each time, and those of --fork with the real ones."],
+  });
 }
 
 /** Makes spans of what the service does, where an SDK is registered; anew at a reset, when txNonces begin again. */

@@ -1,58 +1,62 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { rename, writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { z } from "zod";
 import { KitError } from "../../util/errors.ts";
 import { parseJson } from "../../util/json.ts";
-import { unpack } from "../../util/unpack.ts";
-import type { SavedHarness, StartOptions } from "./running-harness.ts";
-
-/** The settings that a saved state is bound to. */
-type Setting = Pick<StartOptions, "networks" | "facilitatorContracts" | "assets">;
-
-const row = z.record(z.string(), z.union([z.string(), z.number(), z.null()]));
-
-const fileSchema = z.object({
-  version: z.literal(1),
-  setting: z.record(z.string(), z.string()),
-  chains: z.record(z.string(), z.object({ state: z.string(), ahead: z.int().nonnegative() })),
-  rows: z.record(z.string(), z.array(row)),
-});
+import { mostUnpacked, unpack } from "../../util/unpack.ts";
+import type { StartOptions } from "./running-harness.ts";
+import { type Session, sessionSchema } from "./session.ts";
+import { placesOf } from "./session-settings.ts";
 
 /** Ten thousand years. Nodes take longer times for milliseconds. */
 const mostAhead = 300_000_000_000;
 
+/** The most values of one session: a payment has some 70, and in memory a value takes up to 300 bytes. */
+const mostValues = 5_000_000;
+
 /**
- * The file of `up --state`: chains and ledger of one run, for the next.
+ * The file of `up --state`: the session of one run, for the next.
  *
- * @throws {KitError} when it is none, is implausibly large unpacked, or was saved of other networks, contracts or tokens;
- *   from `save`, when the file cannot be written, or another process has written it meanwhile
+ * @throws {KitError} when it is none, or is implausibly large; from `save`, when the file cannot be written, or another
+ * process has written it meanwhile
  */
-export function openStateFile(path: string, options: Setting): NonNullable<StartOptions["state"]> {
-  const setting = settingOf(options);
+export function openStateFile(path: string): NonNullable<StartOptions["state"]> {
   const opened = stampOf(path);
   return {
-    saved: readState(path, setting),
-    async save({ chains, rows }) {
-      const text = JSON.stringify({ version: 1, setting, chains, rows });
-      const bytes = await promisify(gzip)(text);
-      try {
-        // The old one stays whole until the new one is.
-        await writeFile(`${path}.new`, bytes);
-        requireUnchanged(path, opened);
-        await rename(`${path}.new`, path);
-      } catch (cause) {
-        if (cause instanceof KitError) throw cause;
-        throw new KitError(`${path} could not be written`, {
-          cause,
-          hints: [
-            "Its folder must be there, with room, and may be written to. What was saved before is as it was.",
-          ],
-        });
-      }
-    },
+    saved: readState(path),
+    save: (session) => writeState(path, session, () => requireUnchanged(path, opened)),
   };
+}
+
+/**
+ * Writes a session to a file, which its owner alone may read: payers' signatures are in it. The old one stays whole until the
+ * new one is.
+ *
+ * @param check looks at the old one, at last
+ * @throws {KitError} when it cannot be written
+ */
+export async function writeState(path: string, session: Session, check = () => {}): Promise<void> {
+  const text = Buffer.from(JSON.stringify(session));
+  if (countValues(text) > mostValues) {
+    throw new KitError(`The session is too large for ${path}: it has more than ${mostValues} values`, {
+      hints: ["Reset the harness now and then. What was saved before is as it was."],
+    });
+  }
+  const bytes = await promisify(gzip)(text);
+  try {
+    await writeFile(`${path}.new`, bytes, { mode: 0o600 });
+    check();
+    await rename(`${path}.new`, path);
+  } catch (cause) {
+    if (cause instanceof KitError) throw cause;
+    throw new KitError(`${path} could not be written`, {
+      cause,
+      hints: [
+        "Its folder must be there, with room, and may be written to. What was saved before is as it was.",
+      ],
+    });
+  }
 }
 
 /** A text that differs between versions of a file; undefined if it does not exist. */
@@ -72,22 +76,30 @@ function requireUnchanged(path: string, opened: string | undefined): void {
   });
 }
 
-function readState(path: string, setting: Record<string, string>): SavedHarness | undefined {
-  if (!existsSync(path)) return undefined;
-  const file = { path, bytes: statSync(path).size };
-  const value = parseJson(unpackIfWhole(() => readFileSync(path), file)?.toString() ?? "");
+function readState(path: string): Session | undefined {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return undefined;
+  const file = { path, bytes: found.size };
+  const noState = () =>
+    new KitError(`${path} is no state that \`up --state\` has saved`, {
+      hints: ["Name a file that does not exist yet, or move this one away."],
+    });
+  // A device never ends.
+  if (!found.isFile()) throw noState();
+  if (file.bytes > mostUnpacked) throw tooLarge(path, `${mostUnpacked >> 20} MiB`);
+  const unpacked = unpackIfWhole(() => readFileSync(path), file);
+  if (unpacked !== undefined && countValues(unpacked) > mostValues) {
+    throw tooLarge(path, `${mostValues} values`);
+  }
+  const value = parseJson(unpacked?.toString() ?? "");
   const version: unknown = Reflect.get(Object(value), "version");
   if (typeof version === "number" && version > 1) {
     throw new KitError(`${path} is of format ${version}; this x402-kit reads 1`, {
       hints: ["Use the version of x402-facilitator-kit that saved it, or a newer one."],
     });
   }
-  const { data } = fileSchema.safeParse(value);
-  if (data === undefined) {
-    throw new KitError(`${path} is no state that \`up --state\` has saved`, {
-      hints: ["Name a file that does not exist yet, or move this one away."],
-    });
-  }
+  const data = readSession(value);
+  if (data === undefined) throw noState();
   // The nodes unpack these, without a limit.
   for (const { state } of Object.values(data.chains))
     unpackIfWhole(() => Buffer.from(state.slice(2), "hex"), file);
@@ -97,13 +109,51 @@ function readState(path: string, setting: Record<string, string>): SavedHarness 
       hints: [`More than ${mostAhead} is not plausible. Move the file away to start from the beginning.`],
     });
   }
-  const names = [...new Set([...Object.keys(data.setting), ...Object.keys(setting)])];
-  const others = names.filter((name) => data.setting[name] !== setting[name]);
-  if (others.length === 0) return data;
+  return data;
+}
+
+function readSession(value: unknown): Session | undefined {
+  try {
+    return sessionSchema.safeParse(value).data;
+  } catch (error) {
+    // So much is wrong with it that it cannot even be listed.
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+function tooLarge(path: string, most: string): KitError {
+  return new KitError(`${path} holds more than ${most}`, {
+    hints: ["No session has so much that x402-kit has saved: do not use it."],
+  });
+}
+
+/** At least as many as the values of a JSON text: each but the first follows one of these. */
+function countValues(text: Uint8Array): number {
+  let count = 0;
+  for (const byte of text) if (byte === comma || byte === bracket || byte === brace) count++;
+  return count;
+}
+
+const [comma, bracket, brace] = Buffer.from(",[{");
+
+/**
+ * Requires that a session is of the same networks, contracts and tokens.
+ *
+ * @throws {KitError} with those that differ
+ */
+export function requireSamePlaces(
+  path: string,
+  { setting }: Session,
+  options: Parameters<typeof placesOf>[0],
+): void {
+  const now = placesOf(options);
+  const names = [...new Set([...Object.keys(setting), ...Object.keys(now)])];
+  const others = names.filter((name) => setting[name] !== now[name]);
+  if (others.length === 0) return;
   throw new KitError(`${path} was saved with other settings`, {
     hints: others.map(
-      (name) =>
-        `${name}: ${data.setting[name] ?? "not started"} there, ${setting[name] ?? "not started"} now`,
+      (name) => `${name}: ${setting[name] ?? "not started"} there, ${now[name] ?? "not started"} now`,
     ),
   });
 }
@@ -116,17 +166,4 @@ function unpackIfWhole(read: () => Uint8Array, file: { path: string; bytes: numb
     if (error instanceof KitError) throw error;
     return undefined;
   }
-}
-
-/** By network, where contract and token stand. */
-function settingOf({ networks, facilitatorContracts, assets = {} }: Setting): Record<string, string> {
-  const { mainnet, testnet } = facilitatorContracts;
-  return Object.fromEntries(
-    networks.map((name) => [
-      name,
-      [`contracts ${mainnet} and ${testnet}`, assets[name] && `token ${assets[name].address}`]
-        .filter((part) => part !== undefined)
-        .join(", "),
-    ]),
-  );
 }

@@ -13,7 +13,6 @@ import { type GateHost, type NodeGate, startNodeGate } from "../nodes/node-gate.
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { endOrphans } from "../nodes/orphans.ts";
 import type { FacilitatorContracts } from "./addresses.ts";
-import { beginningOf, type CapturedSlice } from "./captured-slice.ts";
 import type { SavedChain } from "./prepare-chain.ts";
 import { startFork } from "./start-fork.ts";
 
@@ -46,8 +45,6 @@ export type StartChainsOptions = {
   saved?: Readonly<Record<string, SavedChain>> | undefined;
   /** Gives the chains a clock of their own that begins there (unix seconds); they then stand still between blocks. */
   genesisTime?: number | undefined;
-  /** The state for the only chain, whose clock then starts at the head of this slice. */
-  slice?: CapturedSlice | undefined;
 };
 
 /** Running chains. Disposing of them stops them. */
@@ -65,8 +62,7 @@ export type Chains = Awaited<ReturnType<typeof startChains>>;
  * });
  */
 export async function startChains(options: StartChainsOptions) {
-  const { facilitatorContracts, assets = {}, rpcPorts = {}, allowHosts, signal, slice } = options;
-  const beginning = slice === undefined ? { genesisTime: options.genesisTime } : beginningOf(slice);
+  const { facilitatorContracts, assets = {}, rpcPorts = {}, allowHosts, signal, genesisTime } = options;
   const host: GateHost = options.host === "0.0.0.0" || options.host === "::" ? options.host : "127.0.0.1";
   const problems = findChainProblems(options);
   if (problems.length > 0) throw new ConfigurationError(problems);
@@ -113,7 +109,7 @@ export async function startChains(options: StartChainsOptions) {
       const launch = { watchdog, host: nodeHost, signal, binary: options.anvilBinary, onSpawn };
       const spec = forks.get(name);
       const node = await (spec === undefined
-        ? startNode({ ...launch, name, chainId, ...beginning })
+        ? startNode({ ...launch, name, chainId, genesisTime })
         : startFork({ ...launch, network, spec, facilitatorContract, asset }));
       nodes.push(node);
       gate.open(node.rpcUrl);
@@ -124,8 +120,7 @@ export async function startChains(options: StartChainsOptions) {
         asset,
         node,
         publicRpcUrl: gate.url,
-        ownClock: beginning.genesisTime !== undefined,
-        slice,
+        ownClock: genesisTime !== undefined,
         saved: options.saved?.[name],
       });
       const chain = await preparing.catch((error: unknown) => {

@@ -70,7 +70,9 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
     },
     /** Ends the heartbeat's part for a while. */
     pause: async () => void (await heartbeat?.pause()),
-    resume: () => heartbeat?.resume(),
+    resume() {
+      if (!isHeld) heartbeat?.resume();
+    },
     /** The chain has begun anew. */
     forget() {
       isHeld = false;

@@ -3,16 +3,20 @@ import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { type LocalCall, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import { longestAdvanceSeconds } from "../../config/serve-config.ts";
 import { harnessAccounts } from "../../payer/accounts.ts";
-import { type LocalTokenName, type LocalTokens, tokenNamed } from "../../payer/local-chains.ts";
+import {
+  type LocalTokenName,
+  type LocalTokens,
+  localGasMoney,
+  tokenNamed,
+} from "../../payer/local-chains.ts";
 import { testPayers } from "../../payer/test-payers.ts";
-import { type Address, type Hex, readQuantity } from "../../protocol/hex.ts";
+import { type Address, type Hex, quantity, readQuantity } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { createSerialQueue, type InTurn } from "../../util/concurrency.ts";
 import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 import { planLocalDeployment } from "./addresses.ts";
-import { type CapturedSlice, placeSlice } from "./captured-slice.ts";
 import { createMining } from "./mining.ts";
 import {
   missingContractCode,
@@ -62,8 +66,6 @@ export type LocalChainOptions = {
   publicRpcUrl: string;
   /** True if the chain's time is its own, and not this machine's. */
   ownClock?: boolean;
-  /** The state that decided a captured payment, put in place last. */
-  slice?: CapturedSlice | undefined;
   /** The state that the chain continues from. */
   saved?: SavedChain | undefined;
 };
@@ -71,9 +73,6 @@ export type LocalChainOptions = {
 const { treasury, operator, admin, recoverer, pauser, sponsor } = harnessAccounts;
 const { sponsored, approvedShort } = testPayers;
 const senders = [treasury, operator, admin, recoverer, pauser, sponsor, sponsored, approvedShort];
-
-/** Native gas money of each account of the harness that sends transactions: 10,000 whole coins. */
-const gasMoney = `0x${(10_000n * 10n ** 18n).toString(16)}`;
 
 /** How long a node that mines at once may take for a transaction, usually 2 ms. After that, it has missed it. */
 const minedWithinMs = 500;
@@ -95,12 +94,11 @@ async function load(node: LocalNode, { state }: SavedChain): Promise<void> {
 
 /** Puts contracts, accounts and payers in place on a node that has just been started. */
 export async function prepareChain(options: LocalChainOptions) {
-  const { network, facilitatorContract, asset, node, publicRpcUrl, ownClock = false, slice, saved } = options;
+  const { network, facilitatorContract, asset, node, publicRpcUrl, ownClock = false, saved } = options;
   const realToken = node.fork !== undefined && isRealToken(network, asset);
-  // A fork has the tokens of its network, and what replays a payment needs one.
-  const tokens = node.fork !== undefined || slice !== undefined ? {} : localTokensBeside(asset);
+  // A fork has the tokens of its network.
+  const tokens = node.fork === undefined ? localTokensBeside(asset) : {};
   const hasBlacklist = await placeEverything(options, { realToken, tokens });
-  if (slice !== undefined) await placeSlice(node, asset, slice);
   if (saved !== undefined) await load(node, saved);
   const { ahead = 0 } = saved ?? {};
   let hasMovedTime = false;
@@ -281,7 +279,7 @@ async function placeEverything(
     ...(realToken ? [] : approvalWrites(asset.address, mockAllowanceSlot)),
     ...localTokenWrites(tokens),
     // Those who send a transaction along can pay for it.
-    ...senders.map(({ address }): LocalCall => ["anvil_setBalance", address, gasMoney]),
+    ...senders.map(({ address }): LocalCall => ["anvil_setBalance", address, quantity(localGasMoney)]),
     // So that the node takes unsigned transactions of the token's owner.
     ["anvil_impersonateAccount", treasury.address],
   ]);

@@ -1,6 +1,5 @@
 import type { Chain, ChainQueries } from "../../chain/chain.ts";
 import { askViews, type ChainReader } from "../../chain/chain-reader.ts";
-import type { LogFilter } from "../../chain/logs-and-receipts.ts";
 import type { Revert } from "../../chain/revert.ts";
 import type { AskNode } from "../../chain/rpc/calls.ts";
 import {
@@ -15,20 +14,11 @@ import {
   viewGas,
 } from "../../chain/views.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
-import {
-  type Address,
-  addressWord,
-  type Hex,
-  isBytes32,
-  keccak256Text,
-  readQuantity,
-} from "../../protocol/hex.ts";
+import { type Address, type Hex, isBytes32 } from "../../protocol/hex.ts";
 import { findAsset } from "../../protocol/networks.ts";
 import { goesStraight, type SignedPayment } from "../../protocol/signed-payment.ts";
 import { OperatorError, UndeterminedError } from "../../util/errors.ts";
-import { membersOf } from "../../util/json.ts";
 import { type JudgedPayment, refuseByState, type StateFacts, type StateRefusals } from "../payment-state.ts";
-import { transferTopic } from "./events.ts";
 import { amountOf, type SettleCall, type Settling } from "./settling.ts";
 
 /** How a fact is read from a chain; undefined where its contract does not say. */
@@ -41,14 +31,6 @@ export type FactSource<Value = boolean | bigint> = {
 export type WordSource<Value = boolean | bigint> = {
   readonly view: ViewCall;
   readonly read: (answer: Pick<ViewResult, "word">) => Value | undefined;
-};
-
-/** The same of what a payer may know of, whose state at an earlier block nodes may have forgotten. */
-export type RewoundSource<Value = boolean | bigint> = WordSource<Value> & {
-  /** Filters for the logs since then, from which the earlier value follows. */
-  readonly logs: readonly LogFilter[];
-  /** The earlier value, from the present one and the logs of each filter; undefined if they do not determine it. */
-  before(now: Value, logged: readonly (readonly unknown[])[]): Value | undefined;
 };
 
 /** Returns true if something is so; it is not where the contract has no such function, as a token without a blacklist. */
@@ -75,42 +57,13 @@ export function orElse<Value>({ view, read }: FactSource<Value>, otherwise: Valu
   return { view, read: (result) => read(result) ?? otherwise };
 }
 
-const blacklistTopics = ["Blacklisted(address)", "UnBlacklisted(address)"].map(keccak256Text);
-const pauseTopics = ["Pause()", "Unpause()"].map(keccak256Text);
-
 /** The token's facts about a payer, for every payment method. */
-export function tokenSources({ asset: address, payer }: Pick<SignedPayment, "asset" | "payer">) {
-  const account: Hex = `0x${addressWord(payer)}`;
+export function tokenSources({ asset, payer }: Pick<SignedPayment, "asset" | "payer">) {
   return {
-    payerBalance: {
-      ...amount(balanceOf(address, payer)),
-      logs: [
-        { address, topics: [transferTopic, account] },
-        { address, topics: [transferTopic, null, account] },
-      ],
-      before: (now, [sent, received]) => now + sumOf(sent) - sumOf(received),
-    } satisfies RewoundSource<bigint>,
-    payerBlacklisted: {
-      ...flag(isBlacklisted(address, payer)),
-      logs: [{ address, topics: [blacklistTopics, account] }],
-      before: (now, [listings]) => beforeFirst(listings, blacklistTopics[0], now),
-    } satisfies RewoundSource<boolean>,
-    assetPaused: {
-      ...flag(isPaused(address)),
-      logs: [{ address, topics: [pauseTopics] }],
-      before: (now, [pauses]) => beforeFirst(pauses, pauseTopics[0], now),
-    } satisfies RewoundSource<boolean>,
+    payerBalance: amount(balanceOf(asset, payer)),
+    payerBlacklisted: flag(isBlacklisted(asset, payer)),
+    assetPaused: flag(isPaused(asset)),
   };
-}
-
-/** The sum of the amounts of transfers. */
-export function sumOf(transfers: readonly unknown[] = []): bigint {
-  return transfers.reduce<bigint>((total, log) => total + (readQuantity(membersOf(log).data) ?? 0n), 0n);
-}
-
-/** Before the first event the opposite held. */
-function beforeFirst([first]: readonly unknown[] = [], begins: Hex | undefined, now: boolean): boolean {
-  return first === undefined ? now : [membersOf(first).topics].flat()[0] !== begins;
 }
 
 /** Asks a node for one fact. */

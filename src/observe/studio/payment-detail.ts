@@ -31,6 +31,7 @@ import type {
 } from "../timeline/payment-view.ts";
 import { chainTimeOf, type PaymentRecord, receivedIn } from "../timeline/record.ts";
 import { linesOf, summaryOf } from "../timeline/summary.ts";
+import type { Timeline } from "../timeline/timeline.ts";
 
 /** The reason that payments are refused for whose authorization was used. */
 const usedReason = "invalid_transaction_state";
@@ -69,6 +70,23 @@ export async function describePayment(
     omitted,
     explanations: explainRecord(record, context, use),
   };
+}
+
+/** The newest payments, those of an earlier run among them, so many at most and the newest first; no chain is asked. */
+export async function describeNewest(
+  timeline: Pick<Timeline, "records" | "earlier">,
+  context: RefusalContext,
+  most: number,
+): Promise<PaymentDetail[]> {
+  const newest = [...timeline.records()].sort((a, b) => b.firstSeenAt - a.firstSeenAt).slice(0, most);
+  // One that cannot be described hides no other.
+  const described = await Promise.allSettled(
+    newest.map((record) => describePayment(record, context, undefined)),
+  );
+  return [
+    ...described.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])),
+    ...timeline.earlier(),
+  ].slice(0, most);
 }
 
 /** The newest answer to each operation. */

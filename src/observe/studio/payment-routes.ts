@@ -9,7 +9,7 @@ import { KitError, UndeterminedError } from "../../util/errors.ts";
 import type { RefusalContext } from "../explain/explanations.ts";
 import { mostListed, type PaymentSummary, paymentApiVersion } from "../timeline/payment-view.ts";
 import type { PaymentRecord } from "../timeline/record.ts";
-import { type KnownNames, newestSummaries, summariesOf } from "../timeline/summary.ts";
+import { earlierSummaries, type KnownNames, newestSummaries, summariesOf } from "../timeline/summary.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import { bodyOf, describePayment, type PaymentChain } from "./payment-detail.ts";
 
@@ -53,10 +53,13 @@ export function paymentRoutes(
   });
 
   app.get<OfPayment>("/payments/:id", async ({ params }, reply) => {
-    const record = timeline.find(params.id.toLowerCase());
+    const id = params.id.toLowerCase();
+    const record = timeline.find(id);
     if (record === undefined) {
+      const earlier = timeline.earlier().find((one) => one.id === id || one.transaction === id);
+      if (earlier !== undefined) return { apiVersion: paymentApiVersion, payment: earlier };
       const error = "No request has named this payment, or it is forgotten by now";
-      const settlement = await findSettlement?.(params.id.toLowerCase());
+      const settlement = await findSettlement?.(id);
       return reply.code(404).send({ error, settlement });
     }
     return { apiVersion: paymentApiVersion, payment: await describePayment(record, context, chain) };
@@ -85,7 +88,7 @@ function* writeList(payments: readonly PaymentSummary[]): Generator<string> {
 type OfPayment = { Params: { id: string } };
 
 /** Answers a request for something of one payment: 404 where none of its id can be read, 409 where that cannot be had. */
-export function answerFrom(
+function answerFrom(
   timeline: Timeline,
   make: (record: PaymentRecord, request: PaymentRequest) => Promise<object>,
 ): (request: FastifyRequest<OfPayment>, reply: FastifyReply) => Promise<object> {
@@ -108,23 +111,13 @@ export function answerFrom(
 export type Resend = {
   /** Gives the answer. */
   send(operation: Operation, body: Record<string, unknown>): Promise<{ status: number; body: unknown }>;
-  /**
-   * Everything that the payment was judged by, as `x402-kit replay` reads it.
-   *
-   * @param keepSignature also where the payer is no test payer: anyone with it can move that payer's money
-   */
-  capture(record: PaymentRecord, keepSignature: boolean): Promise<object>;
   /** The command for a terminal that does the same. */
   describeCurl(operation: Operation, body: Record<string, unknown>): string;
 };
 
-const captureSchema = z.object({ keepSignature: z.boolean().default(false) }).nullish();
 const againSchema = z.object({ operation: z.enum(["verify", "settle"]) });
 
-/**
- * `POST /payments/{id}/again`, `/curl` and `/capture`: the same payment once more, as a command, and as a file that holds
- * all it was judged by.
- */
+/** `POST /payments/{id}/again` and `/curl`: the same payment once more, and as a command. */
 export function againRoutes(
   app: FastifyInstance,
   { timeline, context, resend }: PaymentRouteOptions & { resend: Resend },
@@ -144,14 +137,6 @@ export function againRoutes(
     "/payments/:id/curl",
     withBody((operation, body) => ({ curl: resend.describeCurl(operation, body) })),
   );
-  app.post<OfPayment>("/payments/:id/capture", async (request, reply) => {
-    const asked = captureSchema.safeParse(request.body);
-    if (!asked.success) {
-      return reply.code(400).send({ error: 'The body is to be {} or {"keepSignature":true}' });
-    }
-    const keepSignature = asked.data?.keepSignature ?? false;
-    return answerFrom(timeline, (record) => resend.capture(record, keepSignature))(request, reply);
-  });
 }
 
 /** No more than this waits for a reader; what follows is written when it has read on. */
@@ -240,6 +225,8 @@ function streamPayments(
 ): () => void {
   let epoch = timeline.epoch();
   let sent = resumeAt(lastEventId, timeline);
+  /** Those of an earlier run that are still to be sent, the oldest first. */
+  let earlier: PaymentSummary[] = [];
   /** True if so much waits for the reader that nothing more is written until it has read on. */
   let isUnread = false;
   /** How many bytes it had taken when that was last looked at; undefined when none waited for it then. */
@@ -256,6 +243,11 @@ function streamPayments(
     return true;
   }
 
+  function write(summary: PaymentSummary): void {
+    const data = JSON.stringify(summary);
+    response.write(`id: ${epoch}.${summary.version}\nevent: payment\ndata: ${data}\n\n`);
+  }
+
   function send(): void {
     if (response.destroyed || isFull()) return;
     // What the reader knows is of another epoch, or nothing.
@@ -263,15 +255,18 @@ function streamPayments(
       response.write("event: reset\ndata: {}\n\n");
       sent = 0;
       epoch = timeline.epoch();
+      earlier = earlierSummaries(timeline).reverse();
+    }
+    while (!isFull()) {
+      const summary = earlier.shift();
+      if (summary === undefined) break;
+      write(summary);
     }
     const from = sent;
     const changed = [...timeline.records()].filter(({ version }) => version > from);
     for (const record of changed.sort((a, b) => a.version - b.version)) {
       if (isFull()) return;
-      for (const summary of summariesOf([record], names)) {
-        const data = JSON.stringify(summary);
-        response.write(`id: ${epoch}.${summary.version}\nevent: payment\ndata: ${data}\n\n`);
-      }
+      for (const summary of summariesOf([record], names)) write(summary);
       sent = record.version;
     }
   }

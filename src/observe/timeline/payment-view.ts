@@ -189,6 +189,9 @@ export const paymentDetailSchema = paymentSummarySchema.extend({
   explanations: z.array(explanationSchema),
 });
 
+/** The most payments that are told in a saved session. */
+export const mostTold = 500;
+
 export type PaymentDetail = z.infer<typeof paymentDetailSchema>;
 
 /** The answer of `GET /payments`, newest first. */

@@ -5,7 +5,12 @@ import type { PaymentRequest } from "../../protocol/requests.ts";
 import { type KnownTokens, knownToken, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
 import { type ReceivedBody, warnOfObserver } from "../channels/channels.ts";
 import { namesIn, readInput } from "../explain/read-input.ts";
-import type { OperationView, PaymentSummary, TimelineEntry } from "./payment-view.ts";
+import {
+  type OperationView,
+  type PaymentSummary,
+  paymentSummarySchema,
+  type TimelineEntry,
+} from "./payment-view.ts";
 import { type AnswerEntry, type Entry, type PaymentRecord, receivedIn, requestIdOf } from "./record.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -155,10 +160,15 @@ function namedBy({ request, received }: RequestOrBody, networks: NetworkRegistry
   return { ...names, asset: names?.assets[0] };
 }
 
-/** The summaries of the newest payments, so many at most, newest first. */
+/** The summaries of the newest payments, so many at most, newest first: those of an earlier run come last. */
 export function newestSummaries(timeline: Timeline, names: KnownNames, limit?: number): PaymentSummary[] {
   const newestFirst = [...timeline.records()].sort((a, b) => b.firstSeenAt - a.firstSeenAt);
-  return summariesOf(newestFirst.slice(0, limit), names);
+  return [...summariesOf(newestFirst.slice(0, limit), names), ...earlierSummaries(timeline)].slice(0, limit);
+}
+
+/** The summaries of payments of an earlier run, newest first. */
+export function earlierSummaries(timeline: Pick<Timeline, "earlier">): PaymentSummary[] {
+  return timeline.earlier().map((detail) => ({ ...paymentSummarySchema.parse(detail), version: 0 }));
 }
 
 /** The summaries of these records. One that cannot be summed up hides no other. */

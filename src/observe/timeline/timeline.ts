@@ -8,6 +8,7 @@ import {
   type PaymentOutcome,
   warnOfObserver,
 } from "../channels/channels.ts";
+import type { PaymentDetail } from "./payment-view.ts";
 import {
   type Entry,
   type PaymentRecord,
@@ -19,6 +20,8 @@ import {
 
 /** The history of each payment in a service, kept in memory up to a bound. Everything that shows payments reads it. */
 export type Timeline = {
+  /** Payments of an earlier run, as they were described at its end, the newest first. Those that came again have a record. */
+  earlier(): readonly PaymentDetail[];
   /** First the payments, the one that was asked for longest ago first, then the requests that held none. */
   records(): Iterable<PaymentRecord>;
   /** By its id, or the hash of a transaction that carries it: of several payments in one, the first. */
@@ -49,6 +52,8 @@ export type TimelineOptions = {
    * or terms.
    */
   readTime?: ((network: string) => Promise<bigint | undefined> | undefined) | undefined;
+  /** Payments of an earlier run, the newest first. They are kept whatever is forgotten. */
+  earlier?: readonly PaymentDetail[] | undefined;
 };
 
 /** A service that runs for weeks must not fill the memory. */
@@ -76,6 +81,7 @@ export function createTimeline(serviceId: string, options?: TimelineOptions): Ti
 class ChannelTimeline implements Timeline {
   readonly #bounds: TimelineBounds;
   readonly #readTime: TimelineOptions["readTime"];
+  readonly #earlier: readonly PaymentDetail[];
   readonly #payments: RecordMap;
   /** Records without a readable payment, kept apart: a flood of them must not push payments out. */
   readonly #others: RecordMap;
@@ -89,9 +95,10 @@ class ChannelTimeline implements Timeline {
   #version = 0;
   #epoch = randomUUID();
 
-  constructor(serviceId: string, { bounds = usualBounds, readTime }: TimelineOptions = {}) {
+  constructor(serviceId: string, { bounds = usualBounds, readTime, earlier = [] }: TimelineOptions = {}) {
     this.#bounds = bounds;
     this.#readTime = readTime;
+    this.#earlier = earlier;
     this.#payments = new RecordMap(bounds, (record) => this.#forgetCarriers(record));
     this.#others = new RecordMap(
       { ...bounds, payments: bounds.payments / 2, bytes: bounds.bytes / 4 },
@@ -118,6 +125,10 @@ class ChannelTimeline implements Timeline {
       on(channels.block, (message) => void this.#blocks.set(message.network, message)),
       on(channels.fault, (message) => this.#onFault(message)),
     ];
+  }
+
+  earlier(): readonly PaymentDetail[] {
+    return this.#earlier.filter(({ id }) => this.find(id) === undefined);
   }
 
   *records(): Generator<PaymentRecord> {

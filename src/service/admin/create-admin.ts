@@ -4,10 +4,9 @@ import { openEndpoints } from "../../chain/deploy/endpoints.ts";
 import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import type { NetworkConfig, ServeConfig } from "../../config/serve-config.ts";
 import type { Claims } from "../../ledger/ledger.ts";
-import { capturePayment } from "../../observe/capture/capture-payment.ts";
-import { createUseFinder, type ReadableChain } from "../../observe/capture/chain-questions.ts";
 import type { RefusalContext } from "../../observe/explain/explanations.ts";
-import { answerFrom, paymentRoutes } from "../../observe/studio/payment-routes.ts";
+import { createUseFinder, type ReadableChain } from "../../observe/studio/chain-questions.ts";
+import { paymentRoutes } from "../../observe/studio/payment-routes.ts";
 import type { PaymentRecord } from "../../observe/timeline/record.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import { isBytes32 } from "../../protocol/hex.ts";
@@ -92,18 +91,18 @@ export type AdminOptions = {
   /** Without it, every request is refused. */
   token: string;
   context: RefusalContext;
-  /** The chain of a payment, for a capture; undefined where it is not served. */
+  /** The chain of a payment; undefined where it is not served. */
   chainOf(request: PaymentRequest): ReadableChain | undefined;
   logger: FastifyBaseLogger;
 };
 
-/** Captures and transactions are read from a chain, whose requests cost money. */
+/** Transactions are read from a chain, whose requests cost money. */
 const mostChainReads = 2;
 
 /**
  * The newest payments of `serve` for its operators, on a server of its own: `GET /payments`,
- * `GET /payments/{id}`, `GET /payments/{id}/transaction`, `GET /events`, and `POST /payments/{id}/capture`. It changes nothing. Every request needs the
- * token, and a Host that is its own; no answer holds a signature, a key or a secret.
+ * `GET /payments/{id}`, `GET /payments/{id}/transaction` and `GET /events`. It changes nothing. Every request needs the token,
+ * and a Host that is its own; no answer holds a signature, a key or a secret.
  */
 export function createAdminApp(options: AdminOptions): FastifyInstance {
   const { timeline, ledger, host, token, context, chainOf, logger } = options;
@@ -124,8 +123,7 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
   });
   app.setNotFoundHandler((_, reply) =>
     reply.code(404).send({
-      error:
-        "There are GET /payments, /payments/{id}, /payments/{id}/transaction and /events, and POST /payments/{id}/capture",
+      error: "There are GET /payments, /payments/{id}, /payments/{id}/transaction and /events",
     }),
   );
   app.setErrorHandler((error, request, reply) => {
@@ -165,7 +163,7 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
       chain: {
         transaction: (record) =>
           readChain(record, async (_, chain) =>
-            (await import("../../observe/capture/chain-questions.ts")).transactionOf(record, chain),
+            (await import("../../observe/studio/chain-questions.ts")).transactionOf(record, chain),
           ),
         authorizationUse: createUseFinder(chainOf),
       },
@@ -174,15 +172,6 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
         return settlement === null ? undefined : settlementAsRecord(settlement);
       },
     });
-    const { contracts, payTo } = context;
-    scope.post<{ Params: { id: string } }>(
-      "/payments/:id/capture",
-      answerFrom(timeline, (record) =>
-        readChain(record, (request, chain) =>
-          capturePayment(record, request, { chain, contracts, payTo, signature: "cut" }),
-        ),
-      ),
-    );
   });
   return app;
 }

@@ -98,7 +98,6 @@ describe("a command line that cannot be", () => {
   });
 
   test.each([
-    ["--out", ["capture", "last"]],
     ["--out", ["fork", "record", "--network", "base"]],
     ["--state", ["up"]],
   ])(
@@ -375,9 +374,11 @@ describe("help", () => {
                                     (default: a published account)
         --organizations FILE        JSON file with organizations besides that one,
                                     with recipients and limits: docs/guides/harness.md
-        --state FILE                file to save chains and ledger to when this ends
-                                    by Ctrl-C, SIGTERM or \`POST /close\`, and to
-                                    continue from at the next start
+        --state FILE                file to save the session to when this ends by
+                                    Ctrl-C, SIGTERM or \`POST /close\`, and to go on
+                                    from at the next start: chains, ledger, story,
+                                    faults, and the settings that are not given here;
+                                    see also state save
         --settle-wait MS            how long a settle waits for its outcome, in
                                     milliseconds (default: 80000 in protocol version
                                     1, 45000 in version 2) [env: SETTLE_WAIT_MS]

@@ -40,7 +40,7 @@ test.each([
 });
 
 test("a command without keys uses a cache that nobody else reaches, and none in the shared folder", async () => {
-  expect(await run(["replay", "--help"])).toMatchObject({ code: 0 });
+  expect(await run(["reset", "--help"])).toMatchObject({ code: 0 });
   expect((await stat(join(caches, "x402-kit"))).mode & 0o777).toBe(0o700);
   expect(await readdir(join(caches, "x402-kit"))).toHaveLength(1);
   expect(await readdir(temporary)).toEqual([]);
@@ -51,7 +51,7 @@ test.each([
   ["is a link", (folder: string) => symlink(temporary, folder)],
 ])("a folder that %s is left alone, without a word", async (_, prepare) => {
   await prepare(join(caches, "x402-kit"));
-  expect(await run(["replay", "--help"])).toMatchObject({ code: 0, stderr: "" });
+  expect(await run(["reset", "--help"])).toMatchObject({ code: 0, stderr: "" });
   expect([await readdir(join(caches, "x402-kit")), await readdir(temporary)]).toEqual([[], []]);
 });
 

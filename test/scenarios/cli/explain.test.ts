@@ -105,13 +105,6 @@ test("an id or a hash is no payment, and the command that explains it is named",
   expect(stderr).toContain(`why ${id} explains the payment`);
 });
 
-test("a capture is to be replayed", async () => {
-  const { code, stdout, stderr } = await runHere(["explain", '{ "x402Capture": 1, "operation": "verify" }']);
-  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toContain("That is a capture: a payment with the state of the chain that decided it");
-  expect(stderr).toContain("npx --no-install x402-kit replay FILE judges it again.");
-});
-
 test("a file that never ends is not read for ever", async () => {
   const { stderr, code } = await runHere(["explain", "/dev/zero"]);
   expect(code).toBe(1);

@@ -8,7 +8,6 @@ import { harnessDescriptionSchema } from "../../../src/harness/control/descripti
 import { pay, type SignedBodies, signPayment } from "../../../src/harness/control/pay.ts";
 import { authorizationOf } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
 import { encodeSubmission } from "../../../src/methods/exact-eip3009/on-chain/token-calls.ts";
-import { captureSchema } from "../../../src/observe/capture/capture.ts";
 import { paymentListSchema } from "../../../src/observe/timeline/payment-view.ts";
 import { testPayers } from "../../../src/payer/test-payers.ts";
 import { requestJson, sendHttp } from "../../../src/util/http-client.ts";
@@ -292,7 +291,7 @@ test("a request with one malformed member is told with what else it names", asyn
 });
 
 test.each([1, 2] as const)(
-  "what a shop of version %i asks for wrongly is explained, shown, copied and captured as it came",
+  "what a shop of version %i asks for wrongly is explained, shown and copied as it came",
   async (x402Version) => {
     const { request } = await signPayment(description, { network: "base", x402Version });
     const text = JSON.stringify(request)
@@ -316,8 +315,6 @@ test.each([1, 2] as const)(
       ...{ method: "POST", body: { operation: "verify" } },
     });
     expect(JSON.stringify(curl.body)).toContain(JSON.stringify(text).slice(1, -1));
-    const captured = await requestJson(`${origin}/payments/${id}/capture`, { method: "POST", body: {} });
-    expect(captured.body).toMatchObject({ request: JSON.parse(text) });
   },
 );
 
@@ -486,7 +483,7 @@ test("logs lists what was, and follows what comes", async () => {
   await following.ended;
 });
 
-test("a settled payment that is settled again stays settled in lists and logs, and a capture of it is of that settle", async () => {
+test("a settled payment that is settled again stays settled in lists and logs", async () => {
   const { request } = await signPayment(description, { network: "base" });
   const send = (operation: string) =>
     requestJson(`${origin}/v1/${operation}`, {
@@ -506,19 +503,6 @@ test("a settled payment that is settled again stays settled in lists and logs, a
     { operation: "settle", outcome: "settled", transaction: expect.stringMatching(/^0x/), fix: null },
     { operation: "settle", outcome: "invalid", transaction: null },
   ]);
-
-  const blockOf = async () => {
-    const [payment] = paymentListSchema.parse(
-      (await requestJson(`${origin}/payments?limit=1`, {})).body,
-    ).payments;
-    const path = `${origin}/payments/${payment?.id}/capture`;
-    const { body } = await requestJson(path, { method: "POST", body: {} });
-    return captureSchema.parse(body).chain.blockNumber;
-  };
-  const before = await blockOf();
-  await createLocalRpc(description.networks.base?.rpcUrl ?? "").request("anvil_mine", "0x5");
-  await send("verify");
-  expect(await blockOf()).toBe(before);
 });
 
 test("logs tells each answer with its own time, in order, though the ledger still looks at the payment", async () => {

@@ -31,11 +31,11 @@ test("chains and ledger go on where they were, and so does a reset", async () =>
   await first.harness.networks.polygon.advanceTime(3_600);
   first.up.kill("SIGINT");
   expect((await first.up.ended).code).toBe(0);
-  expect(first.up.stdout()).toContain(`${file} is new: chains and ledger begin anew`);
-  expect(first.up.stdout()).toMatch(/\nStopping…\nChains and ledger are saved in \S+x402\.state\.\n$/);
+  expect(first.up.stdout()).toContain(`${file} is new: a session begins`);
+  expect(first.up.stdout()).toMatch(/\nStopping…\nThe session is saved in \S+x402\.state\.\n$/);
 
   const second = await start("--state", file);
-  expect(second.up.stdout()).toContain(`Chains and ledger go on from ${file}.`);
+  expect(second.up.stdout()).toContain(`The session goes on from ${file}`);
   const { base, polygon } = second.harness.networks;
   expect(await base.balanceOf(recipient)).toBe(10_000n);
   expect(receipt && (await base.client.getTransactionReceipt({ hash: receipt.transactionHash })).status).toBe(

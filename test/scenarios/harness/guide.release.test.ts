@@ -7,14 +7,11 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createFixtures } from "../../../src/fixtures/index.ts";
-import { originOf } from "../../../src/harness/control/description.ts";
-import { pay } from "../../../src/harness/control/pay.ts";
 import { createHarness } from "../../../src/harness/index.ts";
 import { childEnvironment } from "../../support/child-environment.ts";
 import { repository } from "../../support/cli.ts";
 import { findFreePort } from "../../support/postgres.ts";
 import { runHere } from "../../support/run-here.ts";
-import { startTestHarness } from "../../support/service.ts";
 
 /* What the README and the guide say of the harness is tried in projects that have the package installed. */
 
@@ -96,21 +93,6 @@ test.each([
   await write(await examplesOf(`docs/guides/${guide}.md`));
   const { code, output } = await runVitest();
   expect(output).toMatch(new RegExp(`Tests +${count} passed \\(${count}\\)`));
-  expect(code).toBe(0);
-});
-
-test("a captured payment is the test that the guide to payments has", async () => {
-  await using up = await startTestHarness({ networks: ["base"], studio: true });
-  await pay(up.description, { network: "base", payer: "empty" });
-  const file = join(project, "bug.x402.json");
-  const { code: captured, stderr } = await runHere(
-    ["capture", "last", "--out", file, "--url", originOf(up.description)],
-    {},
-  );
-  expect([captured, stderr]).toEqual([0, ""]);
-  await write(await examplesOf("docs/guides/payments.md"));
-  const { code, output } = await runVitest();
-  expect(output).toMatch(/Tests +1 passed \(1\)/);
   expect(code).toBe(0);
 });
 

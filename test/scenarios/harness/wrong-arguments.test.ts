@@ -106,7 +106,7 @@ const calls: Readonly<Record<string, Call>> = {
         "studio",
         "seed",
       ],
-      ...["capture", "anvilBinary"],
+      "anvilBinary",
     ].map((name) => [`createHarness({ ${name} })`, option(name)]),
   ),
   "createHarness({ contracts: { mainnet } })": (mainnet) => option("contracts")({ mainnet }),
@@ -317,11 +317,6 @@ test.each<[string, () => unknown, string]>([
     "the options of a fault",
     () => harness.faults.on("base").rateLimited(5 as Anything),
     "options: 5 is not an object; there are retryAfterSeconds",
-  ],
-  [
-    "a capture that names itself",
-    () => createHarness({ capture: cyclic as Anything, signal }),
-    "capture: an object is not an object that can be written as JSON: without bigints, and without itself in it",
   ],
   [
     "an option of a pool",

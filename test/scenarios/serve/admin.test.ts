@@ -1,9 +1,4 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createHarness } from "../../../src/harness/index.ts";
-import { readCapture, replayCapture } from "../../../src/observe/capture/capture.ts";
 import { transactionViewSchema } from "../../../src/observe/timeline/payment-view.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { runHere } from "../../support/run-here.ts";
@@ -22,7 +17,6 @@ let key: string;
 let command: RunningCommand;
 let api: string;
 let admin: string;
-let folder: string;
 /** Starts an instance with an admin listener. */
 const startInstance = () =>
   startCommand(
@@ -38,7 +32,6 @@ const startInstance = () =>
   );
 beforeAll(async () => {
   ({ deployed, key } = await startDeployedShop());
-  folder = await mkdtemp(join(tmpdir(), "x402-admin-"));
   command = startInstance();
   admin = urlIn(await command.logged(/showing payments to operators/));
   api = urlIn(await command.logged(/"serving"/));
@@ -46,7 +39,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await command?.[Symbol.asyncDispose]();
   await deployed?.stop();
-  await rm(folder, { recursive: true, force: true });
 });
 
 function urlIn(line: string): string {
@@ -54,7 +46,7 @@ function urlIn(line: string): string {
   return url;
 }
 
-test("a payment is seen, followed and captured there with the token, and its signature nowhere", async () => {
+test("a payment is seen and followed there with the token, and its signature nowhere", async () => {
   const follower = new AbortController();
   const events = await fetch(`${admin}/events`, {
     headers: { authorization: `Bearer ${token}` },
@@ -93,30 +85,11 @@ test("a payment is seen, followed and captured there with the token, and its sig
     mined: { succeeded: true },
   });
 
-  const file = join(folder, "bug.x402.json");
-  const captured = await runHere(["capture", "last", "--url", admin, "--token", token, "--out", file]);
-  expect(captured.stderr).toContain("Without the signature");
-  const text = await readFile(file, "utf8");
-  const capture = readCapture(text);
-  expect(capture).toMatchObject({ signature: "cut", outcome: "settled" });
-  expect(await replayCapture(capture)).toMatchObject({ verdict: "valid", same: true });
-  for (const output of [
-    streamed,
-    JSON.stringify([seen.body, carried.body]),
-    why.stdout,
-    captured.stdout,
-    text,
-  ]) {
+  for (const output of [streamed, JSON.stringify([seen.body, carried.body]), why.stdout]) {
     expect(output).not.toContain(signature.slice(2));
     expect(output).not.toContain(token);
     expect(output).not.toContain(key);
   }
-
-  await using harness = await createHarness({ capture: file });
-  expect(await harness.captured.replay()).toMatchObject({
-    verdict: "valid",
-    answer: { body: { success: true } },
-  });
 });
 
 test("another instance explains a payment by the ledger, without its signature", async () => {
@@ -141,7 +114,7 @@ test("another instance explains a payment by the ledger, without its signature",
 test("without the token nothing is said, and the command says which one is needed", async () => {
   expect((await requestJson(`${admin}/payments`)).status).toBe(401);
   expect((await requestJson(`${api.replace(/\/v1$/, "")}/payments`)).status).toBe(404);
-  const { stderr, code } = await runHere(["capture", "last", "--url", admin]);
+  const { stderr, code } = await runHere(["why", "--url", admin]);
   expect(stderr).toContain("ADMIN_TOKEN");
   expect(code).not.toBe(0);
 });

@@ -62,7 +62,6 @@ async function runOperationCommands(id: string, directory: string, variables: Va
     ["settlements archive --before", /^There is nothing to archive/],
     ["logs", /settle +base-sepolia.*settled/],
     ["why", /^settle +settled/m],
-    ["capture", /bug\.x402\.json/],
     ["settlements show --id", new RegExp(id)],
   ];
   expect(operationCommands.length).toBe(told.length);

@@ -2,18 +2,10 @@ import type { Chain } from "../../../chain/chain.ts";
 import { describeRevert, type Revert } from "../../../chain/revert.ts";
 import { selector, type ViewCall } from "../../../chain/views.ts";
 import { type Invalid, invalid } from "../../../protocol/catalogue.ts";
-import {
-  type Address,
-  addressWord,
-  type Hex,
-  keccak256Text,
-  sameAddress,
-  uintWord,
-} from "../../../protocol/hex.ts";
+import { type Address, addressWord, type Hex, sameAddress, uintWord } from "../../../protocol/hex.ts";
 import { refusals } from "../../../protocol/refusals.ts";
 import type { SignedPayment } from "../../../protocol/signed-payment.ts";
 import { maxUint256 } from "../../../protocol/wire-values.ts";
-import { transferTopic } from "../../on-chain/events.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 import {
   amount,
@@ -21,8 +13,6 @@ import {
   type Diagnosis,
   type DiagnosisSources,
   orElse,
-  type RewoundSource,
-  sumOf,
   tokenSources,
   type WordSource,
   withoutCode,
@@ -74,27 +64,9 @@ export function nonceUse(payment: Pick<SignedPayment, "payer" | "nonce">): WordS
   };
 }
 
-const approvalTopic = keccak256Text("Approval(address,address,uint256)");
-
-/** How much Permit2 may take of the payer's tokens, now and earlier. */
-export function allowanceSource(payment: Pick<SignedPayment, "asset" | "payer">): RewoundSource<bigint> {
-  const { asset: address, payer } = payment;
-  const account: Hex = `0x${addressWord(payer)}`;
-  return {
-    ...amount(allowanceOf(payment)),
-    logs: [
-      { address, topics: [transferTopic, account] },
-      { address, topics: [approvalTopic, account, `0x${addressWord(permit2Address)}`] },
-    ],
-    before(now, [sent, approvals = []]) {
-      if (approvals.length > 0) return undefined;
-      // What was sent without Permit2 counts too: of an approval that is used up, more may seem to have been there.
-      const most = now + sumOf(sent);
-      const isTooMuch = most > maxUint256;
-      return isTooMuch ? maxUint256 : most;
-    },
-  };
-}
+/** How much Permit2 may take of the payer's tokens. */
+export const allowanceSource = (payment: Pick<SignedPayment, "asset" | "payer">): WordSource<bigint> =>
+  amount(allowanceOf(payment));
 
 /** Where there is no token, or no Permit2, that is what is said, and not that it has answered nothing. */
 function sourcesOf(payment: SignedPayment): DiagnosisSources {

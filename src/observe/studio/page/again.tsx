@@ -9,7 +9,6 @@ import {
   ask,
   chains,
   clearFaults,
-  command,
   copyText,
   harness,
   isLocal,
@@ -81,7 +80,6 @@ function copiesOf(payment: PaymentDetail): { name: string; run(): unknown }[] {
     ...(transaction === null
       ? []
       : [{ name: "Copy transaction", run: () => copy("the transaction's hash", transaction) }]),
-    ...(canAct ? [{ name: "Capture to a file", run: () => capture(id) }] : []),
   ];
 }
 
@@ -94,19 +92,6 @@ function isRepeatable({ verify, settle, payerName }: PaymentDetail): boolean {
     (view) => view !== null && isDecidedBy(view, "signature", "code"),
   );
   return !isOfSignature || !signers.includes(payerName);
-}
-
-/** Has the browser save everything that the payment was judged by. */
-async function capture(id: string): Promise<void> {
-  const answer = await ask(`/payments/${id}/capture`, {});
-  if (answer === undefined) return;
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([JSON.stringify(answer, null, 2)], { type: "application/json" }));
-  link.download = "bug.x402.json";
-  link.click();
-  URL.revokeObjectURL(link.href);
-  const cut = answer.signature === "cut" ? "Without the signature, since this is no test payer. " : "";
-  toast(`${cut}Judge it again, on any machine: ${command} replay bug.x402.json`);
 }
 
 /** A button that fixes a refused payment on a local chain. */

@@ -11,18 +11,16 @@ import type { PaymentRequest } from "../../protocol/requests.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import { withTimeout } from "../../util/waiting.ts";
-import type { PaymentChain } from "../studio/payment-detail.ts";
 import type { TransactionView } from "../timeline/payment-view.ts";
 import type { PaymentRecord } from "../timeline/record.ts";
 import { summaryOf } from "../timeline/summary.ts";
+import type { PaymentChain } from "./payment-detail.ts";
 
-/** A chain that a capture reads. No transactions are sent. */
+/** A chain that is read for people who look at a payment. No transactions are sent. */
 export type ReadableChain = {
   network: Pick<Network, "name" | "chainId">;
   facilitatorContract: Address;
   asset: Asset;
-  /** Of so many of its newest blocks a local node keeps the state, and of all blocks the logs. */
-  statesKept?: number;
   /** A node's result of, or error for, one call; throws if the node does not answer. */
   ask(method: string, ...params: readonly unknown[]): Promise<RpcAnswer>;
 };
