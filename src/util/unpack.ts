@@ -25,7 +25,7 @@ export function unpack(packed: Uint8Array, file: { path: string; bytes: number }
     throw new KitError(
       `${file.path} holds more than ${Math.floor(most / mebibyte)} MiB when it is unpacked`,
       {
-        hints: ["That is more than any file holds of its size that x402-kit wrote: do not use it."],
+        hints: ["x402-kit never writes a file that unpacks to so many times its size: do not use it."],
       },
     );
   }

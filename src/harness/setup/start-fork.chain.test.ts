@@ -305,7 +305,7 @@ describe("a recording", () => {
         "badAnswer": "The recording DIRECTORY/bad-answer is damaged at answers[0].method
       Record it again: npx --no-install x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",
         "bomb": "DIRECTORY/bomb.gz holds more than 64 MiB when it is unpacked
-      That is more than 32 times its size, which no file is that x402-kit wrote: do not use it.",
+      x402-kit never writes a file that unpacks to so many times its size: do not use it.",
         "cutOff": "DIRECTORY/cut-off is not a recording of a fork, or is damaged
       Record it again: npx --no-install x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",
         "cutOffCompressed": "The recording DIRECTORY/cut-off.gz is damaged
