@@ -119,7 +119,9 @@ export const judgeClientCommand = defineCommand({
     const { command = [], ways = ["eip3009"], v1, v2, slow, timeout, cases } = values;
     const versions = v1 === v2 ? ([1, 2] as const) : v1 ? ([1] as const) : ([2] as const);
     const own = {
-      ...{ versions, ways, cases: withFirst(clientCases, cases) },
+      versions,
+      ways,
+      cases: withFirst(clientCases, cases),
       start: (env: Readonly<Record<string, string>>) => startCommand(command, env),
       slowMs: (slow ?? Math.min(mostSlow, timeout / 2)) * 1_000,
     };
@@ -186,7 +188,10 @@ export const judgeShopCommand = defineCommand({
   run(values, terminal, { networkFile }) {
     const { command = [], url, ways, redelivers, cases } = values;
     const own = {
-      ...{ ways, redelivers, lateMs, cases: withFirst(shopCases, cases) },
+      ways,
+      redelivers,
+      lateMs,
+      cases: withFirst(shopCases, cases),
       shop:
         url === undefined
           ? { command, path: values.path, otherPath: values["other-path"] }

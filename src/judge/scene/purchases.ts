@@ -161,8 +161,18 @@ function describe({ facts, ...finding }: Finding<PurchaseFacts>) {
   } = finding;
   const { transfers = [], services = 0, exchanges = [], links = [] } = facts ?? {};
   return {
-    ...{ name, network, verdict, verdictText, level, situation, safe },
+    name,
+    network,
+    verdict,
+    verdictText,
+    level,
+    situation,
+    safe,
     transfers: transfers.map(({ amount, ...transfer }) => ({ ...transfer, amount: `${amount}` })),
-    ...{ services, exchanges, links, notes, tookMs },
+    services,
+    exchanges,
+    links,
+    notes,
+    tookMs,
   };
 }
