@@ -72,7 +72,8 @@ test.each([null, [], "text", 1, true, undefined])("%j is refused with the words 
   );
 });
 
-const text = z.string(faults.text).optional();
+// Public servers write null for what they do not know.
+const text = z.string(faults.text).nullish();
 const requirementsV1 = z.object({
   maxAmountRequired: uint256String.optional(),
   amount: uint256String.optional(),
