@@ -1,3 +1,4 @@
+import { createBoundedMap } from "../util/cache.ts";
 import { type Invalid, invalidAt } from "./catalogue.ts";
 import { type Address, checksumAddress, sameAddress } from "./hex.ts";
 import { type Asset, findAsset } from "./networks.ts";
@@ -107,9 +108,15 @@ function checkExtra(extra: unknown, asset: Asset | undefined): Warning[] {
   return [warn("extra_differs", requirementsExtra, ` must be ${own}, the domain of the token`)];
 }
 
+/** Addresses by their spelling, with whether that is right: a checksum takes 10 us, and a shop has the same payTo each time. */
+const spellings = createBoundedMap<Address, boolean>(4_096);
+
 /** An address in mixed case carries a checksum (EIP-55); in upper case it does, too. */
 function checkCase(at: string, address: Address): Warning[] {
-  if (address === address.toLowerCase() || address === checksumAddress(address)) return [];
+  const isRight =
+    spellings.get(address) ?? (address === address.toLowerCase() || address === checksumAddress(address));
+  spellings.set(address, isRight);
+  if (isRight) return [];
   return [warn("address_case", at, " has a wrong checksum (EIP-55)")];
 }
 
