@@ -8,7 +8,7 @@ import type { Database } from "./database/database.ts";
 import { inTransaction, repeatable } from "./database/transactions.ts";
 import { dayOf } from "./gas-spending.ts";
 import type { AttemptsTable, LedgerTables, SettlementsTable } from "./rows.ts";
-import { lockOperator } from "./tx-nonces.ts";
+import { lockOperator, settlementsOf } from "./tx-nonces.ts";
 
 /** Settlements that are kept, and then removed in one transaction, at a time. */
 const pageSize = 200;
@@ -24,7 +24,7 @@ const pageSize = 200;
  *
  * Settlements that were recovered, or are being recovered, stay: the row in `recoveries` records which log has been paid out.
  *
- * What the ledger noted before that moment and needs no more goes too, and no archive keeps it: payers, whose rows are locks
+ * Older notes that the ledger needs no more go too, and no archive keeps them: payers, whose rows are locks
  * and come back with their next payment, and what settling has cost on the days before.
  *
  * @param before unix milliseconds
@@ -113,7 +113,11 @@ function findAttempts(
   );
 }
 
-/** Removes those rows that are in the ledger as they were kept. How many settlements. */
+/**
+ * Removes those rows that are in the ledger as they were kept.
+ *
+ * @returns the number of settlements that were removed
+ */
 function remove(
   db: Kysely<LedgerTables>,
   settlements: readonly SettlementsTable[],
@@ -212,18 +216,10 @@ const noRow = "0x" as const;
 
 /** Finds transactions whose txNonce has neither a recovery nor, without some, a settlement in the ledger. */
 function isUnusedWithout(ids: readonly SettlementsTable["id"][]) {
-  return ({ not, and, exists, selectFrom }: ExpressionBuilder<LedgerTables, "attempts">) =>
-    and([
-      not(
-        exists(
-          selectFrom("settlements")
-            .select("settlements.id")
-            .whereRef("settlements.chain_id", "=", "attempts.chain_id")
-            .whereRef("settlements.operator", "=", "attempts.operator")
-            .whereRef("settlements.tx_nonce", "=", "attempts.tx_nonce")
-            .where("settlements.id", "not in", [noRow, ...ids]),
-        ),
-      ),
+  return (attempt: ExpressionBuilder<LedgerTables, "attempts">) => {
+    const { not, and, exists, selectFrom } = attempt;
+    return and([
+      not(exists(settlementsOf(attempt).where("settlements.id", "not in", [noRow, ...ids]))),
       not(
         exists(
           selectFrom("recoveries")
@@ -234,6 +230,7 @@ function isUnusedWithout(ids: readonly SettlementsTable["id"][]) {
         ),
       ),
     ]);
+  };
 }
 
 /** The first line of an archive. */

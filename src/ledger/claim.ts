@@ -14,7 +14,15 @@ import {
   toSafeInteger,
 } from "./rows.ts";
 import type { Attempt } from "./settlement.ts";
-import { attemptsOf, givingBack, lockingAccounts, lockOperator, takenTxNonce, taking } from "./tx-nonces.ts";
+import {
+  attemptsOf,
+  givingBack,
+  lockingAccounts,
+  lockOperator,
+  settlementsOf,
+  takenTxNonce,
+  taking,
+} from "./tx-nonces.ts";
 
 /** Makes {@link Claims.claim}. */
 export function createClaim(db: Kysely<LedgerTables>, now: () => number): Claims["claim"] {
@@ -140,21 +148,11 @@ function countingUnmined(
   const txNonces = open.select((attempts) =>
     attempts.fn.count<number | bigint | string>("tx_nonce").distinct().as("unmined"),
   );
-  return txNonces.where(({ or, eb, not, exists, selectFrom }) =>
-    or([
-      eb(txNonces, "<", maxUnmined),
-      not(
-        exists(
-          selectFrom("settlements")
-            .select("id")
-            .whereRef("settlements.chain_id", "=", "attempts.chain_id")
-            .whereRef("settlements.operator", "=", "attempts.operator")
-            .whereRef("settlements.tx_nonce", "=", "attempts.tx_nonce")
-            .where("settlements.block_number", "is not", null),
-        ),
-      ),
-    ]),
-  );
+  return txNonces.where((attempt) => {
+    const { or, eb, not, exists } = attempt;
+    const mined = settlementsOf(attempt).where("settlements.block_number", "is not", null);
+    return or([eb(txNonces, "<", maxUnmined), not(exists(mined))]);
+  });
 }
 
 function distinct<T>(values: readonly T[]): T[] {

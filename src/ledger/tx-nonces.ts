@@ -1,4 +1,4 @@
-import { type Kysely, sql, type Transaction } from "kysely";
+import { type ExpressionBuilder, type Kysely, sql, type Transaction } from "kysely";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { KitError } from "../util/errors.ts";
 import { inTransaction, repeatable } from "./database/transactions.ts";
@@ -12,6 +12,15 @@ import { type AttemptsTable, attemptStates, type LedgerTables, lowerCase } from 
 
 /** An account that sends transactions, on one chain. */
 export type Sender = { chainId: number; address: Address };
+
+/** Selects the settlements that a transaction makes, by its txNonce. */
+export function settlementsOf({ selectFrom }: ExpressionBuilder<LedgerTables, "attempts">) {
+  return selectFrom("settlements")
+    .select("settlements.id")
+    .whereRef("settlements.chain_id", "=", "attempts.chain_id")
+    .whereRef("settlements.operator", "=", "attempts.operator")
+    .whereRef("settlements.tx_nonce", "=", "attempts.tx_nonce");
+}
 
 /** Sets the first txNonce of an account. One that is known is moved up where `movesUp` says so, and never back. */
 export async function introduceSender(
