@@ -9,6 +9,10 @@ export type Terms = Readonly<Record<string, unknown>>;
 
 /** The context that a signature is explained with. */
 export type SignatureContext = {
+  /** The signature: hexadecimal, of any length. */
+  signature: Hex;
+  /** Its place, for findings. */
+  at: string;
   /** The seller's requirements: the payer may have signed for those and sent something else. */
   asked: Terms | undefined;
   network: Network | undefined;

@@ -2,7 +2,7 @@ import { create2Deployer } from "../../protocol/create2.ts";
 import { checksumAddress, type Hex, isBytes32, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import { builtInNetworks, type Network } from "../../protocol/networks.ts";
-import { address, signature as signatureSchema, uint256String } from "../../protocol/primitives.ts";
+import { address, uint256String } from "../../protocol/primitives.ts";
 import { isErc6492, readEcdsaSignature, unwrapErc6492 } from "../../protocol/signed-payment.ts";
 import { type KnownTokens, knownToken, plural } from "../../protocol/token-units.ts";
 import { membersOf } from "../../util/json.ts";
@@ -86,22 +86,16 @@ export function explainExtra(
  */
 function explainSignature(
   payload: Record<string, unknown>,
-  { network, asked: required, tokens, recover }: SignatureContext,
+  { at, signature, network, asked: required, tokens, recover }: SignatureContext,
 ): Finding[] {
-  const at = "paymentPayload.payload.signature";
-  const signature = signatureSchema.safeParse(payload.signature);
-  if (!signature.success) {
-    const facts = { got: showValue(payload.signature), expected: "65 bytes as hexadecimal after 0x" };
-    return [finding("malformed-signature", at, facts)];
-  }
-  if (isErc6492(signature.data)) {
+  if (isErc6492(signature)) {
     // What only the chain can say, where the facilitator calls the factory, as on local chains.
-    const factory = unwrapErc6492(signature.data)?.factory;
+    const factory = unwrapErc6492(signature)?.factory;
     const isCalled = factory !== undefined && sameAddress(factory, create2Deployer);
     return isCalled ? [] : [finding("undeployed-wallet", at)];
   }
-  if (readEcdsaSignature(signature.data) === undefined) {
-    const length = signature.data.length / 2 - 1;
+  if (readEcdsaSignature(signature) === undefined) {
+    const length = signature.length / 2 - 1;
     // Contract wallets often have longer signatures, which only the wallet can check.
     if (length > 65) return [];
     const expected = "65 bytes with s in the lower half and v 27 or 28";
@@ -112,7 +106,7 @@ function explainSignature(
   const authorization = parsed.data;
   const { from } = authorization;
   const signerOf = (domain: TriedDomain, messageHash: Hex) =>
-    recover(digestUnder(separatorOf(domain), messageHash), signature.data);
+    recover(digestUnder(separatorOf(domain), messageHash), signature);
   const isPayers = (domain: TriedDomain, messageHash: Hex) => {
     const signer = signerOf(domain, messageHash);
     return signer !== undefined && sameAddress(signer, from);

@@ -1,13 +1,12 @@
 import { type Hex, isAddress, sameAddress, uintWord } from "../../protocol/hex.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
-import { signature as signatureSchema } from "../../protocol/primitives.ts";
 import { isErc6492 } from "../../protocol/signed-payment.ts";
 import { knownToken } from "../../protocol/token-units.ts";
-import { MalformedError, parseUint256 } from "../../protocol/wire-values.ts";
+import { MalformedError } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
 import { digestUnder } from "../eip712.ts";
-import { explainNumber } from "../explain-members.ts";
+import { explainNumber, readAnyNumber } from "../explain-members.ts";
 import type { MethodForPeople, SignatureContext } from "../for-people.ts";
 import { describeMalformed } from "../method.ts";
 import { likelyMistakes } from "./explain-permit2.ts";
@@ -33,7 +32,7 @@ export const permit2ForPeople: MethodForPeople = {
   words: permit2Words,
 
   nameOf({ from: payer, permitted, nonce: given }) {
-    const number = readNumber(given);
+    const number = readAnyNumber(given);
     const nonce: Hex | undefined = number === undefined ? undefined : `0x${uintWord(number)}`;
     return { payer, value: membersOf(permitted).amount, nonce, nonceSpace: permit2Address };
   },
@@ -66,12 +65,6 @@ export const permit2ForPeople: MethodForPeople = {
   example: permitPayloadFor,
 };
 
-/** A number where a text of digits belongs is read too: that mistake is a usual one. */
-function readNumber(value: unknown): bigint | undefined {
-  const text = Number.isSafeInteger(value) ? `${value}` : value;
-  return typeof text === "string" ? (parseUint256(text) ?? undefined) : undefined;
-}
-
 function explainAddress(
   mistake: "permit-spender" | "permit-token" | "permit-facilitator",
   member: string,
@@ -89,17 +82,10 @@ function explainAddress(
 /** Finds what the signature of a permit was made for, where it is not the payer's for what is sent. */
 function explainSignature(
   payload: Record<string, unknown>,
-  { asked, network, tokens, recover }: SignatureContext,
+  { at, signature, asked, network, tokens, recover }: SignatureContext,
 ): Finding[] {
-  const at = "paymentPayload.payload.signature";
-  const given = signatureSchema.safeParse(payload.signature);
-  if (!given.success) {
-    const facts = { got: showValue(payload.signature), expected: "65 bytes as hexadecimal after 0x" };
-    return [finding("malformed-signature", at, facts)];
-  }
-  const read = readPermit(payload, { hasFacilitator: asked?.scheme === "upto" });
-  if (read === undefined || network === undefined) return [];
-  const { permit, signature } = read;
+  const permit = readPermit(payload, { hasFacilitator: asked?.scheme === "upto" });
+  if (permit === undefined || network === undefined) return [];
   if (isErc6492(signature)) return [finding("undeployed-wallet", at)];
   const malformed = describeMalformed(signature);
   if (malformed !== undefined) {
@@ -125,13 +111,9 @@ function explainSignature(
   ];
 }
 
-function readPermit(
-  payload: Record<string, unknown>,
-  kind: { hasFacilitator: boolean },
-): { permit: Permit; signature: Hex } | undefined {
+function readPermit(payload: Record<string, unknown>, kind: { hasFacilitator: boolean }): Permit | undefined {
   try {
-    const payment = readPermitPayload({ value: payload, path: "paymentPayload.payload" }, kind);
-    return { permit: permitOf(payment), signature: payment.signature };
+    return permitOf(readPermitPayload({ value: payload, path: "paymentPayload.payload" }, kind));
   } catch (error) {
     // What is malformed is said elsewhere, member by member.
     if (error instanceof MalformedError) return undefined;

@@ -2,6 +2,7 @@ import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import { exactEip3009 } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { explainExtra } from "../../methods/exact-eip3009/eip3009-people.ts";
 import { explainNumber, missing } from "../../methods/explain-members.ts";
+import type { MethodForPeople } from "../../methods/for-people.ts";
 import { methods, parsePaymentRequest } from "../../methods/methods.ts";
 import { halfOfPayload } from "../../methods/people.ts";
 import { type Address, checksumAddress, isAddress, isBytes32, sameAddress } from "../../protocol/hex.ts";
@@ -14,6 +15,7 @@ import {
   type NetworkRegistry,
   type NetworkTier,
 } from "../../protocol/networks.ts";
+import { signature } from "../../protocol/primitives.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import { advice, adviceOnPower, powerOfTenBetween } from "../../protocol/refusals.ts";
 import type { PaymentWords, PayToPolicy } from "../../protocol/signed-payment.ts";
@@ -419,13 +421,28 @@ function explainSigned(
     );
   }
   if (context.signatureHeld !== true) {
-    const { tokens } = context;
-    findings.push(
-      ...half.explainSignature(payload, { asked: asked?.value, network, tokens, recover: recoverSigner }),
-    );
+    findings.push(...explainSignature(payload, half, asked, network, context));
   }
   findings.push(...explainTimes({ member, words, start, end, asked }, context));
   return findings;
+}
+
+/** Checks the signature of any payment method. */
+function explainSignature(
+  payload: Record<string, unknown>,
+  half: MethodForPeople,
+  asked: Side | undefined,
+  network: Network | undefined,
+  { tokens }: ExplainContext,
+): readonly Finding[] {
+  const at = "paymentPayload.payload.signature";
+  const { data } = signature.safeParse(payload.signature);
+  if (data === undefined) {
+    const facts = { got: showValue(payload.signature), expected: "65 bytes as hexadecimal after 0x" };
+    return [finding("malformed-signature", at, facts)];
+  }
+  const context = { signature: data, at, asked: asked?.value, network, tokens, recover: recoverSigner };
+  return half.explainSignature(payload, context);
 }
 
 function memberAt(value: unknown, path: string): unknown {

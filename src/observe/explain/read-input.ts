@@ -1,9 +1,9 @@
+import { readAnyNumber } from "../../methods/explain-members.ts";
 import { halfOfPayload } from "../../methods/people.ts";
 import { type Address, type Hex, isAddress } from "../../protocol/hex.ts";
 import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
-import { parseUint256 } from "../../protocol/wire-values.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
 
 /** The text to explain, as far as it could be read. */
@@ -129,7 +129,7 @@ export function namesIn(input: Input | undefined, networks: NetworkRegistry): Pa
   return {
     network: typeof name === "string" ? (networks.find(name, 1) ?? networks.find(name, 2)) : undefined,
     payer: isAddress(payer) ? payer : undefined,
-    value: readAmount(value),
+    value: readAnyNumber(value),
     assets: [required, accepted.asset].filter(isAddress),
   };
 }
@@ -148,10 +148,4 @@ function signedIn(input: Input | undefined) {
   const payload = input !== undefined && "payload" in input ? membersOf(input.payload).payload : undefined;
   const { member, nameOf } = halfOfPayload(payload);
   return nameOf(membersOf(membersOf(payload)[member]));
-}
-
-/** A number where a text of digits belongs is read too: that mistake is a usual one. */
-function readAmount(value: unknown): bigint | undefined {
-  const text = Number.isSafeInteger(value) ? `${value}` : value;
-  return typeof text === "string" ? (parseUint256(text) ?? undefined) : undefined;
 }
