@@ -84,7 +84,7 @@ export const localContracts = {
 /** The wei that the sponsor of local chains gives: at once, and on one day. */
 export const localGifts = { each: 10n ** 16n, daily: 10n ** 18n } as const;
 
-/** What each account of the harness that sends transactions has for gas, in wei: 10,000 whole coins. */
+/** The gas money of each account of the harness that sends transactions, in wei: 10,000 whole coins. */
 export const localGasMoney = 10_000n * 10n ** 18n;
 
 /** The most that is paid per gas on local chains, in wei: their coins cost nothing. */

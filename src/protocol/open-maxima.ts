@@ -31,7 +31,7 @@ export type TooManyMaxima = {
 };
 
 /**
- * What payers of scheme “upto” have signed and was verified, but not settled yet: any of it may be taken until its end, so that one
+ * The maxima that payers of scheme “upto” have signed and verify has accepted, not settled yet: any may be taken until its end, so that one
  * balance must hold all of it. It is counted in this process alone, for {@link countedSeconds}, and a guess: payers can move their
  * tokens all the same, and shops settle nothing of what they verify.
  */

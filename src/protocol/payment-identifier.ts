@@ -42,8 +42,8 @@ export function readPaymentIdentifier(
 }
 
 /**
- * The payment that an identifier is bound to: the signed message and the resource. The resource that a shop names is told from the same text of a
- * buyer: a payment for something that is sold once, without the header, would else buy what another route repeats.
+ * The payment that an identifier is bound to: the signed message and the resource. The resource that a shop names is
+ * told from the same text of a buyer: a payment for something that is sold once, without the header, would else buy what another route repeats.
  *
  * @param digest what the payment's signature is over
  */

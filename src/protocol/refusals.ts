@@ -23,7 +23,7 @@ import { boundsOf, type PaymentWords, type PayToPolicy, type SignedPayment } fro
 import { countedAsEther, describeOne, formatBoth, type TokenUnits, unitsOf } from "./token-units.ts";
 
 /**
- * What the messages of refusals advise, by the mistakes of `mistakes.ts`, which web pages with the fixtures do not need. It
+ * The advice of refusals' messages, by the mistakes of `mistakes.ts`, which web pages with the fixtures do not need. It
  * is sent in answers, so it is plain ASCII.
  */
 export const advice = {

@@ -13,7 +13,7 @@ import {
 import type { Asset } from "./networks.ts";
 
 /**
- * What a payer has signed, in the words of no way to pay in particular. Each way to pay (see `methods/`) reads its own
+ * A signed payment, in the words of no payment method in particular. Each payment method (see `methods/`) reads its own
  * messages into it, and reads its own messages from it again.
  */
 export type SignedPayment = {

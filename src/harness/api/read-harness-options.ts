@@ -63,8 +63,7 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessSettin
     payTo,
   } = options;
   const known = readKnownNetworks(options.networkFile, add);
-  const usual: readonly NetworkName[] = networkNames;
-  const given = options.networks ?? (usual as readonly N[]);
+  const given = options.networks ?? (networkNames as readonly NetworkName[] as readonly N[]);
   const names: readonly N[] = Array.isArray(given) ? given : [];
   problems.push(...findChainProblems({ networks: names, rpcPorts: options.rpcPorts, knownNetworks: known }));
   const isRunning = (option: string, network: string): network is NetworkName => {

@@ -117,7 +117,7 @@ export async function serveHarness(
     const { faults } = startedFaults;
     const again = saved?.faults ?? [];
     const isHold = ({ kind }: { kind: string }) => kind === "hold-blocks";
-    // What waited to be mined goes on waiting, although it is sent again.
+    // Transactions that waited to be mined go on waiting, although they are sent again.
     await setFaultsAgain(faults, again.filter(isHold), started.chains);
     // Its chains have to answer meanwhile.
     const starting = core.start((network, account) => started.chains[network]?.mined.get(account));

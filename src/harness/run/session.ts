@@ -7,10 +7,9 @@ import { localGasMoney } from "../../payer/local-chains.ts";
 import { address } from "../../protocol/primitives.ts";
 import { payToPolicies } from "../../protocol/signed-payment.ts";
 import { strictnesses } from "../../protocol/strictness.ts";
+import { isObject } from "../../util/json.ts";
 import { type FaultBoard, readFaultReport } from "../faults/faults.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
-
-const isRecord = (value: unknown): value is object => typeof value === "object" && value !== null;
 
 /** The most faults, organizations or networks of a session. */
 const mostListed = 1_000;
@@ -22,7 +21,7 @@ const few = <T extends z.ZodType>(item: T, most: number) =>
 /** The same of members by their names. */
 const fewNamed = <T extends z.ZodType>(item: T) =>
   z
-    .custom<object>((value) => isRecord(value) && Object.keys(value).length <= mostListed)
+    .custom<object>((value) => isObject(value) && Object.keys(value).length <= mostListed)
     .pipe(z.record(z.string(), item));
 
 const asset = z.object({
@@ -61,10 +60,10 @@ export type SessionSettings = z.infer<typeof settingsSchema>;
 /** Checked in a way that ends at the first wrong value: a library would say what is wrong with each of millions. */
 const rowsSchema = z.custom<Rows>(
   (tables) =>
-    isRecord(tables) && Object.values(tables).every((rows) => Array.isArray(rows) && rows.every(isRow)),
+    isObject(tables) && Object.values(tables).every((rows) => Array.isArray(rows) && rows.every(isRow)),
 );
 
-const isRow = (row: unknown) => isRecord(row) && Object.values(row).every(isColumn);
+const isRow = (row: unknown) => isObject(row) && Object.values(row).every(isColumn);
 
 const isColumn = (value: unknown) => value === null || typeof value === "string" || typeof value === "number";
 

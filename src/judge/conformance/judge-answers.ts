@@ -11,13 +11,13 @@ import { ruleOf } from "./rules-of-rows.ts";
 /** The facts about a facilitator in one scenario. */
 export type ConformanceFacts = {
   scenario: ScenarioRow;
-  /** Where an answer differs from the expected one. */
+  /** The differences between the answers and the expected ones. */
   differences: readonly Difference[];
   /** The answers that were compared last; undefined where none came. */
   compared: { expected: FixtureAnswer; actual: FixtureAnswer } | undefined;
   /** The answers to earlier requests of the scenario. */
   before: readonly FixtureAnswer[];
-  /** What the chain says against the answers: it outweighs them. */
+  /** Facts of the chain that contradict the answers, which they outweigh. */
   contradictions: readonly Contradiction[];
 };
 
@@ -93,7 +93,7 @@ export function createConformanceJudge({
   };
 }
 
-/** What the chain says against the answers, and where these differ from the expected ones. */
+/** The contradictions of the chain, then the differences of the answers. */
 export function differencesOf({ contradictions, differences }: ConformanceFacts): readonly Difference[] {
   return [...contradictions.map(({ difference }) => difference), ...differences];
 }

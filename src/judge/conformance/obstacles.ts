@@ -27,7 +27,7 @@ export async function requireRunnable(scenario: ScenarioRow, facilitator: FoundF
   if (methods.includes("upto-permit2")) {
     if (uptoSubmitter === undefined) throw new NotRun("the facilitator lists no scheme upto for the network");
     if (!sameAddress(uptoSubmitter, environment.network.facilitatorContract)) {
-      throw new NotRun("needs a facilitator that is paid where it submits payments of scheme upto from");
+      throw new NotRun("needs a facilitator that submits payments of scheme upto from its payTo");
     }
   }
   if (!hasBlacklist && (payers.includes("blacklisted") || keys.includes("blockedRecipient"))) {

@@ -41,13 +41,13 @@ export class NotRun extends Error {
   }
 }
 
-/** What is made of the facts of a case. */
+/** The judgement of a case by its facts. */
 export type Verdict = {
   verdict: string;
   /** The verdict in words. */
   text: string;
   level: Level;
-  /** What happened, a line each. */
+  /** The events of the case, a line each. */
   seen?: readonly string[];
   notes?: readonly string[];
   /** The sentence of the specification that it is based on. */

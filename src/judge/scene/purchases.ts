@@ -7,7 +7,7 @@ import type { Scene, SceneOptions, TokenTransfer } from "./scene.ts";
 
 /** The options that the judges of clients and of shops have in common. */
 export type JudgeOptions = Pick<SceneOptions, "knownNetworks" | "networkFile" | "studio" | "signal"> & {
-  /** Where it is judged, on one network after the other. */
+  /** The networks on which it is judged, one after the other. */
   networks: readonly NetworkName[];
   /** A header that every request has to carry. */
   header?: { name: string; value: string } | undefined;
@@ -91,7 +91,7 @@ export function foldRepeats(exchanges: readonly string[]): string[] {
   );
 }
 
-/** What happened in a case, for its report. */
+/** Describes the events of a case, for its report. */
 export function describePurchase({ exchanges, links }: PurchaseFacts): string[] {
   return [
     ...foldRepeats(exchanges),

@@ -28,7 +28,7 @@ export type ReadableChain = {
 /** Limits of one search: a person waits for it, and each request to a provider costs money. */
 const bounds = { requests: 40, blocks: 32_000n, timeoutMs: 3_000 };
 
-/** What is asked how a payment was used. */
+/** The chain that is asked how a payment was used. */
 type UseChain = Pick<ReadableChain, "network" | "facilitatorContract" | "ask"> & {
   asset: Pick<Asset, "address">;
 };

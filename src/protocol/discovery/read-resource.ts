@@ -49,8 +49,8 @@ const bodySchema = z.object({
 type Way = Pick<PayloadReader, "scheme"> & Pick<MethodTerms, "transfer">;
 
 /**
- * The resource that a settled payment bought; undefined where it has no URL of a web server. In version 1 the shop's requirements have
- * it; in version 2 the payer's client repeats what the shop has sent. Never throws: for what is nested too deeply to be
+ * The resource that a settled payment bought; undefined where it has no URL of a web server. In version 1 the shop's
+ * requirements have it; in version 2 the payer's client repeats what the shop has sent. Never throws: for what is nested too deeply to be
  * written it is undefined too.
  */
 export function readResource(body: unknown, payment: PaymentRequest, way: Way): SeenResource | undefined {
