@@ -123,9 +123,8 @@ async function payInTrouble(
     if (kind.during !== undefined) await faults.clear();
   }
 
-  const during = trouble();
-  const told = await withBlocks(chain, Promise.all(signed.map(pay)));
-  await during;
+  // Together, so that neither fails unheard while the other goes on.
+  const [told] = await Promise.all([withBlocks(chain, Promise.all(signed.map(pay))), trouble()]);
   await faults.clear();
   if (kind.afterAnswers !== undefined) {
     await kind.afterAnswers(scene);
