@@ -6,7 +6,7 @@ import { type Framework, frameworks, renderVariables, shopVariables } from "../.
 import { testKeys } from "../../payer/test-keys.ts";
 import { testPayers } from "../../payer/test-payers.ts";
 import { isPackageFolder, self } from "../../util/self-command.ts";
-import { defineCommand, flag, jsonFlag, option, textOption } from "../kit/command.ts";
+import { defineCommand, flag, option, textOption } from "../kit/command.ts";
 import {
   describeFiles,
   entering,
@@ -31,7 +31,6 @@ export const init = defineCommand({
       example: "hono",
     }),
     "dry-run": flag("write nothing, and say what would be written"),
-    json: jsonFlag,
   },
 
   check({ folder = "." }) {
@@ -49,9 +48,18 @@ export const init = defineCommand({
         describeFiles(files, isDry),
         ...left.flatMap((file) => ["", ...whatToAdd(file, framework)]),
         "",
-        ...nextCommands(folder, left),
+        "Next:",
+        "",
+        ...nextCommands(folder, left).map((command) => `  ${command}`),
+        ...(isOwnManifest(left)
+          ? ["", "By hand, each in a terminal: npm run facilitator, npm run shop, npm run buy"]
+          : []),
       ].join("\n"),
-      json: { folder, framework, files: files.map(({ path, is }) => ({ path, is })) },
+      json: {
+        ...{ folder, framework, files: files.map(({ path, is }) => ({ path, is })) },
+        toAdd: left.map((file) => whatToAdd(file, framework).join("\n")),
+        next: nextCommands(folder, left),
+      },
     };
   },
 });
@@ -99,14 +107,11 @@ function whatToAdd({ path, text }: Written, framework: Framework): readonly stri
 
 /** The commands to run next: with a package.json of its own by the scripts that it has. */
 function nextCommands(folder: string, left: readonly Written[]): readonly string[] {
-  const isOwn = left.every(({ path }) => path !== "package.json");
   const enter = entering(folder);
-  const test = isOwn ? "npm test" : "npx vitest run shop.test.js";
-  const install = isOwn ? [`${enter}${npmInstall}`, test] : [`${enter}${test}`];
-  return [
-    "Next:",
-    "",
-    ...install.map((command) => `  ${command}`),
-    ...(isOwn ? ["", "By hand, each in a terminal: npm run facilitator, npm run shop, npm run buy"] : []),
-  ];
+  return isOwnManifest(left)
+    ? [`${enter}${npmInstall}`, "npm test"]
+    : [`${enter}npx vitest run shop.test.js`];
 }
+
+/** Returns true if the package.json is the one that was written. */
+const isOwnManifest = (left: readonly Written[]) => left.every(({ path }) => path !== "package.json");

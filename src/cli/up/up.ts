@@ -21,10 +21,10 @@ export const up = defineCommand({
   async run(values, { print, printError, env, networks, takeSignals }) {
     requireWritable({ state: values.state });
     const isForMachines = values.json || values.env;
-    const running = values.env ? await findRunning(values) : undefined;
+    const running = isForMachines ? await findRunning(values) : undefined;
     if (running !== undefined) {
       printError(`Of the x402-kit up that runs at ${originOf(running)}:`);
-      print(describeAsEnv(running));
+      print(values.json ? JSON.stringify(running) : describeAsEnv(running));
       return 0;
     }
     const fork = resolveForks(values.fork, values.networks, env);
