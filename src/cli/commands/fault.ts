@@ -58,15 +58,15 @@ export const fault = defineCommand({
     wei: text("wei", "WEI"),
     ...networkFileOption,
     url: urlOption,
+    json: flag("print JSON"),
   },
 
-  async run(
-    { url, disguised, "network-file": _networkFile, "retry-after-seconds": retryAfterSeconds, ...given },
-    { networks },
-  ) {
-    const { network } = given;
+  async run(values, { networks }) {
+    const { url, disguised, "network-file": _, json: __, ...given } = values;
+    const { network, "retry-after-seconds": retryAfterSeconds, ...fields } = given;
     const order = readOrder(networks.names, {
-      ...given,
+      ...fields,
+      network,
       retryAfterSeconds,
       // A flag that is not given says nothing; as a field it would be one too many for most kinds.
       ...(disguised && { disguised }),
