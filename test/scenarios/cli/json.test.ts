@@ -13,6 +13,7 @@ import {
 import { pay, signPayment } from "../../../src/harness/control/pay.ts";
 import { testPayers } from "../../../src/payer/test-payers.ts";
 import { errorCodes } from "../../../src/util/error-codes.ts";
+import { sendHttp } from "../../../src/util/http-client.ts";
 import { selfWords } from "../../../src/util/self-command.ts";
 import { childEnvironment } from "../../support/child-environment.ts";
 import { type CliProcess, startCli } from "../../support/cli.ts";
@@ -263,6 +264,35 @@ test("a payment that names more than a payer is no command", async () => {
   const wrong = JSON.stringify(request).replaceAll(testPayers.empty.address, "0x12 --url http://evil");
   const { stdout } = await run(["explain", wrong, "--json", "--url", origin]);
   expect(stdout).not.toMatch(/"command":\[[^\]]*evil/);
+});
+
+test("init writes AGENTS.md, whose commands there are", async () => {
+  const { stdout } = await run(["init", join(folder, "other-shop"), "--json"]);
+  expect(JSON.parse(stdout).files).toContainEqual({ path: "AGENTS.md", is: "new" });
+  const text = await readFile(join(folder, "other-shop/AGENTS.md"), "utf8");
+  const named = [...text.matchAll(/x402-kit ([a-z-]+(?: (?:client|shop))?)/g)].map(([, name]) => name);
+  expect(named).toContain("why");
+  expect(named.filter((name) => name !== "facilitator" && !names.includes(`${name}`))).toEqual([]);
+});
+
+test("/llms.txt of up and mock names pages that answer, and no other file", async () => {
+  await using mock = await startCli(["mock", "--port", "0", "--json"]);
+  const [line] = await mock.printed(/^.+\n/);
+  const ofMock = new URL(JSON.parse(line).facilitator.url).origin;
+  for (const at of [origin, ofMock]) {
+    const text = await (await fetch(`${at}/llms.txt`)).text();
+    expect(text.length).toBeLessThan(8_000);
+    expect(text).toContain(`x402-kit why --json --brief --url ${at}`);
+    const links = [...text.matchAll(/\]\((.*?)\)/g)].map(([, link = ""]) => link);
+    expect(links).toContain(`${at}/llms/docs/guides/agents.md`);
+    expect(links.every((link) => link.startsWith(`${at}/`))).toBe(true);
+    const answers = await Promise.all(links.map(async (link) => [link, (await fetch(link)).status]));
+    expect(answers.filter(([, status]) => status !== 200)).toEqual([]);
+    for (const path of ["package.json", "docs/../package.json", "docs%2f..%2fpackage.json", ".env", "x.md"]) {
+      const { status } = await sendHttp(at, { target: `/llms/${path}` });
+      expect([path, status]).toEqual([path, 404]);
+    }
+  }
 });
 
 test("explain names the page of the package where no service shows it", async () => {
