@@ -42,9 +42,10 @@ type Line = Record<string, unknown> & { level: number; msg: string };
 async function startServing(
   changes: Variables = {},
   cwd = "/",
+  options: readonly string[] = [],
 ): Promise<{ command: RunningCommand; url: string }> {
   const command = startCommand(
-    ["serve"],
+    ["serve", ...options],
     { ...deployed.variables, CONFIRMATIONS: "base=1", DRAIN_DELAY_MS: "0", ...changes },
     cwd,
   );
@@ -85,6 +86,17 @@ async function recipientBalance(): Promise<bigint> {
   const data = `0x70a08231${harnessAccounts.recipient.address.slice(2).padStart(64, "0")}`;
   return BigInt((await chain.node.request("eth_call", { to: chain.asset.address, data }, "latest")) as Hex);
 }
+
+test("--json prints the URLs once it serves, and nothing else", async () => {
+  const { command, url } = await startServing({ METRICS_PORT: "0" }, "/", ["--json"]);
+  await using _ = command;
+  command.kill("SIGTERM");
+  const { code, stdout } = await command.ended;
+  expect([code, JSON.parse(stdout)]).toEqual([
+    0,
+    { url, metrics: expect.stringMatching(/^http:.*\/metrics$/) },
+  ]);
+});
 
 describe("from deployment to payment", () => {
   test("a payment settles, and SIGTERM ends everything with exit code 0", async () => {
