@@ -3,26 +3,15 @@ import { ConfigurationError, type ConfigurationProblem } from "../util/errors.ts
 import { bigintsAsText } from "../util/json.ts";
 import { kitVersion, self } from "../util/self-command.ts";
 import { findSlip, mostTyposOf } from "../util/text.ts";
-import type { Command } from "./kit/command.ts";
+import type { Command, CommandEntry } from "./kit/command.ts";
 import { requirePrivateCompileCache, useCompileCache } from "./kit/compile-cache.ts";
 import { describeFailure, exitCodeOf, type Failure, failureOf } from "./kit/failure.ts";
 import { Interruption, paint, type Terminal, withoutControls } from "./kit/terminal.ts";
 
-/** Marks a command that reads no secret. The others never use a compile cache; see `kit/compile-cache.ts`. */
-type Keyless = "keyless";
-
-/** A command of one word or, in a group, of two. */
-type CommandEntry = readonly [
-  name: string,
-  summary: string,
-  load: () => Promise<Command>,
-  keyless: Keyless | undefined,
-];
-
 /** The commands of a module by their exports. It is loaded when one of them is called: most of a start is imports. */
 function commandsOf<K extends string>(
   load: () => Promise<Readonly<Record<NoInfer<K>, Command>>>,
-  entries: Readonly<Record<K, readonly [name: string, summary: string, keyless?: Keyless]>>,
+  entries: Readonly<Record<K, readonly [name: string, summary: string, keyless?: CommandEntry[3]]>>,
 ): CommandEntry[] {
   return (Object.keys(entries) as K[]).map((exported) => {
     const [name, summary, keyless] = entries[exported];
@@ -81,6 +70,9 @@ export const commands: readonly CommandEntry[] = [
       "explain",
       "say what is wrong with a payment header, a request body, a challenge or an answer",
     ],
+  }),
+  ...commandsOf(() => import("./commands/mcp.ts"), {
+    mcp: ["mcp", "serve a running `up` to a coding agent: an MCP server on stdin and stdout", "keyless"],
   }),
   ...commandsOf(() => import("./commands/conformance.ts"), {
     conformance: [
@@ -174,7 +166,7 @@ export const commands: readonly CommandEntry[] = [
 const groups = {
   "Run a facilitator": ["up", "mock", "init", "serve"],
   "Pay on a running up": ["pay", "payers", "fund", "approve", "advance-time", "reset", "state"],
-  "Look at payments": ["why", "logs", "explain"],
+  "Look at payments": ["why", "logs", "explain", "mcp"],
   "Test what pays and is paid": ["fault", "judge", "conformance", "upstream-e2e", "fork", "network"],
   "Operate with real money": [
     "deploy",
@@ -271,7 +263,7 @@ async function run(command: Command, args: readonly string[], terminal: Terminal
   const { values, environment, networks, env } = readCommandLine(command, args, terminal.env);
   const outcome = await command.run(
     values,
-    { ...terminal, env: { ...env }, networks, warnings },
+    { ...terminal, env: { ...env }, networks, warnings, program: { commands, main } },
     environment,
   );
   if (typeof outcome === "number") return outcome;

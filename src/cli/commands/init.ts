@@ -41,7 +41,7 @@ export const init = defineCommand({
   },
 
   async run({ folder, framework, "dry-run": isDry }) {
-    const files = writeFiles(folder, filesOf(framework), isDry);
+    const files = writeFiles(folder, shopFiles(framework), isDry);
     const left = files.filter(({ is }) => is === "other");
     return {
       text: [
@@ -64,18 +64,24 @@ export const init = defineCommand({
   },
 });
 
-/** The files of a shop, a buyer and their test: a framework's own in the place of a common one. */
-function filesOf(framework: Framework): readonly File[] {
+/**
+ * The files of a shop, a buyer and their test: a framework's own in the place of a common one.
+ *
+ * @param url of the `up` that they use
+ */
+export function shopFiles(
+  framework: Framework,
+  url: string = variables.X402_KIT_URL.default,
+): readonly File[] {
   const own = readTemplates(framework);
   const common = readTemplates("common").filter(({ path }) => own.every((file) => file.path !== path));
-  return [...own, ...common, { path: ".env", text: `${localEnv()}\n` }];
+  return [...own, ...common, { path: ".env", text: `${localEnv(url)}\n` }];
 }
 
-/** The variables of an `up` at its usual address. */
-function localEnv(): string {
+function localEnv(url: string): string {
   return renderVariables(
     shopVariables({
-      url: `${variables.X402_KIT_URL.default}/v1`,
+      url: `${url}/v1`,
       apiKey: testKeys.local.apiKey,
       network: networks.base,
       payerKey: testPayers.funded.privateKey,

@@ -24,6 +24,26 @@ export type CommandTerminal = Terminal & {
   networks: KnownNetworks;
   /** Warnings about the file `.env`. */
   warnings: readonly ConfigurationProblem[];
+  /** For a command that runs others. */
+  program: Program;
+};
+
+/** Marks a command that reads no secret. The others never use a compile cache; see `kit/compile-cache.ts`. */
+type Keyless = "keyless";
+
+/** A command of one word or, in a group, of two. */
+export type CommandEntry = readonly [
+  name: string,
+  summary: string,
+  load: () => Promise<Command>,
+  keyless: Keyless | undefined,
+];
+
+/** The whole of `x402-kit`. */
+export type Program = {
+  commands: readonly CommandEntry[];
+  /** Runs it with the given arguments; returns the exit code. */
+  main(args: readonly string[], terminal: Terminal): Promise<number>;
 };
 
 /** One option of a command: a flag, or a value. What is not given is false, or the default, or undefined. */

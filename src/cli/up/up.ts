@@ -18,7 +18,7 @@ export const up = defineCommand({
   options: upOptions,
   check: checkUp,
 
-  async run(values, { print, printError, env, networks, takeSignals }) {
+  async run(values, { print, printError, env, networks, takeSignals, program }) {
     requireWritable({ state: values.state });
     const isForMachines = values.json || values.env;
     const running = isForMachines ? await findRunning(values) : undefined;
@@ -57,6 +57,8 @@ export const up = defineCommand({
       seed: values.seed,
       journal: values.journal,
       studio: true,
+      mcp: async (url) =>
+        (await import("../mcp/http.ts")).createMcpRoute({ url, networkFile: env.NETWORKS_FILE, program }),
       onNews: values.quiet || isForMachines ? undefined : (news) => printNews(news),
       logger,
       signal: interrupted,
