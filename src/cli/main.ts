@@ -276,7 +276,7 @@ async function run(command: Command, args: readonly string[], terminal: Terminal
 const exitCodesText = "Exit codes: 0 fine, 1 refused or wrong, 2 usage, 3 nothing listens there, 4 not found";
 
 const forAgents =
-  "For coding agents: --json of every command, AGENTS.md that init writes, and /llms.txt of up and mock";
+  "For coding agents: /mcp of up (MCP), --json of every command, AGENTS.md that init writes, and /llms.txt of up and mock";
 
 function isHelp(word: string): boolean {
   return word === "--help" || word === "-h";

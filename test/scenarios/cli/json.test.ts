@@ -164,6 +164,8 @@ const calls: Readonly<Record<string, Row>> = {
   "settlements archive": {
     args: () => ["--before", "2024-01-01", "--out", join(folder, "old.jsonl")],
   },
+  // What it writes is MCP: mcp.test.ts.
+  mcp: { args: () => ["--network-file", "/nowhere"], code: 2, error: "configuration" },
   // Its start and its end are those of a process: serve.test.ts.
   serve: { args: () => ["--network-file", "/nowhere"], code: 2, error: "configuration" },
 };
