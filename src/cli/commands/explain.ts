@@ -1,4 +1,5 @@
 import { stat } from "node:fs/promises";
+import { pathToFileURL } from "node:url";
 import { readFacilitatorUrl, readMoment } from "../../config/values.ts";
 import { askPayTo, askTime } from "../../harness/control/ask-chain.ts";
 import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
@@ -9,11 +10,12 @@ import {
   type RefusalExplanation,
 } from "../../observe/explain/explanations.ts";
 import { namedPayment, namesIn, readInput } from "../../observe/explain/read-input.ts";
+import { errorsFile } from "../../protocol/catalogue-texts.ts";
 import { isBytes32 } from "../../protocol/hex.ts";
 import { sortByRank } from "../../protocol/mistakes.ts";
 import { unitsOf } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
-import { self } from "../../util/self-command.ts";
+import { packageFile, self } from "../../util/self-command.ts";
 import {
   contractOptions,
   contractsOf,
@@ -26,7 +28,7 @@ import {
   tokenOption,
 } from "../kit/command.ts";
 import { readInputFile, readText } from "../kit/files.ts";
-import { explanationAt } from "../kit/payment-line.ts";
+import { type Advised, explanationAt } from "../kit/payment-line.ts";
 import { askThere } from "./look-up.ts";
 
 /** Longer than any payment, shorter than what would be read by mistake. */
@@ -88,9 +90,9 @@ export const explainCommand = defineCommand({
     if (names.has("amount-off-by-decimals")) names.add("insufficient_funds");
     const more = (there?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));
     const named = namesIn(input, networks);
-    const toRead = (one: RefusalExplanation) =>
+    const toRead = (one: RefusalExplanation): Advised =>
       url === undefined
-        ? one
+        ? { ...one, command: null }
         : explanationAt(
             one,
             {
@@ -102,24 +104,31 @@ export const explainCommand = defineCommand({
             },
             url,
           );
-    const about = { kind, ...(says !== undefined && { says }) };
+    const own = findings.map((one) => ({ ...one, ...explanationOf(one) }));
+    const found = sortByRank([...own, ...more]).map(toRead);
+    const about = {
+      kind,
+      ...(says !== undefined && { says }),
+      ...(there !== undefined && { known: there.known }),
+    };
     return {
       json: {
-        ...about,
-        findings: sortByRank([...findings, ...more]),
-        ...(there !== undefined && { seen: there.seen ?? null }),
+        kind,
+        says: found.length === 0 ? formatExplanations([], about) : says,
+        findings: found.map((one) => ({ ...one, more: urlOfSection(one.more) })),
+        ...(there !== undefined && { seen: there.seen ?? null, there: there.told }),
       },
-      text: [
-        formatExplanations(sortByRank([...findings.map(explanationOf), ...more]).map(toRead), {
-          ...about,
-          ...(there !== undefined && { known: there.known }),
-        }),
-        ...(there === undefined ? [] : [there.told]),
-      ].join("\n\n"),
-      code: findings.length + more.length === 0 ? 0 : 1,
+      text: [formatExplanations(found, about), ...(there === undefined ? [] : [there.told])].join("\n\n"),
+      code: found.length === 0 ? 0 : 1,
     };
   },
 });
+
+/** The URL of a section of this package's own guide, which no service shows here. */
+function urlOfSection(more: string): string {
+  const [file = "", section] = more.split("#");
+  return file === errorsFile ? `${pathToFileURL(packageFile(file))}#${section}` : more;
+}
 
 const fromStdin = "To read stdin, give - as the text: … | x402-kit explain -";
 

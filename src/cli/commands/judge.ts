@@ -29,6 +29,7 @@ import {
   networkFileOption,
   option,
 } from "../kit/command.ts";
+import { type Failure, failureOf } from "../kit/failure.ts";
 import { reportOptions, requireReportFiles, writeReport } from "../kit/report.ts";
 
 /** A shop that takes longer, in seconds, shows no more of a client. */
@@ -125,7 +126,8 @@ export const judgeClientCommand = defineCommand({
       start: (env: Readonly<Record<string, string>>) => startCommand(command, env),
       slowMs: (slow ?? Math.min(mostSlow, timeout / 2)) * 1_000,
     };
-    return runAndReport(values, terminal, { networkFile, subject: command.join(" ") }, (common, beforeEnd) =>
+    const judged = { name: "judge client", networkFile, subject: command.join(" ") };
+    return runAndReport(values, terminal, judged, (common, beforeEnd) =>
       judgeClient({ ...common, ...own }, beforeEnd),
     );
   },
@@ -201,8 +203,8 @@ export const judgeShopCommand = defineCommand({
         terminal.printError(`The shop's facilitator is ${facilitatorUrl}, with the API key ${apiKey}`);
       },
     };
-    const subject = url ?? command.join(" ");
-    return runAndReport(values, terminal, { networkFile, subject }, (common, beforeEnd) =>
+    const judged = { name: "judge shop", networkFile, subject: url ?? command.join(" ") };
+    return runAndReport(values, terminal, judged, (common, beforeEnd) =>
       judgeShop({ ...common, ...own }, beforeEnd),
     );
   },
@@ -232,13 +234,15 @@ type Findings = readonly Finding<PurchaseFacts>[];
 async function runAndReport(
   values: JudgeValues,
   { print, printError, takeSignals, networks: knownNetworks }: CommandTerminal,
-  { networkFile, subject }: { networkFile: string | undefined; subject: string },
+  { name, networkFile, subject }: { name: string; networkFile: string | undefined; subject: string },
   judge: (common: JudgeOptions, beforeEnd: (findings: Findings) => Promise<void>) => Promise<Findings>,
 ): Promise<number> {
   const { seed, studio, network: networks, header, timeout } = values;
   requireReportFiles(values);
-  const report = (findings: Findings, problem?: string) =>
-    writeReport(reportPurchases({ subject, networks, seed, findings, problem }), values, print);
+  const report = (findings: Findings, error?: Failure) => {
+    const problem = error?.message;
+    return writeReport(reportPurchases({ subject, networks, seed, findings, problem }), values, print, error);
+  };
   const signal = takeSignals();
   let code: number | undefined;
   let findings: Findings;
@@ -252,7 +256,7 @@ async function runAndReport(
       if (!signal.aborted) await once(signal, "abort");
     });
   } catch (error) {
-    if (error instanceof KitError) await report([], error.message);
+    if (error instanceof KitError) await report([], failureOf(error, name, undefined));
     throw error;
   }
   return code ?? report(findings);

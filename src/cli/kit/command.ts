@@ -24,6 +24,26 @@ export type CommandTerminal = Terminal & {
   networks: KnownNetworks;
   /** Warnings about the file `.env`. */
   warnings: readonly ConfigurationProblem[];
+  /** For a command that runs others. */
+  program: Program;
+};
+
+/** Marks a command that reads no secret. The others never use a compile cache; see `kit/compile-cache.ts`. */
+type Keyless = "keyless";
+
+/** A command of one word or, in a group, of two. */
+export type CommandEntry = readonly [
+  name: string,
+  summary: string,
+  load: () => Promise<Command>,
+  keyless: Keyless | undefined,
+];
+
+/** The whole of `x402-kit`. */
+export type Program = {
+  commands: readonly CommandEntry[];
+  /** Runs it with the given arguments; returns the exit code. */
+  main(args: readonly string[], terminal: Terminal): Promise<number>;
 };
 
 /** One option of a command: a flag, or a value. What is not given is false, or the default, or undefined. */
@@ -65,9 +85,9 @@ export type Command<O extends Options = Options, E = unknown> = {
   options: O;
   /** The variables that it reads besides those of its options, since every user of the machine can see command lines. */
   variables?: readonly VariableName[];
-  /** The meaning of its exit codes, for `--help`, if they say more than success or failure. */
+  /** The meaning of its exit codes, for `--help`, if they say more than those of all commands. */
   exitCodes?: string;
-  /** The exit codes for a wrong command line and for other failures; 1 by default. */
+  /** The exit codes for a wrong command line and for other failures, if not those of the error's code. */
   failureCodes?: { readonly usage: number; readonly failed: number };
   /** The advice if its configuration lacks something, in a line. */
   adviseOnConfiguration?: () => string;
@@ -79,7 +99,10 @@ export type Command<O extends Options = Options, E = unknown> = {
   environment?: (env: Environment, values: Partial<Values<O>>) => E;
   /** Checks that need several values at once. A problem may be named after an option's variable. */
   check?: (values: Partial<Values<O>>) => readonly ConfigurationProblem[];
-  /** Gives the exit code, or what is to be printed. May throw the {@link Interruption} that cut it short. */
+  /**
+   * Gives what is to be printed, or the exit code of a command that prints by itself. May throw the {@link Interruption} that cut
+   * it short.
+   */
   run(values: Values<O>, terminal: CommandTerminal, environment: E): Promise<number | Outcome>;
 };
 
@@ -91,18 +114,18 @@ export type Outcome = {
   code?: number;
 };
 
-/** Names a command together with its options, so that `run` knows the types of their values. */
+/**
+ * Names a command together with its options, so that `run` knows the types of their values. Every command has `--json`; one that
+ * prints by itself defines its own.
+ */
 export function defineCommand<const O extends Options, E = undefined>(command: Command<O, E>): Command<O, E> {
-  return command;
+  return { ...command, options: { ...command.options, json: command.options.json ?? flag("print JSON") } };
 }
 
 /** A flag: off unless it is given. */
 export function flag(describe: string) {
   return { describe, read: () => true } satisfies Option<boolean>;
 }
-
-/** `--json` of commands that give an {@link Outcome}. */
-export const jsonFlag = flag("print JSON");
 
 /** The members of an option with a value besides its name and placeholder. */
 type OptionDetails = Omit<Partial<Option>, "placeholder" | "describe">;

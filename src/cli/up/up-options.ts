@@ -124,7 +124,9 @@ export const upOptions = {
   env: flag(
     "print lines for a .env when ready, and nothing else: URL, key, payTo, payer, RPC URLs; where an up listens at the port, those of that one",
   ),
-  json: flag("print one line of JSON when ready, and nothing else"),
+  json: flag(
+    "print one line of JSON when ready, and nothing else; where an up listens at the port, that of that one",
+  ),
 } as const satisfies Options;
 
 /** The problem with values that are right one by one. */

@@ -71,6 +71,7 @@ export function assembleHarness<N extends NetworkName>(
   const requireOpen = () => {
     if (closed !== undefined) {
       throw new KitError("This harness was closed", {
+        code: "closed",
         hints: ["It is used after close(), or after the block that declared it with `await using` was left."],
       });
     }

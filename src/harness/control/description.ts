@@ -128,7 +128,7 @@ export async function askHarness(origin: string): Promise<HarnessDescription | u
     const cause = error instanceof KitError ? error.cause : error;
     // It answers, and not with JSON.
     if (cause instanceof SyntaxError) return undefined;
-    throw new KitError(`Nothing answers at ${origin}`, { cause });
+    throw new KitError(`Nothing answers at ${origin}`, { cause, code: "unreachable" });
   }
 }
 
@@ -144,14 +144,16 @@ export async function findHarness(origin: string): Promise<HarnessDescription> {
     description = await askHarness(origin);
   } catch (error) {
     if (!(error instanceof KitError)) throw error;
-    const { message, cause } = error;
+    const { message, cause, code } = error;
     throw new KitError(message, {
       cause,
+      code,
       hints: [`Start it in another terminal: ${self} up`, `If it listens elsewhere, give ${address}`],
     });
   }
   if (description !== undefined) return description;
   throw new KitError(`What answers at ${origin} is not an x402-kit harness`, {
+    code: "unexpected-answer",
     hints: [`Give ${address}`, "An `x402-kit mock` has no chains to act on: this needs `x402-kit up`"],
   });
 }
@@ -164,5 +166,5 @@ export async function findHarness(origin: string): Promise<HarnessDescription> {
 export function requireRunning({ networks }: Running, network: NetworkName): RunningNetwork {
   const running = networks[network];
   if (running !== undefined) return running;
-  throw new KitError(notRunning(network, networks));
+  throw new KitError(notRunning(network, networks), { code: "not-found" });
 }

@@ -1,4 +1,4 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, RouteHandlerMethod } from "fastify";
 import type { Logger } from "pino";
 import type { LocalOrganization } from "../../config/organization-file.ts";
 import type { RefusalContext } from "../../observe/explain/explanations.ts";
@@ -67,6 +67,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   onNews?: ((news: News) => void) | undefined;
   /** True if the studio is served: `/studio`, `/payments` and `/events`; not by default. */
   studio?: boolean;
+  /** Opens the MCP server of the harness at a URL, at the first request to `/mcp`; without it there is none. */
+  mcp?: ((url: string) => Promise<RouteHandlerMethod>) | undefined;
   /** The origins of web pages that may call the facilitator; none by default. */
   corsOrigins?: CorsOrigins | undefined;
   /** True if it is kept, and shown, what organizations were paid for; not by default. */

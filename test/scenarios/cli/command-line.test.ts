@@ -13,7 +13,7 @@ import { runHere } from "../../support/run-here.ts";
 
 /*
  * What a person gets for a command line or a variable that cannot be: everything that is wrong at once, each with how
- * to mend it, exit code 1 (4 of the judges, whose 1 is a verdict), and nothing started.
+ * to mend it, exit code 2 (4 of the judges, whose 2 is a verdict), and nothing started.
  */
 
 type Row = { args: string[]; env?: Record<string, string>; exitCode?: number };
@@ -25,7 +25,7 @@ async function run(args: readonly string[], env?: Record<string, string>) {
   return { ...outcome, started: started() };
 }
 
-async function refusalOf({ args, env, exitCode = 1 }: Row): Promise<string> {
+async function refusalOf({ args, env, exitCode = 2 }: Row): Promise<string> {
   const { code, stdout, stderr, started } = await run(args, env);
   expect({ code, stdout, started }).toEqual({ code: exitCode, stdout: "", started: [] });
   // These change with the contract's code.
@@ -402,7 +402,8 @@ describe("help", () => {
                                     else: URL, key, payTo, payer, RPC URLs; where an
                                     up listens at the port, those of that one
         --json                      print one line of JSON when ready, and nothing
-                                    else
+                                    else; where an up listens at the port, that of
+                                    that one
 
       [env: …] is a variable of the environment; a file .env is not read.
       "
@@ -438,6 +439,8 @@ describe("help", () => {
                                 NETWORKS_FILE]
         --url URL               where \`x402-kit up\` listens (default
                                 http://127.0.0.1:4402) [env: X402_KIT_URL]
+        --json                  print one line of JSON: the two answers, and what
+                                became of the payment
 
       [env: …] is a variable of the environment; a file .env is not read.
       "
@@ -458,6 +461,7 @@ describe("help", () => {
                              USDC)
         --url URL            where \`x402-kit up\` listens (default
                              http://127.0.0.1:4402) [env: X402_KIT_URL]
+        --json               print JSON
 
       [env: …] is a variable of the environment; a file .env is not read.
       "
@@ -483,7 +487,9 @@ describe.each([
     const { port } = closed.address() as { port: number };
     closed.close();
     const url = `http://127.0.0.1:${port}`;
-    expect((await refusalOf({ args: [...args, "--url", url] })).replaceAll(String(port), "PORT")).toBe(
+    expect(
+      (await refusalOf({ args: [...args, "--url", url], exitCode: 3 })).replaceAll(String(port), "PORT"),
+    ).toBe(
       `x402-kit ${args[0]}: ${[
         "Nothing answers at http://127.0.0.1:PORT",
         "  because: connect ECONNREFUSED 127.0.0.1:PORT",
@@ -495,7 +501,7 @@ describe.each([
   });
 
   test("where something else answers says so", async () => {
-    const refusal = await refusalOf({ args, env: { X402_KIT_URL: page.origin } });
+    const refusal = await refusalOf({ args, env: { X402_KIT_URL: page.origin }, exitCode: 1 });
     expect(refusal.replaceAll(page.origin, "URL")).toBe(
       `x402-kit ${args[0]}: ${[
         "What answers at URL is not an x402-kit harness",

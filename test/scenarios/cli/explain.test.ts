@@ -72,16 +72,16 @@ test("text on the command line, as JSON for programs", async () => {
 
 test("a file that is not there is not taken for a payment", async () => {
   const { code, stdout, stderr } = await runHere(["explain", "no-such-file.json"]);
-  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect({ code, stdout }).toEqual({ code: 4, stdout: "" });
   expect(stderr).toContain("x402-kit explain: no-such-file.json cannot be read");
 });
 
 test.each([
-  [["explain", ""], "The text is empty", "An unset variable is the usual cause."],
-  [["explain"], "TEXT: is needed", "- for what is piped into it"],
-])("without a text it says how to give one: %j", async (args, problem, hint) => {
+  [["explain", ""], 1, "The text is empty", "An unset variable is the usual cause."],
+  [["explain"], 2, "TEXT: is needed", "- for what is piped into it"],
+])("without a text it says how to give one: %j", async (args, exitCode, problem, hint) => {
   const { code, stdout, stderr } = await runHere(args);
-  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect({ code, stdout }).toEqual({ code: exitCode, stdout: "" });
   expect(stderr).toContain(problem);
   expect(stderr).toContain(hint);
 });

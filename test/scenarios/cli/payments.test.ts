@@ -378,7 +378,7 @@ test("why explains the payment that was asked for last, or the one with an id or
   await sendFirst();
   expect((await cli("why")).stdout).toContain("invalid_transaction_state");
   const unknown = await cli("why", "0x12");
-  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining("x402-kit logs") });
+  expect(unknown).toMatchObject({ code: 4, stderr: expect.stringContaining("x402-kit logs") });
   expect((await runHere(["why", "--help"])).stdout).toContain("Exit code: 0 if the payment was found");
 });
 

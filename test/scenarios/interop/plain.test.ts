@@ -184,6 +184,6 @@ test.each([
   [["--pay-to", "me"], '--pay-to: "me" is not one of contract, recipients, any'],
 ])("up %j is refused", async (args, problem) => {
   const { code, stderr } = await runHere(["up", "--port", "0", ...args]);
-  expect(code).toBe(1);
+  expect(code).toBe(2);
   expect(stderr).toContain(problem);
 });
