@@ -34,6 +34,11 @@ type ReasonText = {
   locally?: string;
 };
 
+const valueText: ReasonText = {
+  meaning: "authorization.value is not exactly the required amount.",
+  fix: "Sign exactly the required amount.",
+};
+
 /** The reasons of verify and settle. */
 export const reasonTexts: Readonly<
   Record<InvalidReason | SettleErrorReasonV2 | "unexpected_verify_error", ReasonText>
@@ -63,10 +68,8 @@ export const reasonTexts: Readonly<
       "authorization.to is not the payTo of the requirements: the facilitator contract, unless PAY_TO allows others.",
     fix: "Offer the facilitator contract as payTo, and sign again; or allow payments straight to your wallet: PAY_TO=any, or `up --pay-to any`.",
   },
-  invalid_exact_evm_payload_authorization_value: {
-    meaning: "authorization.value is not exactly the required amount.",
-    fix: "Sign exactly the required amount.",
-  },
+  invalid_exact_evm_payload_authorization_value: valueText,
+  invalid_exact_evm_payload_authorization_value_mismatch: valueText,
   invalid_exact_evm_payload_authorization_valid_after: {
     meaning: "The authorization is not valid yet by the chain's clock.",
     fix: 'Wait until validAfter has passed, or sign with validAfter "0".',

@@ -130,6 +130,8 @@ export const reasons = {
     recipient_differs: terms(signAgain),
   }),
   invalid_exact_evm_payload_authorization_value: of("invalid_payload", { value_differs: terms(signAgain) }),
+  // The name in version 2: see `reasonsOfV2`.
+  invalid_exact_evm_payload_authorization_value_mismatch: of("invalid_payload", {}),
   invalid_exact_evm_payload_authorization_valid_after: of("invalid_payload", {
     never_valid: time(signAgain),
     not_valid_yet: time(wait),
@@ -243,6 +245,11 @@ export const permit2Reasons: Readonly<Partial<Record<InvalidReason, InvalidReaso
   insufficient_funds: "permit2_insufficient_balance",
 };
 
+/** The names that version 2 gives to reasons of version 1, where a payment method has none of its own. */
+export const reasonsOfV2: Readonly<Partial<Record<InvalidReason, InvalidReason>>> = {
+  invalid_exact_evm_payload_authorization_value: "invalid_exact_evm_payload_authorization_value_mismatch",
+};
+
 export type InvalidReason = keyof typeof reasons;
 
 export const invalidReasons = Object.keys(reasons) as [InvalidReason, ...InvalidReason[]];
@@ -293,7 +300,7 @@ export function isDecidedBy(
   const rows: readonly Row[] = isSituation(situation)
     ? [situations[situation]]
     : invalidReasons
-        .filter((one) => one === reason || permit2Reasons[one] === reason)
+        .filter((one) => [one, permit2Reasons[one], reasonsOfV2[one]].some((name) => name === reason))
         .flatMap((one) => Object.values(reasons[one].situations));
   return rows.length > 0 && rows.every(({ decidedBy }) => deciders.includes(decidedBy));
 }
@@ -303,12 +310,14 @@ export function reasonOf(situation: RefusedSituation): InvalidReason {
   return invalidReasons.find((reason) => situation in reasons[reason].situations) as InvalidReason;
 }
 
-/** A refusal as its way to pay names the reason. */
+/** A refusal as its payment method and its version of the protocol name the reason. */
 export function withReasonOfMethod<R extends Invalid | undefined>(
   refusal: R,
-  { reasons: own }: { reasons: typeof permit2Reasons },
+  { words, x402Version }: { words: { reasons: typeof permit2Reasons }; x402Version: 1 | 2 },
 ): R {
-  const reason = refusal && own[refusal.reason];
+  const reason =
+    refusal &&
+    (words.reasons[refusal.reason] ?? (x402Version === 2 ? reasonsOfV2[refusal.reason] : undefined));
   return reason === undefined ? refusal : { ...refusal, reason };
 }
 
