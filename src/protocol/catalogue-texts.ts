@@ -7,6 +7,7 @@ import {
 } from "./catalogue.ts";
 import type { MistakeId } from "./mistakes.ts";
 import { isProblem, problemTexts } from "./problems.ts";
+import { specReason } from "./reference-reasons.ts";
 import { type Rules, rules } from "./specification.ts";
 
 /*
@@ -569,9 +570,10 @@ function textsOf(
   situation: unknown,
 ): (ReasonText & { own: Partial<SituationText> }) | undefined {
   if (isProblem(reason)) return { meaning: "", fix: problemTexts[reason].fix, own: {} };
-  if (!Object.hasOwn(reasonTexts, reason)) return undefined;
+  const name = specReason(reason);
+  if (!Object.hasOwn(reasonTexts, name)) return undefined;
   const own = isSituation(situation) ? situationTexts[situation] : {};
-  return { ...reasonTexts[reason as keyof typeof reasonTexts], own };
+  return { ...reasonTexts[name as keyof typeof reasonTexts], own };
 }
 
 /** The file of this package that {@link errorsSection} is in. */

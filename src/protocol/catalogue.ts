@@ -42,6 +42,28 @@ export const paymentStates = {
   unknown: "It is not known, or was not looked at.",
 } as const;
 
+/** Whose names a facilitator's reasons have: the specification's, or those of the public reference facilitator. */
+export const dialects = ["spec", "reference"] as const;
+
+export type Dialect = (typeof dialects)[number];
+
+/** The reasons that the public reference facilitator alone gives: see `reference-reasons.ts`. */
+export const referenceReasons = [
+  "invalid_exact_evm_network_mismatch",
+  "invalid_exact_evm_missing_eip712_domain",
+  "invalid_exact_evm_signature",
+  "invalid_exact_evm_recipient_mismatch",
+  "invalid_exact_evm_authorization_value",
+  "eip6492_factory_not_allowed",
+  "invalid_exact_evm_insufficient_balance",
+  "invalid_exact_evm_nonce_already_used",
+  "invalid_exact_evm_transaction_simulation_failed",
+  "invalid_exact_evm_transaction_failed",
+  "invalid_upto_evm_transaction_failed",
+] as const;
+
+export type ReferenceReason = (typeof referenceReasons)[number];
+
 /** Where a decision comes from, in the order in which verify looks at it. */
 export type DecidedBy = "form" | "terms" | "signature" | "code" | "time" | "state" | "ledger";
 
@@ -335,6 +357,10 @@ export type Invalid = {
   fact: string;
   /** The path of the member that is at fault, with which the message begins. */
   at?: string;
+  /** The transaction that was reverted. */
+  transaction?: string;
+  /** The reference facilitator's reason, where neither the reason nor the situation decides that. */
+  reference?: ReferenceReason;
   /** When to try again, where that is known. */
   retryAfterSeconds?: number | string | undefined;
   /** The chain's time that the payment's own was compared with, unix seconds; a placeholder in expected answers. */
