@@ -305,7 +305,7 @@ test("random payments are judged and settled as by the public reference facilita
   const count = Number(process.env.DIFFERENTIAL_PAYMENTS ?? 150);
   const random = createRandom(Number(process.env.DIFFERENTIAL_SEED ?? 11));
   const { origin } = new URL(harness.description.facilitator.url);
-  const tally = { valid: 0, invalid: 0, settled: 0, differentOnPurpose: 0 };
+  const tally = { valid: 0, invalid: 0, settled: 0, reverted: 0, differentOnPurpose: 0 };
   const purposeful = new Set<string>();
   const otherwise = new Set<string>();
   const wrong: object[] = [];
@@ -361,6 +361,7 @@ test("random payments are judged and settled as by the public reference facilita
     } else {
       tally[ours.valid ? "valid" : "invalid"]++;
       if (ours.settled) tally.settled++;
+      else if (ours.isNamed) tally.reverted++;
     }
   }
 
@@ -395,6 +396,8 @@ test("random payments are judged and settled as by the public reference facilita
   expect(wrong).toEqual([]);
   expect([...purposeful].sort()).toEqual(Object.keys(onPurpose).sort());
   expect([...otherwise].sort()).toEqual(Object.keys(otherReasons).sort());
+  // Both name the transaction that was reverted.
+  expect(tally.reverted).toBeGreaterThan(0);
   expect(tally.settled).toBeGreaterThan(count / 8);
   expect(tally.invalid).toBeGreaterThan(count / 8);
 }, 600_000);
