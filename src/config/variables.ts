@@ -279,7 +279,7 @@ export const variables = {
   },
   REASONS: {
     summary:
-      "whose words `invalidReason` and `errorReason` are: `spec`, those of the specification, and of a settle in version 1 its five codes; `reference`, those of the public reference facilitator, which also names a transaction that was reverted. `nextAction` and `situation` are the same by both",
+      "the names that `invalidReason` and `errorReason` have: `spec`, those of the specification, and of a settle in version 1 its five codes; `reference`, those of the public reference facilitator, which also names a transaction that was reverted. `nextAction` and `situation` are the same by both",
     read: readOneOf(dialects),
     default: "spec",
     example: "reference",

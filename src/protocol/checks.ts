@@ -28,7 +28,7 @@ export type ServedNetwork = {
   gasSponsoring?: readonly GasSponsoring[] | undefined;
   /** How strict the facilitator is if the specification does not decide; `spec` by default, which accepts what it does not forbid. */
   strictness?: Strictness | undefined;
-  /** Whose words its reasons are; `spec` by default. */
+  /** Which names its reasons have; `spec` by default. */
   reasons?: Dialect | undefined;
 };
 

@@ -10,7 +10,7 @@ import {
 import type { Envelope, PaymentRequest } from "./requests.ts";
 import type { Warning } from "./strictness.ts";
 
-/** Names the reasons of answers in the words of another facilitator, which also name a transaction that was reverted. */
+/** Names the reason of a refusal as another facilitator does, whose answers also name a transaction that was reverted. */
 export type NameReason = (
   refusal: Invalid,
   operation: "verify" | "settle",

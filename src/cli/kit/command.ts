@@ -259,8 +259,8 @@ export const localOptions = {
   ...contractOptions,
   ...payToOption,
   reasons: option(
-    "WORDS",
-    "whose words invalidReason and errorReason are: spec, the specification's (the default); reference, those of the public reference facilitator",
+    "DIALECT",
+    "the names that invalidReason and errorReason have: spec, the specification's (the default); reference, those of the public reference facilitator",
     { read: readOneOf(dialects), example: "reference" },
   ),
   ...networkFileOption,

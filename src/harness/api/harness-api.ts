@@ -283,8 +283,8 @@ export type HarnessSettings<N extends NetworkName = NetworkName> = {
    */
   payTo?: PayToPolicy;
   /**
-   * Whose words `invalidReason` and `errorReason` are: the specification's, or with `reference` those of the public reference
-   * facilitator, which many clients meet in public. As `REASONS` of `serve`; `spec` by default.
+   * The names that `invalidReason` and `errorReason` have: the specification's, or with `reference` those of the public reference
+   * facilitator. As `REASONS` of `serve`; `spec` by default.
    */
   reasons?: Dialect;
   /**

@@ -55,7 +55,7 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   payTo?: PayToPolicy | undefined;
   /** How strict the facilitator is if the specification does not decide; `spec` by default. */
   strictness?: Strictness | undefined;
-  /** Whose words its reasons are; `spec` by default. */
+  /** Which names its reasons have; `spec` by default. */
   reasons?: Dialect | undefined;
   /** Organizations besides the local one and those of the published keys. */
   organizations?: readonly LocalOrganization[] | undefined;

@@ -815,7 +815,7 @@ describe("an answer", () => {
     }
   });
 
-  test("of refusal in the words of the public reference facilitator is explained as in those of the specification", () => {
+  test("of refusal with a name of the public reference facilitator is explained as with that of the specification", () => {
     const [said] = of({ isValid: false, invalidReason: "invalid_exact_evm_payload_signature" }).found;
     expect(of({ isValid: false, invalidReason: "invalid_exact_evm_signature" }).found).toEqual([
       { ...said, got: '"invalid_exact_evm_signature"' },
