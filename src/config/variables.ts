@@ -1,3 +1,4 @@
+import { dialects } from "../protocol/catalogue.ts";
 import { gasSponsorings } from "../protocol/checks.ts";
 import {
   type BuiltInNetworkName,
@@ -272,6 +273,14 @@ export const variables = {
     summary:
       "what decides about a payment where the specification does not: `spec` takes what it does not forbid, and warns in the answer of what public facilitators refuse; `reference` follows the public reference facilitator, needs PAY_TO=any, and has no MAX_VALIDITY_SECONDS unless that is set",
     read: readOneOf(strictnesses),
+    default: "spec",
+    example: "reference",
+    usedBy: ["serve"],
+  },
+  REASONS: {
+    summary:
+      "the names that `invalidReason` and `errorReason` have: `spec`, those of the specification, and of a settle in version 1 its five codes; `reference`, those of the public reference facilitator, which also names a transaction that was reverted. `nextAction` and `situation` are the same by both",
+    read: readOneOf(dialects),
     default: "spec",
     example: "reference",
     usedBy: ["serve"],

@@ -68,7 +68,7 @@ export function kindsOf(
   network: ServedNetwork & Pick<Network, "caip2">,
   x402Version: X402Version,
 ): Supported["kinds"] {
-  const { payTo = "contract", strictness = "spec" } = network;
+  const { payTo = "contract", strictness = "spec", reasons = "spec" } = network;
   return methods
     .filter(({ versions }) => versions.includes(x402Version))
     .flatMap(({ scheme, extra }) => {
@@ -77,7 +77,11 @@ export function kindsOf(
     })
     .sort((one, other) => Object.keys(one.own).length - Object.keys(other.own).length)
     .map(({ scheme, own }) => {
-      const terms = { ...(payTo !== "contract" && { payTo }), ...(strictness !== "spec" && { strictness }) };
+      const terms = {
+        ...(payTo !== "contract" && { payTo }),
+        ...(strictness !== "spec" && { strictness }),
+        ...(reasons !== "spec" && { reasons }),
+      };
       const extra = { ...terms, ...own };
       const kind = { x402Version, scheme, network: formatNetwork(network, x402Version) };
       return Object.keys(extra).length === 0 ? kind : { ...kind, extra };

@@ -1,4 +1,4 @@
-import type { Invalid } from "./catalogue.ts";
+import type { Dialect, Invalid } from "./catalogue.ts";
 import { type Address, sameAddress } from "./hex.ts";
 import { type Asset, findAsset, isPaidBy, transferMethods } from "./networks.ts";
 import type { Operation } from "./problems.ts";
@@ -28,6 +28,8 @@ export type ServedNetwork = {
   gasSponsoring?: readonly GasSponsoring[] | undefined;
   /** How strict the facilitator is if the specification does not decide; `spec` by default, which accepts what it does not forbid. */
   strictness?: Strictness | undefined;
+  /** Which names its reasons have; `spec` by default. */
+  reasons?: Dialect | undefined;
 };
 
 /**

@@ -11,6 +11,7 @@ import {
 } from "../../config/values.ts";
 import type { Environment } from "../../config/variable-reader.ts";
 import { type VariableName, variables } from "../../config/variables.ts";
+import { dialects } from "../../protocol/catalogue.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { payToPolicies } from "../../protocol/signed-payment.ts";
@@ -280,6 +281,11 @@ export const localOptions = {
   ),
   ...contractOptions,
   ...payToOption,
+  reasons: option(
+    "DIALECT",
+    "the names that invalidReason and errorReason have: spec, the specification's (the default); reference, those of the public reference facilitator",
+    { read: readOneOf(dialects), example: "reference" },
+  ),
   ...networkFileOption,
   "cors-origins": variableOption("CORS_ORIGINS", { placeholder: "ORIGINS" }),
   discovery: flag(

@@ -115,6 +115,7 @@ export const eip3009Words: PaymentWords = {
   endsSaid: "before",
   includesBounds: false,
   reasons: {},
+  reference: "eip3009",
   judge: "The token",
   domain: ({ name, version }) => `name "${name}", version "${version}"`,
 };

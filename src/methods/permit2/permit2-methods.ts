@@ -42,7 +42,7 @@ export function createPermit2Method({ name, scheme, spender, hasFacilitator }: K
     scheme,
     // Version 1 knows EIP-3009 alone.
     versions: [2],
-    words: permit2Words,
+    words: scheme === "upto" ? { ...permit2Words, reference: "upto" } : permit2Words,
     nonceSpace: permit2Address,
     stateRefusals: permit2StateRefusals,
     transfer: "permit2",

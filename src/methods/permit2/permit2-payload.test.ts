@@ -112,7 +112,7 @@ test.each([
   expect(payment.window).toEqual({ first: 101n, last: 1_000n });
   const request = { payment, words: permit2Words, requirements: { maxTimeoutSeconds: 60 } };
   const refusal = checkValidityWindow(request, chainTime, served);
-  expect(refusal && withReasonOfMethod(refusal, permit2Words).reason).toBe(reason);
+  expect(refusal && withReasonOfMethod(refusal, { words: permit2Words, x402Version: 2 }).reason).toBe(reason);
 });
 
 test("of an approval that comes along, its own members are kept, and what cannot be read is remembered as that", () => {

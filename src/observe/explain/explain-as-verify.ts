@@ -63,8 +63,8 @@ function refuseApproval(
   return checkDeadline(approval, payment, now);
 }
 
-function findingOf(refusal: Invalid, { words }: PaymentRequest): Finding {
-  const { reason, situation, message } = withReasonOfMethod<Invalid>(refusal, words);
+function findingOf(refusal: Invalid, request: PaymentRequest): Finding {
+  const { reason, situation, message } = withReasonOfMethod<Invalid>(refusal, request);
   const { fact, why, fix } = adviceOnAnswer(reason, { situation, message });
   return { mistake: reason, situation, title: fact, at: "", why, fix, reason };
 }

@@ -815,6 +815,13 @@ describe("an answer", () => {
     }
   });
 
+  test("of refusal with a name of the public reference facilitator is explained as with that of the specification", () => {
+    const [said] = of({ isValid: false, invalidReason: "invalid_exact_evm_payload_signature" }).found;
+    expect(of({ isValid: false, invalidReason: "invalid_exact_evm_signature" }).found).toEqual([
+      { ...said, got: '"invalid_exact_evm_signature"' },
+    ]);
+  });
+
   test("of refusal for what the request holds says how to look into that", () => {
     const { text } = of({ isValid: false, invalidReason: "invalid_exact_evm_payload_signature" });
     expect(text).toContain("Pass the request itself to `x402-kit explain`");

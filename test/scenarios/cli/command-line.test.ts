@@ -341,6 +341,10 @@ describe("help", () => {
                                     recipients, also straight to the organization's
                                     own wallet; any, also straight to any other
                                     address, as public facilitators have it
+        --reasons DIALECT           the names that invalidReason and errorReason have:
+                                    spec, the specification's (the default);
+                                    reference, those of the public reference
+                                    facilitator
         --network-file FILE         JSON file with networks besides the five [env:
                                     NETWORKS_FILE]
         --cors-origins ORIGINS      origins of web pages that may call the API,
@@ -357,8 +361,9 @@ describe("help", () => {
                                     suites that know no keys
         --plain                     stand in for a public facilitator: the same as
                                     --open --pay-to any, so that a shop needs the URL
-                                    and nothing else, and as strict and as lenient as
-                                    the public reference facilitator
+                                    and nothing else, and as strict, as lenient and
+                                    with the same reasons as the public reference
+                                    facilitator
         --claim KIND@NETWORK        list a kind at /supported that is refused when it
                                     is used, for servers that start with it alone;
                                     several, separated by commas

@@ -575,7 +575,7 @@ test("a payment that is valid on a chain whose time was moved is not explained b
   const { stdout } = await cli("why");
   expect(stdout).toContain("The signed value is not the required amount");
   expect(stdout).not.toContain("not valid yet");
-  const told = () => printed().findLast(({ reason }) => reason?.endsWith("authorization_value"));
+  const told = () => printed().findLast(({ reason }) => reason?.endsWith("authorization_value_mismatch"));
   await expect.poll(() => told()?.more).toBe(`${origin}/errors#amount-differs`);
 });
 

@@ -92,7 +92,7 @@ test("a wrong signature, another amount and a missing approval are refused", asy
   Reflect.set(cheap.paymentRequirements, "amount", "20000");
   for (const [body, invalidReason] of [
     [forged, "invalid_exact_evm_payload_signature"],
-    [cheap, "invalid_exact_evm_payload_authorization_value"],
+    [cheap, "invalid_exact_evm_payload_authorization_value_mismatch"],
   ] as const) {
     expect((await composition.post(running, "verify", body)).body).toMatchObject({
       isValid: false,

@@ -53,6 +53,7 @@ export const transferFrom: Method = {
       endsSaid: "until",
       includesBounds: true,
       reasons: {},
+      reference: "eip3009",
       judge: "The token",
       domain: () => "no domain",
     },
