@@ -80,6 +80,13 @@ export const commands: readonly CommandEntry[] = [
       "say what is wrong with a payment header, a request body, a challenge or an answer",
     ],
   }),
+  ...commandsOf(() => import("./commands/check.ts"), {
+    check: [
+      "check",
+      "check what a shop offers and how it answers, without paying: one of yours, or any on the internet",
+      "keyless",
+    ],
+  }),
   ...commandsOf(() => import("./commands/conformance.ts"), {
     conformance: [
       "conformance",
@@ -173,7 +180,7 @@ const groups = {
   "Run a facilitator": ["up", "mock", "init", "serve"],
   "Pay on a running up": ["pay", "payers", "fund", "approve", "advance-time", "reset", "state"],
   "Look at payments": ["why", "logs", "explain"],
-  "Test what pays and is paid": ["fault", "judge", "conformance", "upstream-e2e", "fork", "network"],
+  "Test what pays and is paid": ["check", "fault", "judge", "conformance", "upstream-e2e", "fork", "network"],
   "Operate with real money": [
     "deploy",
     "doctor",

@@ -37,6 +37,36 @@ export const mistakes = {
     why: "Decoding once gives base64 again: two layers of the program encode the header.",
     fix: "Encode the JSON once. The public clients already return the finished header value.",
   },
+  "not-encoded": {
+    rank: 1,
+    title: "A header carries JSON that is not encoded",
+    why: "The headers of x402 are base64 of JSON. Whoever decodes the value first finds nothing in it.",
+    fix: "Write the JSON as base64, once.",
+  },
+  "odd-base64": {
+    rank: 5,
+    title: "A header is not standard base64",
+    why: "It has - or _, which belong to base64url, or lacks the = at its end. Some decoders take that, others refuse the header.",
+    fix: "Write standard base64 (RFC 4648, section 4), with its padding.",
+  },
+  "no-challenge": {
+    rank: 1,
+    title: "The 402 has no challenge",
+    why: "Buyers read the offers of a shop in the header PAYMENT-REQUIRED in version 2, and in the JSON body in version 1.",
+    fix: "Answer 402 with x402Version and accepts.",
+  },
+  "misplaced-challenge": {
+    rank: 2,
+    title: "The challenge is where buyers of its version do not look",
+    why: "Version 2 has it in the header PAYMENT-REQUIRED, version 1 in the body.",
+    fix: "Put it where its x402Version says, or change that number.",
+  },
+  "resource-differs": {
+    rank: 5,
+    title: "The 402 names another URL than the one that was requested",
+    why: "Catalogues list what was bought under this URL, and clients may refuse it. Behind a proxy, frameworks often name http and an internal host.",
+    fix: "Name the public URL; behind a proxy, let the framework trust X-Forwarded-Proto and X-Forwarded-Host.",
+  },
   "not-decoded": {
     rank: 1,
     title: "A payment header is passed on without decoding it",
