@@ -55,6 +55,12 @@ export const commands: readonly CommandEntry[] = [
       "keyless",
     ],
   }),
+  ...commandsOf(() => import("./commands/buy.ts"), {
+    buy: [
+      "buy",
+      "buy at a shop with a test payer, and see each step: the 402, the payment, the answer, the receipt",
+    ],
+  }),
   ...commandsOf(() => import("./commands/payments.ts"), {
     why: ["why", "explain a payment that a running `up` has seen: what is wrong, and what to do"],
     logs: ["logs", "list the payments of a running `up`, and follow those that come"],
@@ -178,7 +184,7 @@ export const commands: readonly CommandEntry[] = [
 /** The purposes of the commands, and their first words. */
 const groups = {
   "Run a facilitator": ["up", "mock", "init", "serve"],
-  "Pay on a running up": ["pay", "payers", "fund", "approve", "advance-time", "reset", "state"],
+  "Pay on a running up": ["pay", "buy", "payers", "fund", "approve", "advance-time", "reset", "state"],
   "Look at payments": ["why", "logs", "explain"],
   "Test what pays and is paid": ["check", "fault", "judge", "conformance", "upstream-e2e", "fork", "network"],
   "Operate with real money": [

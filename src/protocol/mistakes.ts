@@ -67,6 +67,30 @@ export const mistakes = {
     why: "Catalogues list what was bought under this URL, and clients may refuse it. Behind a proxy, frameworks often name http and an internal host.",
     fix: "Name the public URL; behind a proxy, let the framework trust X-Forwarded-Proto and X-Forwarded-Host.",
   },
+  "wrong-header": {
+    rank: 2,
+    title: "The payment is in the header of the other protocol version",
+    why: "Version 1 is paid in X-PAYMENT, version 2 in PAYMENT-SIGNATURE. A shop looks into the header of its own version, and finds nothing.",
+    fix: "Send a payment of version 2 as PAYMENT-SIGNATURE, and one of version 1 as X-PAYMENT.",
+  },
+  "accepted-differs": {
+    rank: 3,
+    title: "The payment differs from the shop's offer",
+    why: "Shops compare it with their offers, in version 2 member by member, and answer 402 again if none is equal.",
+    fix: "Send the offer back exactly as the shop wrote it. If it changes with each 402, let the shop offer the same again.",
+  },
+  "never-asked": {
+    rank: 4,
+    title: "The facilitator was never asked about this payment",
+    why: "The shop refused it itself, asks another facilitator, or never got it.",
+    fix: "Compare it with the shop's offer: `x402-kit explain HEADER --shop URL`. The shop's own log may say more.",
+  },
+  "bad-receipt": {
+    rank: 4,
+    title: "The shop's receipt does not say that this payment was settled",
+    why: "A shop that has settled sends the facilitator's answer along: PAYMENT-RESPONSE in version 2, X-PAYMENT-RESPONSE in version 1. Without it a buyer cannot tell what became of the money.",
+    fix: "Let the shop answer only once settle has said success, and send that answer as the receipt.",
+  },
   "not-decoded": {
     rank: 1,
     title: "A payment header is passed on without decoding it",

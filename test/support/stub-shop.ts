@@ -21,7 +21,7 @@ export type StubShop = {
   /** Headers of every answer; the usual ones by default. */
   cors?: Record<string, string>;
   /** Answers instead; true if it has. */
-  instead?: (request: IncomingMessage, response: ServerResponse) => unknown;
+  instead?: ((request: IncomingMessage, response: ServerResponse) => unknown) | undefined;
 };
 
 const cors = {

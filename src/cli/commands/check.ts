@@ -64,9 +64,9 @@ export const check = defineCommand({
     const options = {
       networks,
       context: {
-        contracts: resolveFacilitatorContracts(contractsOf(values)),
-        payTo: values["pay-to"] ?? found?.payTo ?? "any",
-        tokens: found?.tokens,
+        contracts: found?.deployment.contracts ?? resolveFacilitatorContracts(contractsOf(values)),
+        tokens: found?.deployment.tokens,
+        payTo: values["pay-to"] ?? found?.deployment.payTo ?? "any",
       },
       facilitator: found?.facilitator,
       nodes: [...(rpcUrl === undefined ? [] : [await readNode(rpcUrl)]), ...(found?.nodes ?? [])],

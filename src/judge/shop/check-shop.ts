@@ -1,8 +1,8 @@
 import { readSafeInteger } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { askPayTo } from "../../harness/control/ask-chain.ts";
-import { askHarness } from "../../harness/control/description.ts";
-import type { ExplainContext } from "../../observe/explain/explain-input.ts";
+import { askHarness, deploymentOf } from "../../harness/control/description.ts";
+import type { Deployment, ExplainContext } from "../../observe/explain/explain-input.ts";
 import { explainOffers, isForeign, readChallenges } from "../../observe/explain/explain-shop.ts";
 import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
@@ -174,7 +174,8 @@ function callsOf(nodes: readonly Node[], { chainId }: Network): ReturnType<Check
 }
 
 /** A facilitator, and what is known of the chains behind it if it is an `up`. */
-type FoundFacilitator = Pick<ExplainContext, "payTo" | "tokens"> & {
+type FoundFacilitator = {
+  deployment: Partial<Deployment>;
   facilitator: CheckedFacilitator;
   nodes: readonly Node[];
 };
@@ -197,20 +198,14 @@ export async function askFacilitator(url: string): Promise<FoundFacilitator> {
     (await requestJson(catalogue, { timeoutMs: 10_000 }).catch(() => undefined))?.body,
   );
   const up = await askHarness(url).catch(() => undefined);
-  const networks = Object.entries(up?.networks ?? {});
   return {
     facilitator: {
       url,
       kinds: kinds.map(membersOf),
       listed: Array.isArray(items) ? items.map((item) => `${membersOf(item).resource}`) : undefined,
     },
-    nodes: networks.map(([, node]) => node),
-    tokens:
-      up &&
-      Object.fromEntries(
-        networks.map(([name, { asset, tokens = {} }]) => [name, [asset, ...Object.values(tokens)]]),
-      ),
-    payTo: up === undefined ? await askPayTo(url) : (up.payToPolicy ?? "contract"),
+    nodes: Object.values(up?.networks ?? {}),
+    deployment: up === undefined ? { payTo: await askPayTo(url) } : deploymentOf(up),
   };
 }
 

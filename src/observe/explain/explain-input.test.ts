@@ -570,7 +570,10 @@ describe("what a developer got wrong is named", () => {
     // That an answer was lost is in no text: it is seen by the service.
     const found = cases.map(([, mistake]) => mistake);
     // The answers of shops have a test of their own: that of `x402-kit check`.
-    const ofShops = ["not-encoded", "odd-base64", "no-challenge", "misplaced-challenge", "resource-differs"];
+    const ofShops = [
+      ...["not-encoded", "odd-base64", "no-challenge", "misplaced-challenge", "resource-differs"],
+      ...["accepted-differs", "never-asked", "bad-receipt", "wrong-header"],
+    ];
     expect(new Set([...found, ...ofShops, "answer-lost"])).toEqual(new Set(Object.keys(mistakes)));
   });
 });

@@ -121,9 +121,10 @@ export function isForeign(entry: unknown, x402Version: 1 | 2, networks: NetworkR
   return isName && findSlip(network, networks.names, mostTyposOf(network)) === undefined;
 }
 
-/** Another facilitator than this one may settle it: its schemes and tokens are not known. */
+/** Another facilitator than this one may settle it: its schemes, tokens and contracts are not known. */
 function isMinor({ mistake, got }: Finding): boolean {
-  return mistake === "unknown-scheme" || (mistake === "wrong-asset" && isAddress(got));
+  const isOther = mistake === "unknown-scheme" || mistake === "permit-facilitator";
+  return isOther || (mistake === "wrong-asset" && isAddress(got));
 }
 
 /** The part of a URL that names a resource, without its query. */
