@@ -14,7 +14,9 @@ const headerNames = { 1: "X-PAYMENT", 2: "PAYMENT-SIGNATURE" } as const;
 
 /** Finds what is wrong with how a payment travels: the name of its header, and the encoding. */
 export function explainHeader({ name, value }: PaymentHeader): Finding[] {
-  const { value: payload, findings } = readHeaderValue(value, name ?? "");
+  const { value: payload, findings: ofEncoding } = readHeaderValue(value, name ?? "");
+  // Without a name it may be a payment that was decoded to be looked at.
+  const findings = ofEncoding.filter(({ mistake }) => name !== undefined || mistake !== "not-encoded");
   const version = versionOf(payload);
   const other = version === undefined ? undefined : headerNames[version === 1 ? 2 : 1];
   if (version === undefined || name?.toUpperCase() !== other) return findings;

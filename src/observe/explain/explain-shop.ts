@@ -1,5 +1,5 @@
 import { isAddress } from "../../protocol/hex.ts";
-import { type Finding, finding, isCause } from "../../protocol/mistakes.ts";
+import { type Finding, finding, isCause, sortByRank } from "../../protocol/mistakes.ts";
 import { builtInNetworks, type NetworkRegistry } from "../../protocol/networks.ts";
 import { decodeHeader } from "../../protocol/payment-headers.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
@@ -110,6 +110,12 @@ export function explainOffers(
     return [{ ...finding("resource-differs", `${place}.${member}`, facts), isMinor: true }];
   });
   return [...found, ...resources.slice(0, 1)];
+}
+
+/** All findings about a shop's 402, worst first. */
+export function explainShop(answer: ShopAnswer, url: string, context: ExplainContext): Finding[] {
+  const { challenges, findings } = readChallenges(answer);
+  return sortByRank([...findings, ...challenges.flatMap((one) => explainOffers(one, url, context))]);
 }
 
 /** Returns true for an offer on a network of which nothing is known here. A slip of a known name is no such network. */
