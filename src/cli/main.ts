@@ -46,6 +46,12 @@ export const commands: readonly CommandEntry[] = [
       "keyless",
     ],
   }),
+  ...commandsOf(() => import("./commands/buy.ts"), {
+    buy: [
+      "buy",
+      "buy at a shop with a test payer, and see each step: the 402, the payment, the answer, the receipt",
+    ],
+  }),
   ...commandsOf(() => import("./commands/payments.ts"), {
     why: ["why", "explain a payment that a running `up` has seen: what is wrong, and what to do"],
     logs: ["logs", "list the payments of a running `up`, and follow those that come"],
@@ -73,6 +79,13 @@ export const commands: readonly CommandEntry[] = [
   }),
   ...commandsOf(() => import("./commands/mcp.ts"), {
     mcp: ["mcp", "serve a running `up` to a coding agent: an MCP server on stdin and stdout", "keyless"],
+  }),
+  ...commandsOf(() => import("./commands/check.ts"), {
+    check: [
+      "check",
+      "check what a shop offers and how it answers, without paying: one of yours, or any on the internet",
+      "keyless",
+    ],
   }),
   ...commandsOf(() => import("./commands/conformance.ts"), {
     conformance: [
@@ -165,9 +178,9 @@ export const commands: readonly CommandEntry[] = [
 /** The purposes of the commands, and their first words. */
 const groups = {
   "Run a facilitator": ["up", "mock", "init", "serve"],
-  "Pay on a running up": ["pay", "payers", "fund", "approve", "advance-time", "reset", "state"],
+  "Pay on a running up": ["pay", "buy", "payers", "fund", "approve", "advance-time", "reset", "state"],
   "Look at payments": ["why", "logs", "explain", "mcp"],
-  "Test what pays and is paid": ["fault", "judge", "conformance", "upstream-e2e", "fork", "network"],
+  "Test what pays and is paid": ["check", "fault", "judge", "conformance", "upstream-e2e", "fork", "network"],
   "Operate with real money": [
     "deploy",
     "doctor",

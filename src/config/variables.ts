@@ -47,6 +47,7 @@ export type VariableUser =
   | "up"
   | "mock"
   | "running up"
+  | "buy"
   | "conformance";
 
 /** A variable of the environment. Its name is its key in {@link variables}. */
@@ -488,12 +489,13 @@ export const variables = {
     usedBy: ["conformance"],
   },
   PAYER_PRIVATE_KEY: {
-    summary: "private key of an account that pays 0.01 USDC for each scenario that settles",
+    summary:
+      "private key of an account that pays: 0.01 USDC for each scenario that settles, or what `buy --live` buys",
     read: readPrivateKey,
-    unset: "needed by scenarios that settle, unless the facilitator is that of `up`",
+    unset: "needed by `buy --live`, and by scenarios that settle, unless the facilitator is that of `up`",
     example: keyExample,
     secret: true,
-    usedBy: ["conformance"],
+    usedBy: ["buy", "conformance"],
   },
 } as const satisfies Readonly<Record<string, Variable>>;
 

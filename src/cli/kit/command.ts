@@ -55,6 +55,8 @@ export type Option<T = unknown> = {
   placeholder?: string;
   /** True if the value is given without the option's name, in the order of such options: `fault base reset`. */
   positional?: boolean;
+  /** True of a positional one that takes all values from its own on. The text holds them, separated by NUL. */
+  isList?: boolean;
   /** True if it is everything after `--`, a command line. The text holds its words, separated by NUL. */
   isRest?: boolean;
   /** The variable that gives the value when the command line does not. */

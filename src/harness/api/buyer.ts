@@ -1,5 +1,6 @@
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
+import type { RefusalExplanation } from "../../observe/explain/explanations.ts";
 import { tokenNamed } from "../../payer/local-chains.ts";
 import { readOffer } from "../../payer/read-offer.ts";
 import { bodiesOf, headerOf, signOffer, transferOf } from "../../payer/sign-payment.ts";
@@ -7,13 +8,16 @@ import { type Amount, toUnits } from "../../payer/terms.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { requireGiven, type Wanted } from "../../util/given.ts";
-import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
+import { deploymentOf, type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
 import { type Payer, type PaymentSpec, paymentSpec, readPayer } from "../control/pay.ts";
+
+/** The answer of a shop. If it refuses the payment with another 402, `findings` say how the payment differs from its offers. */
+export type BoughtResponse = Response & { findings?: readonly RefusalExplanation[] };
 
 /** Buys at shops. */
 export type HarnessBuyer = {
   /** `fetch`, which pays once where the answer is 402, and gives the answer to the payment. */
-  fetch(url: string | URL, init?: RequestInit): Promise<Response>;
+  fetch(url: string | URL, init?: RequestInit): Promise<BoughtResponse>;
   /**
    * Signs what the shop asks for, and sends it nowhere: the headers of the payment, to be sent by `fetch` as often as one likes.
    *
@@ -49,8 +53,11 @@ export function createHarnessBuyer(
       const first = await fetch(url, init);
       if (first.status !== 402) return first;
       const headers = new Headers(init?.headers);
-      for (const [name, value] of Object.entries(await pay(buyer, first))) headers.set(name, value);
-      return fetch(url, { ...init, headers });
+      const payment = await pay(buyer, first);
+      for (const [name, value] of Object.entries(payment)) headers.set(name, value);
+      const answer = await fetch(url, { ...init, headers });
+      if (answer.status !== 402) return answer;
+      return Object.assign(answer, { findings: await compare(payment, answer, description) });
     },
     async sign(url, init) {
       const response = await fetch(url, init);
@@ -80,6 +87,26 @@ async function pay(
   const payment = await signOffer(readPayer(payer), { ...offer, validForSeconds: seconds }, now);
   const { name, value } = headerOf(offer.x402Version, bodiesOf(offer, payment).request.paymentPayload);
   return { [name]: value };
+}
+
+/** Compares a refused payment with the offers of the second 402. */
+async function compare(
+  payment: Record<string, string>,
+  answer: Response,
+  description: HarnessDescription,
+): Promise<RefusalExplanation[]> {
+  // Explanations are loaded only if they are needed: tests start without them.
+  const [{ comparePayment }, { readChallenges }, { explanationOf }] = await Promise.all([
+    import("../../observe/explain/compare-payment.ts"),
+    import("../../observe/explain/explain-shop.ts"),
+    import("../../observe/explain/explanations.ts"),
+  ]);
+  const { headers } = answer;
+  const { challenges } = readChallenges({ headers, body: await answer.clone().text() });
+  const context = { ...deploymentOf(description), now: undefined };
+  return Object.entries(payment).flatMap(([name, value]) =>
+    comparePayment({ name, value }, challenges, context).map(explanationOf),
+  );
 }
 
 type Headers = { Authorization: string };

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import type { Deployment } from "../../observe/explain/explain-input.ts";
+import { localContracts } from "../../payer/local-chains.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { builtInNetworks, type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { address, bytes32 } from "../../protocol/primitives.ts";
@@ -80,6 +82,22 @@ export function notRunning(network: NetworkName, running: object): string {
 }
 
 export type HarnessDescription = z.infer<typeof harnessDescriptionSchema>;
+
+/** What explanations compare payments and offers with: the contracts, tokens and settings of a harness. */
+export function deploymentOf({ networks, payToPolicy }: HarnessDescription): Deployment {
+  const running = Object.entries(networks);
+  const contracts = running.flatMap(([name, { tier, facilitatorContract }]) => {
+    const known = builtInNetworks.named(name)?.tier ?? tier;
+    return known === undefined ? [] : [[known, facilitatorContract] as const];
+  });
+  return {
+    contracts: { ...localContracts, ...Object.fromEntries(contracts) },
+    payTo: payToPolicy ?? "contract",
+    tokens: Object.fromEntries(
+      running.map(([name, { asset, tokens = {} }]) => [name, [asset, ...Object.values(tokens)]]),
+    ),
+  };
+}
 
 /** Where payments go to the organization with an API key: the facilitator contract, or its own recipient where that is allowed. */
 export function payToOf(harness: HarnessDescription, network: NetworkName, apiKey: string): Address {

@@ -300,7 +300,7 @@ function explainTerms(
   }
   const payTo = payToOf(value, isShort);
   if (payTo !== undefined || !isShort) {
-    findings.push(...explainPayTo(`${at}.payTo`, payTo, network, context));
+    findings.push(...explainPayTo(`${at}.payTo`, { value: payTo, asset }, network, context));
   }
   return findings;
 }
@@ -322,7 +322,12 @@ function payToOf(value: Side["value"], isShort: boolean): unknown {
 }
 
 /** Checks whether payments may go to an address. Which wallet is whose is not known here. */
-function explainPayTo(at: string, value: unknown, network: Network, context: ExplainContext): Finding[] {
+function explainPayTo(
+  at: string,
+  { value, asset }: { value: unknown; asset: unknown },
+  network: Network,
+  context: ExplainContext,
+): Finding[] {
   const { contracts, payTo = "contract" } = context;
   const contract = contracts[network.tier];
   const expected = `${contract} (the facilitator contract on ${network.name})`;
@@ -332,7 +337,8 @@ function explainPayTo(at: string, value: unknown, network: Network, context: Exp
   if (sameAddress(value, contract)) return spelling;
   if (isOfOtherTier(value, network, context)) return [finding("other-tier", at, facts)];
   if (payTo === "contract") return [finding("pay-to-not-accepted", at, facts)];
-  const isNobody = BigInt(value) === 0n || sameAddress(value, network.usdc.address);
+  const tokens = [network.usdc.address, asset].filter(isAddress);
+  const isNobody = BigInt(value) === 0n || tokens.some((token) => sameAddress(value, token));
   return isNobody ? [finding("pay-to-nobody", at, { got: value })] : spelling;
 }
 

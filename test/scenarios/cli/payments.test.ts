@@ -130,12 +130,12 @@ test("explain says of a payment that was never sent, but used straight on the to
   }
 });
 
-test("explain says of a payment that was never sent that its authorization is unused", async () => {
+test("explain says of a payment that was never sent so, and that its authorization is unused", async () => {
   const { request } = await signPayment(description, { network: "base" });
   const header = Buffer.from(JSON.stringify(request.paymentPayload)).toString("base64");
   const { stdout, code } = await cli("explain", header);
-  expect(code).toBe(0);
-  expect(stdout).toContain("The facilitator would settle it");
+  expect(code).toBe(1);
+  expect(stdout).toContain("One thing is wrong in this payment:\n\n1. The facilitator was never asked");
   expect(stdout).toMatch(
     new RegExp(
       `At ${origin}: no verify or settle of this payment was seen; its authorization is unused on base, where its payer holds [\\d,.]+ USDC\\.`,

@@ -17,7 +17,7 @@ afterAll(() => harness?.close());
 type Answer = Awaited<ReturnType<Harness["settle"]>>;
 
 /** Settles as an honest client does: again, until the payment is decided. */
-async function settleToEnd(body: object): Promise<Answer> {
+async function settleToEnd(body: Parameters<Harness["settle"]>[0]): Promise<Answer> {
   for (;;) {
     const answer = await harness.settle(body);
     if (answer.status !== 503) return answer;
