@@ -1,11 +1,21 @@
 import type { LocalCall, LocalRpc } from "../../chain/rpc/local-rpc.ts";
 import {
+  mockBatchSettlementDeployedBytecode,
+  mockErc3009DepositCollectorDeployedBytecode,
+  mockPermit2DepositCollectorDeployedBytecode,
+} from "../../contracts/mockBatchSettlement.ts";
+import {
   mockExactPermit2ProxyDeployedBytecode,
   mockMulticall3DeployedBytecode,
   mockPermit2DeployedBytecode,
   mockUptoPermit2ProxyDeployedBytecode,
 } from "../../contracts/mockPermit2.ts";
 import { mockUsdcDeployedBytecode, usdcSignaturesDeployedBytecode } from "../../contracts/mockUsdc.ts";
+import {
+  batchSettlementAddress,
+  erc3009CollectorAddress,
+  permit2CollectorAddress,
+} from "../../methods/batch-settlement/contracts.ts";
 import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../../methods/permit2/permit.ts";
 import { harnessAccounts, usdcImplementationAddress, usdcSignaturesAddress } from "../../payer/accounts.ts";
 import { mockUsdcInitCode } from "../../payer/init-code.ts";
@@ -167,6 +177,9 @@ export const publicContracts: readonly (readonly [address: Address, code: Hex])[
   [exactProxyAddress, mockExactPermit2ProxyDeployedBytecode],
   [uptoProxyAddress, mockUptoPermit2ProxyDeployedBytecode],
   [multicall3Address, mockMulticall3DeployedBytecode],
+  [batchSettlementAddress, mockBatchSettlementDeployedBytecode],
+  [erc3009CollectorAddress, mockErc3009DepositCollectorDeployedBytecode],
+  [permit2CollectorAddress, mockPermit2DepositCollectorDeployedBytecode],
 ];
 
 /** The calls that put them in place. */
