@@ -1,5 +1,3 @@
-import type { Address } from "../protocol/hex.ts";
-import type { TransferMethod } from "../protocol/networks.ts";
 import type {
   Authorization,
   AuthorizationSigner,
@@ -8,11 +6,10 @@ import type {
 import type { Permit } from "./permit2/permit.ts";
 import type { PayerSigner, PermitSigner } from "./permit2/sign-permit.ts";
 
-/** The terms that a payer signs, and the payment method. */
+/** The terms that a payer signs. */
 export type PayerTerms = AuthorizationTerms & {
-  method: TransferMethod;
-  /** Of scheme “upto”: who alone may submit it. */
-  facilitator?: Address | undefined;
+  /** `extra` of the offer. */
+  extra?: unknown;
   /** Members of the authorization that are to be signed as they stand here, right or wrong. */
   authorization?: Partial<Omit<Authorization, "from">> | undefined;
   /** The same of a permit. */

@@ -1,5 +1,6 @@
+import { type Scheme, schemes, type TransferMethod, transferMethods } from "../methods/methods.ts";
 import type { Address } from "../protocol/hex.ts";
-import { type Asset, type NetworkName, type TransferMethod, transferMethods } from "../protocol/networks.ts";
+import type { Asset, NetworkName } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import { parseAmount, type TokenUnits, unitsOf } from "../protocol/token-units.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
@@ -55,7 +56,7 @@ export type PaymentTerms<N extends NetworkName = NetworkName, Payer = TestPayerN
    */
   amount?: Amount | undefined;
   /** “exact” by default. */
-  scheme?: (typeof schemes)[number] | undefined;
+  scheme?: Scheme | undefined;
   /** By EIP-3009 by default, and with scheme “upto” by Permit2. */
   method?: TransferMethod | undefined;
   /** Of scheme “upto”: the most that settle may take; `amount` by default, and at least a hundredth of a token. */
@@ -69,8 +70,6 @@ export type PaymentTerms<N extends NetworkName = NetworkName, Payer = TestPayerN
   /** The URL that is paid for. */
   resource?: string | undefined;
 };
-
-export const schemes = ["exact", "upto"] as const;
 
 /** The value of each member where none is given, where that is the same everywhere. */
 export const usual = {

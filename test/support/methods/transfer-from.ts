@@ -43,6 +43,7 @@ export const transferFrom: Method = {
   versions: [1, 2],
   transfer: "transfer-from",
   takesLess: false,
+  offerNeeds: [],
   stateRefusals: () => [],
   extra: () => ({ assetTransferMethod: "transfer-from" }),
   words: {
