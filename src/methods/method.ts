@@ -33,6 +33,8 @@ export type Method<Scheme extends string = string, Transfer extends string = str
     readonly name: string;
     /** The contract that keeps the nonces of its payments, where that is not their token. */
     readonly nonceSpace?: Address;
+    /** The contract that payers approve on a token before they can pay with it. */
+    readonly spender?: Address;
     /** The chain states that refuse a payment of this method, in the order in which they are reported. */
     readonly stateRefusals: StateRefusals;
     /** True if wallets that are not deployed yet can pay so: their signature has the form of ERC-6492 then. */

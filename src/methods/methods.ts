@@ -29,6 +29,21 @@ export function methodsOf(scheme: unknown, transfer?: string): Method<Scheme, Tr
   );
 }
 
+/** The name of a payment method in options and reports: its scheme, or for the default scheme how tokens move. */
+export function shortNameOf({ scheme, transfer }: Pick<Method, "scheme" | "transfer">): string {
+  return scheme === schemes[0] ? transfer : scheme;
+}
+
+/** The short names of all, the default method first. */
+export const shortNames: readonly string[] = [...new Set(fromDefault.map(shortNameOf))];
+
+/** The payment method with a short name; the default one of its scheme where several have it. */
+export function methodNamed(name: string): Method {
+  const method = fromDefault.find((one) => shortNameOf(one) === name);
+  if (method === undefined) throw new Error(`unknown payment method: ${name}`);
+  return method;
+}
+
 /** How a payment is paid. */
 export function methodOf(payment: Pick<SignedPayment, "method">): Method {
   const method = methods.find(({ name }) => name === payment.method);

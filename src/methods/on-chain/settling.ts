@@ -5,6 +5,7 @@ import type { Revert } from "../../chain/revert.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
+import type { Asset } from "../../protocol/networks.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 
 /** One payment as it is settled, and to whom it goes. */
@@ -28,6 +29,9 @@ export type PayerTransaction = Transaction & {
   /** Why the payment is refused whose payer cannot pay for it: has so much, and it may cost so much, in wei. */
   refuse(has: bigint, needed: bigint): Invalid;
 };
+
+/** A call of a contract; `sender` is the only account that may make it, where there is one. */
+export type ContractCall = { to: Address; data: Hex; sender?: Address | undefined };
 
 /** How one payment is settled: what is simulated, and sent if nothing stands against it. */
 export type Plan = {
@@ -185,6 +189,14 @@ export type Settling = {
     payment: Pick<SignedPayment, "asset" | "payer" | "nonce">,
     id?: Hex,
   ): Promise<boolean>;
+
+  /** The call by which somebody submits a payment without the facilitator. */
+  submission(payment: SignedPayment): Promise<ContractCall>;
+  /** The call by which a payer makes a payment of its own invalid. */
+  cancellation(
+    payment: SignedPayment,
+    payer: { privateKey: Hex; asset: Asset; chainId: number },
+  ): Promise<ContractCall>;
 
   /** Forwards payments that others have submitted; undefined if only we can submit one. */
   readonly recovery?: Recovery;

@@ -50,6 +50,7 @@ function createPermit2Method<Scheme extends string>({
     versions: [2],
     words: permit2Words,
     nonceSpace: permit2Address,
+    spender: permit2Address,
     stateRefusals: permit2StateRefusals,
     transfer: "permit2",
     takesLess: hasFacilitator,

@@ -2,12 +2,13 @@ import { calldataGas } from "../../../src/chain/fees.ts";
 import { selector } from "../../../src/chain/views.ts";
 import type { Method } from "../../../src/methods/method.ts";
 import { decodeEvents } from "../../../src/methods/on-chain/events.ts";
-import type { Settling } from "../../../src/methods/on-chain/settling.ts";
+import type { SettleCall, Settling } from "../../../src/methods/on-chain/settling.ts";
 import { createWaysToPay } from "../../../src/methods/on-chain/ways-to-pay.ts";
 import { invalid } from "../../../src/protocol/catalogue.ts";
 import {
   type Address,
   addressWord,
+  type Hex,
   keccak256,
   sameAddress,
   toHex,
@@ -107,15 +108,20 @@ export const transferFrom: Method = {
   }),
 };
 
+/** The calls of the token that move these payments. */
+function encode(calls: readonly SettleCall[]): Hex {
+  const words = calls.map(
+    ({ payment, recipient }) =>
+      `${selector("transferFrom(address,address,uint256)").slice(2)}${addressWord(payment.payer)}${addressWord(recipient)}${uintWord(payment.limit)}`,
+  );
+  return `0x${words.join("")}`;
+}
+
 const settling: Settling = {
   method: name,
   plan: ({ network }, call) => ({ call, transaction: settling.transaction([call], network) }),
   transaction(calls) {
-    const words = calls.map(
-      ({ payment, recipient }) =>
-        `${selector("transferFrom(address,address,uint256)").slice(2)}${addressWord(payment.payer)}${addressWord(recipient)}${uintWord(payment.limit)}`,
-    );
-    const data = `0x${words.join("")}` as const;
+    const data = encode(calls);
     return { to: spender, data, gas: 100_000n + BigInt(calls.length) * 100_000n + calldataGas(data) };
   },
   batchKey: ({ payment }) => payment.asset,
@@ -144,6 +150,13 @@ const settling: Settling = {
   stateOf: async () => ({ used: false }),
   explain: async () => invalid("balance_too_small", "The payer has not approved, or not got, so much"),
   isUsed: async () => false,
+  submission: async (payment) => {
+    return { to: spender, data: encode([{ payment, recipient: payment.payTo }]) };
+  },
+  cancellation: async ({ asset: to, payer: sender }) => {
+    const data = `${selector("approve(address,uint256)")}${addressWord(spender)}${uintWord(0n)}` as const;
+    return { to, data, sender };
+  },
 };
 
 export const transferFromWays = createWaysToPay([transferFrom], [settling]);
