@@ -30,6 +30,8 @@ export type MethodForPeople = {
   readonly names: readonly string[];
   /** How it moves tokens, for people: “EIP-3009”. */
   readonly label: string;
+  /** The option of `harness.pay` with members that are to be signed as they stand there. */
+  readonly option: string;
   /** The member of the payload that is signed. */
   readonly member: string;
   /** See `Method.words`. */

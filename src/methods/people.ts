@@ -1,7 +1,8 @@
 import { membersOf } from "../util/json.ts";
 import type { MethodForPeople, Terms } from "./for-people.ts";
 import type { Method } from "./method.ts";
-import { methods, methodsOf } from "./methods.ts";
+import type { MethodView } from "./method-view.ts";
+import { methods, methodsOf, schemes, shortNameOf } from "./methods.ts";
 import { halves } from "./table-for-people.ts";
 
 /** The half of a payload's method; of the default one where the payload is of none. */
@@ -19,4 +20,22 @@ export function halfOfOffer({ scheme, extra }: Terms): MethodForPeople {
 /** The half of a method; the default one without a method. */
 export function halfOf(method: Method | undefined): MethodForPeople {
   return halves.find(({ names }) => method !== undefined && names.includes(method.name)) ?? halves[0];
+}
+
+/** Describes a payment method to forms and snippets. */
+export function viewOf(method: Method): MethodView {
+  const { scheme, transfer, versions, takesLess, words } = method;
+  const { label, option } = halfOf(method);
+  const isUsual = methodsOf(scheme)[0] === method;
+  const terms = { ...(scheme !== schemes[0] && { scheme }), ...(!isUsual && { method: transfer }) };
+  return {
+    name: shortNameOf(method),
+    label: `${scheme} · ${label}`,
+    terms,
+    transfer,
+    versions: [...versions],
+    takesLess,
+    option,
+    end: words.end,
+  };
 }

@@ -1,7 +1,7 @@
 import { buildRequirements, type WrittenRequirements, writePayload } from "../methods/build-request.ts";
 import { type AuthorizationSigner, createDigestSigner } from "../methods/exact-eip3009/authorization.ts";
 import type { Method } from "../methods/method.ts";
-import { methodOf, methodsOf, type Scheme, type TransferMethod } from "../methods/methods.ts";
+import { methodOf, methods, methodsOf, type Scheme, type TransferMethod } from "../methods/methods.ts";
 import type { PayerTerms } from "../methods/payer-terms.ts";
 import { timesFrom } from "../methods/payment-times.ts";
 import type { PayerSigner } from "../methods/permit2/sign-permit.ts";
@@ -58,15 +58,17 @@ export type PayingNetwork = Pick<Network, "name" | "caip2" | "chainId"> & {
 };
 
 /**
- * The payment method of a scheme, or without one of the default scheme: the first that can move the asset, if no way to move
- * tokens is named.
+ * The payment method of a scheme: the first that can move the asset, if no way to move tokens is named. Without a scheme it is
+ * the default one, or the first that has a maximum if one is named.
  *
  * @throws {KitError} when tokens do not move so by that scheme
  */
 export function methodFor(
-  { scheme = usual.scheme, method: transfer }: Pick<PaymentTerms, "scheme" | "method">,
+  { method: transfer, max, ...named }: Pick<PaymentTerms, "scheme" | "method" | "max">,
   asset: Asset,
 ): Method<Scheme, TransferMethod> {
+  const withMaximum = max === undefined ? undefined : methods.findLast(({ takesLess }) => takesLess)?.scheme;
+  const { scheme = withMaximum ?? usual.scheme } = named;
   const able = methodsOf(scheme);
   const usualOne = able.find((method) => isPaidBy(asset, method.transfer)) ?? able[0];
   const found = transfer === undefined ? usualOne : able.find((method) => method.transfer === transfer);
@@ -105,11 +107,11 @@ export function agree<N extends PayingNetwork>(
   terms: Omit<PaymentTerms, "payer" | "network"> & { network?: string | undefined },
   networks: readonly N[],
 ): OwnOffer<N> & { amount: bigint } {
-  const { scheme = usual.scheme, x402Version = usual.x402Version, resource = usual.resource } = terms;
+  const { x402Version = usual.x402Version, resource = usual.resource } = terms;
   const { validForSeconds = usual.validForSeconds } = terms;
   const network = findNetworkNamed(networks, terms.network);
   const asset = tokenNamed(network, terms.asset);
-  const { transfer: method, versions, takesLess } = methodFor(terms, asset);
+  const { scheme, transfer: method, versions, takesLess } = methodFor(terms, asset);
   if (!versions.includes(x402Version)) {
     throw new KitError(`Version ${x402Version} of x402 has no payments by ${method}`, {
       hints: [`Leave x402Version out, or ask for ${versions.join(" or ")}.`],

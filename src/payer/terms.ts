@@ -57,7 +57,7 @@ export type PaymentTerms<N extends NetworkName = NetworkName, Payer = TestPayerN
   amount?: Amount | undefined;
   /** “exact” by default. */
   scheme?: Scheme | undefined;
-  /** By EIP-3009 by default, and with scheme “upto” by Permit2. */
+  /** The first of the scheme that can move the asset by default. */
   method?: TransferMethod | undefined;
   /** Of scheme “upto”: the most that settle may take; `amount` by default, and at least a hundredth of a token. */
   max?: Amount | undefined;
@@ -92,10 +92,13 @@ export const paymentTerms = {
     ...anAmount,
     help: "how much, in whole tokens (0.01, 1) (default: 0.01); of scheme upto what settle takes",
   },
-  scheme: { ...oneOf(schemes), help: "of scheme upto settle may take less than what is signed" },
+  scheme: {
+    ...oneOf(schemes),
+    help: `${schemes.join(", ")} (default: ${usual.scheme}); of upto settle may take less than what is signed`,
+  },
   method: {
     ...oneOf(transferMethods),
-    help: "how the tokens move: eip3009 or permit2 (default: eip3009 in USDC)",
+    help: `how the tokens move: ${transferMethods.join(" or ")} (default: ${transferMethods[0]} in USDC)`,
   },
   max: { ...anAmount, help: "of scheme upto: the most that settle may take" },
   payTo: {

@@ -3,6 +3,7 @@ import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import type { WrittenRequest } from "../../methods/build-request.ts";
 import type { Authorization } from "../../methods/exact-eip3009/authorization.ts";
 import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
+import type { PayerTerms } from "../../methods/payer-terms.ts";
 import { forTimes } from "../../methods/payment-times.ts";
 import { approvalExtension } from "../../methods/permit2/approval.ts";
 import { transactionExtension } from "../../methods/permit2/approval-transaction.ts";
@@ -85,10 +86,15 @@ export type PaymentReport = { verify: JsonResponse; settle: JsonResponse; tookMs
 /**
  * A signed payment, which has not been sent anywhere.
  *
+ * @param instead is signed in place of what the offer says
  * @throws {ConfigurationError} when something of the spec is of the wrong kind, or there is no such option
  * @throws {KitError} when the network does not run, or there is no such payer
  */
-export async function signPayment(harness: Running, spec: PaymentSpec, nonce?: Hex): Promise<SignedBodies> {
+export async function signPayment(
+  harness: Running,
+  spec: PaymentSpec,
+  instead: Partial<PayerTerms> = {},
+): Promise<SignedBodies> {
   requireGiven(spec, paymentSpec);
   if (spec.authorization !== undefined) requireGiven(spec.authorization, signedMembers, "authorization");
   if (spec.permit !== undefined) requireGiven(spec.permit, permitMembers, "permit");
@@ -110,7 +116,7 @@ export async function signPayment(harness: Running, spec: PaymentSpec, nonce?: H
   }
   if (spec.payTo !== undefined) requireAccount(spec.payTo);
   const now = await readHeadTime(createLocalRpc(running.rpcUrl), network);
-  const payment = await signOffer(readPayer(payer), offer, now, { nonce, authorization, permit });
+  const payment = await signOffer(readPayer(payer), offer, now, { authorization, permit, ...instead });
   const extensions =
     approval === false ? undefined : await approve(payer, approval, payment, running, offer.asset);
   return { ...bodiesOf(offer, payment, { amount: offer.amount, extensions }), payment };
@@ -151,8 +157,9 @@ export async function pay(
   harness: HarnessDescription,
   spec: PaymentSpec,
   onAnswer: (operation: Operation, answer: JsonResponse) => void = () => {},
+  instead?: Partial<PayerTerms>,
 ): Promise<PaymentReport> {
-  const { request, settleRequest } = await signPayment(harness, spec);
+  const { request, settleRequest } = await signPayment(harness, spec, instead);
   const from = performance.now();
   const verify = await postPayment(harness, "verify", request);
   onAnswer("verify", verify);

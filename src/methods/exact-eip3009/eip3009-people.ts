@@ -30,6 +30,7 @@ const authorizationSchema = exactPayloadSchema.shape.authorization;
 export const eip3009ForPeople: MethodForPeople = {
   names: [exactEip3009],
   label: "EIP-3009",
+  option: "authorization",
   member: "authorization",
   words: eip3009Words,
 

@@ -32,6 +32,7 @@ import { createPermitPayloadSchema } from "./permit2-schemas.ts";
 export const permit2ForPeople: MethodForPeople = {
   names: [exactPermit2, uptoPermit2],
   label: "Permit2",
+  option: "permit",
   member: permitMember,
   words: permit2Words,
 
