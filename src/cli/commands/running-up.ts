@@ -4,7 +4,7 @@ import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/description.ts";
 import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
 import { writeState } from "../../harness/run/state-file.ts";
-import { schemes, transferMethods } from "../../methods/methods.ts";
+import { methods, schemes, transferMethods } from "../../methods/methods.ts";
 import { localTokenNames, tokenNamed } from "../../payer/local-chains.ts";
 import { paymentTerms as terms } from "../../payer/terms.ts";
 import { nameOfTestPayer, type TestPayerName, testPayers } from "../../payer/test-payers.ts";
@@ -112,7 +112,8 @@ export const pay = defineCommand({
       scheme,
       max,
       approval,
-      method: method ?? (approval === false ? undefined : "permit2"),
+      method:
+        method ?? (approval === false ? undefined : methods.findLast(({ spender }) => spender)?.transfer),
     };
     const { settle, tookMs } = await payOnHarness(harness, payment, (operation, { status, body }) =>
       print(`${operation}  ${status}  ${JSON.stringify(body, null, 2)}`),

@@ -2,11 +2,13 @@ import type { Bound, Chain, ChainQueries, Effect, Transaction } from "../../chai
 import { gasPerByte } from "../../chain/fees.ts";
 import type { Receipt } from "../../chain/logs-and-receipts.ts";
 import type { Revert } from "../../chain/revert.ts";
+import type { AskNode } from "../../chain/rpc/calls.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import type { PaymentSigner } from "../payer-terms.ts";
 
 /** One payment as it is settled, and to whom it goes. */
 export type SettleCall = {
@@ -32,6 +34,16 @@ export type PayerTransaction = Transaction & {
 
 /** A call of a contract; `sender` is the only account that may make it, where there is one. */
 export type ContractCall = { to: Address; data: Hex; sender?: Address | undefined };
+
+/** A payer who approves a contract on a token, and the node that knows the payer's nonces. */
+export type ApprovingPayer = {
+  ask: AskNode;
+  chainId: number;
+  asset: Asset;
+  signer: PaymentSigner;
+  /** Makes a signer of transactions, which are signed by a key alone. */
+  keySigner(): { readonly address: Address; signDigest(digest: Hex): Hex };
+};
 
 /** How one payment is settled: what is simulated, and sent if nothing stands against it. */
 export type Plan = {
@@ -197,6 +209,12 @@ export type Settling = {
     payment: SignedPayment,
     payer: { privateKey: Hex; asset: Asset; chainId: number },
   ): Promise<ContractCall>;
+
+  /**
+   * Makes the extension by which a payment brings the approval that it needs: one that is signed for the token, or a transaction
+   * of the payer's.
+   */
+  bringApproval?(kind: true | "transaction", payment: SignedPayment, payer: ApprovingPayer): Promise<object>;
 
   /** Forwards payments that others have submitted; undefined if only we can submit one. */
   readonly recovery?: Recovery;

@@ -158,6 +158,12 @@ function createPermit2Settling(method: string, recovery?: Recovery): Settling {
       return { to: permit2Address, data, sender: payment.payer };
     },
 
+    async bringApproval(kind, payment, payer) {
+      // The service never needs it.
+      const { bringApproval } = await import("./bring-approval.ts");
+      return bringApproval(kind, payment, payer);
+    },
+
     ...(recovery !== undefined && { recovery }),
   };
 }
