@@ -98,7 +98,7 @@ export const actions = {
       more: `${network}: ${amount}${units ? " of the smallest unit" : ""} to ${to}`,
     }),
   }),
-  /** Has an account let Permit2 take so much of its tokens. */
+  /** Has an account let Permit2, and whatever else payers approve, take so much of its tokens. */
   approve: action({
     route: "POST /harness/approve",
     docs: { summary: "Lets Permit2 take tokens of an account", answer: "How much it may take" },

@@ -35,6 +35,13 @@ export type PayerTransaction = Transaction & {
 /** A call of a contract; `sender` is the only account that may make it, where there is one. */
 export type ContractCall = { to: Address; data: Hex; sender?: Address | undefined };
 
+/** A contract that a method needs on local chains, such as one that public chains have at the same address. */
+export type LocalContract = {
+  readonly address: Address;
+  /** Loads its code as it stands on a chain with this token. */
+  code(token: Asset): Promise<Hex>;
+};
+
 /** A payer who approves a contract on a token, and the node that knows the payer's nonces. */
 export type ApprovingPayer = {
   ask: AskNode;
@@ -202,6 +209,8 @@ export type Settling = {
     id?: Hex,
   ): Promise<boolean>;
 
+  /** The contracts that local chains need for it, apart from the facilitator contract. */
+  readonly localContracts?: readonly LocalContract[];
   /** The call by which somebody submits a payment without the facilitator. */
   submission(payment: SignedPayment): Promise<ContractCall>;
   /** The call by which a payer makes a payment of its own invalid. */

@@ -16,6 +16,7 @@ import {
 } from "../../on-chain/payouts.ts";
 import {
   amountOf,
+  type LocalContract,
   type Payout,
   type Plan,
   type Recovery,
@@ -28,7 +29,7 @@ import {
 import { createIsUsed } from "../../on-chain/use-reader.ts";
 import { approvalOf } from "../approval.ts";
 import { approvalTransactionOf } from "../approval-transaction.ts";
-import { permit2Address } from "../permit.ts";
+import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../permit.ts";
 import { exactPermit2, permitOf, uptoPermit2 } from "../permit2-payload.ts";
 import {
   describePermit2Revert,
@@ -118,6 +119,24 @@ async function plan(
   };
 }
 
+/** Stand-ins of what public chains have; only local chains load their code. */
+const localContracts: readonly LocalContract[] = [
+  {
+    address: permit2Address,
+    code: async () => (await import("../../../contracts/mockPermit2.ts")).mockPermit2DeployedBytecode,
+  },
+  {
+    address: exactProxyAddress,
+    code: async () =>
+      (await import("../../../contracts/mockPermit2.ts")).mockExactPermit2ProxyDeployedBytecode,
+  },
+  {
+    address: uptoProxyAddress,
+    code: async () =>
+      (await import("../../../contracts/mockPermit2.ts")).mockUptoPermit2ProxyDeployedBytecode,
+  },
+];
+
 const invalidateSelector = selector("invalidateUnorderedNonces(uint256,uint256)");
 
 /** Of both schemes: they have one space of nonces. */
@@ -147,6 +166,7 @@ function createPermit2Settling(method: string, recovery?: Recovery): Settling {
     explainFirst,
     isUsed,
 
+    localContracts,
     async submission(payment) {
       const permit = permitOf(payment);
       const data = encodeProxySettle(permit, payment.signature, permit.amount);
