@@ -12,6 +12,7 @@ const allowed = {
   network: networks.base,
   asset: networks.base.usdc,
   payTo,
+  receiver: payTo,
   facilitator: payTo,
   amount: 10_000n,
 } as const;

@@ -273,7 +273,7 @@ function verdictOf(facts: ClientFacts): ClientVerdict {
   const isAllowed = ({ network, token, to, amount }: TokenTransfer) =>
     network === allowed.network.name &&
     sameAddress(token, allowed.asset.address) &&
-    sameAddress(to, allowed.payTo) &&
+    sameAddress(to, allowed.receiver) &&
     amount <= allowed.amount;
   if (!transfers.every(isAllowed)) return "paid_more_or_elsewhere";
   if (transfers.length > runs.length) return "paid_twice";

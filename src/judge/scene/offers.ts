@@ -36,6 +36,8 @@ export type Offer = {
   network: Network;
   asset: Asset;
   payTo: Address;
+  /** Where the payer's tokens go: usually `payTo`. */
+  receiver: Address;
   /** In the asset's smallest unit; of “upto” the maximum. */
   amount: bigint;
   /** The facilitator contract of the network, which submits payments of “upto”. */

@@ -93,6 +93,7 @@ export async function openScene(options: SceneOptions) {
       asset: token,
       amount: priceOf(token),
       payTo: facilitatorContract.address,
+      receiver: settling.receiver?.(harness.organization.recipient) ?? facilitatorContract.address,
       facilitator: facilitatorContract.address,
     };
   };

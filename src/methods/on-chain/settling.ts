@@ -211,6 +211,8 @@ export type Settling = {
 
   /** The contracts that local chains need for it, apart from the facilitator contract. */
   readonly localContracts?: readonly LocalContract[];
+  /** Where a payer's tokens go, if that is not where the payment was signed to. */
+  receiver?(recipient: Address): Address;
   /** The call by which somebody submits a payment without the facilitator. */
   submission(payment: SignedPayment): Promise<ContractCall>;
   /** The call by which a payer makes a payment of its own invalid. */

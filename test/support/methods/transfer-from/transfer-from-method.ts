@@ -32,7 +32,7 @@ export const transferFrom: Method = {
   extra: () => ({ assetTransferMethod: "transfer-from" }),
   words: {
     ...{ payer: "transfer.from", nonce: "transfer.nonce", payTo: "transfer.to", limit: "transfer.value" },
-    ...{ start: "0", end: "until" },
+    ...{ start: "since", end: "until" },
     ...{
       startsSaid: "from",
       endsSaid: "until",
@@ -54,23 +54,27 @@ export const transferFrom: Method = {
       payTo: readWireAddress(transfer("to")),
       limit: readUint256(transfer("value")),
       nonce: readBytes32(transfer("nonce")),
-      window: { first: 0n, last: readUint256(transfer("until")) },
+      window: { first: readUint256(transfer("since")), last: readUint256(transfer("until")) },
     };
   },
   digester:
     (_, chainId) =>
     ({ payer, limit, nonce, window }) =>
       keccak256(
-        `0x${uintWord(BigInt(chainId))}${addressWord(payer)}${uintWord(limit)}${uintWord(window.last)}${nonce.slice(2)}`,
+        `0x${uintWord(BigInt(chainId))}${addressWord(payer)}${uintWord(limit)}${uintWord(window.first)}${uintWord(window.last)}${nonce.slice(2)}`,
       ),
   describe: async ({ payer, payTo, limit, window }) => [
     { label: "payer", value: payer, kind: "other" },
     { label: "to", value: payTo, kind: "recipient" },
     { label: "value", value: `${limit}`, kind: "amount" },
+    { label: "since", value: `${window.first}`, kind: "time" },
     { label: "until", value: `${window.last}`, kind: "time" },
   ],
   describeWrongSignature: async () => "Sign the hash of chain, payer, value, end and nonce.",
-  async sign(signer, { asset, chainId, to, value, validBefore, nonce, from = signer.address }) {
+  async sign(
+    signer,
+    { asset, chainId, to, value, validAfter = 0n, validBefore, nonce, from = signer.address },
+  ) {
     if (!("signDigest" in signer)) throw new Error("payments of the test's method are signed by a key");
     const unsigned: SignedPayment = {
       method: name,
@@ -82,13 +86,20 @@ export const transferFrom: Method = {
       nonceSpace: spender,
       signature: "0x",
       payload: "approved",
-      window: { first: 0n, last: validBefore },
+      window: { first: validAfter, last: validBefore },
     };
     const digest = transferFrom.digester({ ...asset, decimals: 6 }, chainId)(unsigned);
     return { ...unsigned, signature: await signer.signDigest(digest) };
   },
   write: ({ payer, payTo, limit, nonce, window, signature }) => ({
     signature,
-    transfer: { from: payer, to: payTo, value: `${limit}`, nonce, until: `${window.last}` },
+    transfer: {
+      from: payer,
+      to: payTo,
+      value: `${limit}`,
+      nonce,
+      since: `${window.first}`,
+      until: `${window.last}`,
+    },
   }),
 };

@@ -11,6 +11,7 @@ const transfer = z.object({
   to: address,
   value: uint256String,
   nonce: bytes32,
+  since: uint256String,
   until: uint256String,
 });
 
@@ -29,8 +30,8 @@ export const transferFromForPeople: MethodForPeople = {
     const parsed = transfer.safeParse(payload.transfer);
     const asset = address.safeParse(asked?.asset);
     if (!parsed.success || !asset.success || network === undefined) return [];
-    const { from, to, value, nonce, until } = parsed.data;
-    const payment = { payer: from, payTo: to, limit: value, nonce, window: { first: 0n, last: until } };
+    const { from, to, value, nonce, since, until } = parsed.data;
+    const payment = { payer: from, payTo: to, limit: value, nonce, window: { first: since, last: until } };
     const rest = { method: name, asset: asset.data, nonceSpace: spender, signature: signed, payload: null };
     const signer = recover(
       transferFrom.digester(network.usdc, network.chainId)({ ...payment, ...rest }),
@@ -44,6 +45,9 @@ export const transferFromForPeople: MethodForPeople = {
   example() {
     const account = `0x${"01".repeat(20)}`;
     const nonce = `0x${"01".repeat(32)}`;
-    return { signature: "0x", transfer: { from: account, to: account, value: "1", nonce, until: "1" } };
+    return {
+      signature: "0x",
+      transfer: { from: account, to: account, value: "1", nonce, since: "0", until: "1" },
+    };
   },
 };

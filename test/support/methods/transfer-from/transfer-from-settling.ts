@@ -53,6 +53,7 @@ export const transferFromSettling: Settling = {
   stateOf: async () => ({ used: false }),
   explain: async () => invalid("balance_too_small", "The payer has not approved, or not got, so much"),
   isUsed: async () => false,
+  receiver: (recipient) => recipient,
   submission: async (payment) => {
     return { to: spender, data: encode([{ payment, recipient: payment.payTo }]) };
   },
@@ -61,4 +62,3 @@ export const transferFromSettling: Settling = {
     return { to, data, sender };
   },
 };
-
