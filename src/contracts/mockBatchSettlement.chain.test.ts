@@ -61,7 +61,7 @@ let salt = 0n;
 beforeAll(async () => {
   watchdog = startWatchdog();
   node = await startNode({ name: "base", chainId, watchdog });
-  await node.batch(publicContractCode());
+  await node.batch(await publicContractCode(usdc));
   await placeContracts(node, [mockToken(usdc)]);
   await node.request("evm_setAutomine", true);
   client = connect();

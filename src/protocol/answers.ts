@@ -161,7 +161,7 @@ export type Written<Answer> = Answer extends unknown
 
 const supportedKind = z.object({
   x402Version: z.union([z.literal(1), z.literal(2)]),
-  scheme: z.enum(["exact", "upto"]),
+  scheme: z.string(),
   network: z.string(),
   extra: z
     .object({

@@ -12,11 +12,11 @@ import { clientCases } from "../../judge/client/client-cases.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
 import { judgeExitCodesText, judgeFailureCodes } from "../../judge/frame/report.ts";
 import type { Finding } from "../../judge/frame/run-cases.ts";
-import { wayNames } from "../../judge/scene/offers.ts";
 import { type JudgeOptions, type PurchaseFacts, reportPurchases } from "../../judge/scene/purchases.ts";
 import { startCommand } from "../../judge/scene/run-command.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
+import { methodNamed, shortNames } from "../../methods/methods.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import {
@@ -32,6 +32,8 @@ import {
 import { type Failure, failureOf } from "../kit/failure.ts";
 import { reportOptions, requireReportFiles, writeReport } from "../kit/report.ts";
 
+const [usualWay = ""] = shortNames;
+
 /** A shop that takes longer, in seconds, shows no more of a client. */
 const mostSlow = 12;
 
@@ -43,9 +45,9 @@ function commonOptions(own: { cases: readonly { name: string }[]; ways: string; 
       read: readNetworks,
       default: "base-sepolia",
     }),
-    ways: option("NAMES", `by these payment methods, of ${wayNames.join(", ")} (default: ${own.ways})`, {
-      example: wayNames.join(),
-      read: readList("payment method", readOneOf(wayNames)),
+    ways: option("NAMES", `by these payment methods, of ${shortNames.join(", ")} (default: ${own.ways})`, {
+      example: shortNames.join(),
+      read: readList("payment method", readOneOf(shortNames)),
     }),
     timeout: option("SECONDS", own.timeout, { read: readWholeNumber(1, 600), default: "25" }),
     cases: casesOption(own.cases, {
@@ -90,20 +92,21 @@ export const judgeClientCommand = defineCommand({
     ),
     ...commonOptions({
       cases: clientCases,
-      ways: "eip3009",
+      ways: usualWay,
       timeout: "how long the client may take in a case, in seconds",
     }),
   },
   check({ slow, timeout, studio, network = [], ways = [], v1, v2 }) {
     const isV1 = v1 === true && v2 !== true;
+    const ofV2 = ways.filter((way) => !methodNamed(way).versions.includes(1));
     return [
       ...checkStudio(studio, network),
       // Each way has chains of its own, which end before the next.
       ...(studio === true && ways.length > 1
-        ? [{ name: "--studio", problem: "goes with one payment method", example: "--ways permit2" }]
+        ? [{ name: "--studio", problem: "goes with one payment method", example: `--ways ${ways[0]}` }]
         : []),
-      ...(isV1 && ways.some((way) => way !== "eip3009")
-        ? [{ name: "--ways", problem: "other than eip3009 are of protocol version 2", example: "--v2" }]
+      ...(isV1 && ofV2.length > 0
+        ? [{ name: "--ways", problem: `of protocol version 2: ${ofV2.join(", ")}`, example: "--v2" }]
         : []),
       ...(slow === undefined || timeout === undefined || slow < timeout
         ? []
@@ -117,7 +120,7 @@ export const judgeClientCommand = defineCommand({
     ];
   },
   run(values, terminal, { networkFile }) {
-    const { command = [], ways = ["eip3009"], v1, v2, slow, timeout, cases } = values;
+    const { command = [], ways = [usualWay], v1, v2, slow, timeout, cases } = values;
     const versions = v1 === v2 ? ([1, 2] as const) : v1 ? ([1] as const) : ([2] as const);
     const own = {
       versions,

@@ -4,12 +4,12 @@ import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/description.ts";
 import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
 import { writeState } from "../../harness/run/state-file.ts";
+import { methods, schemes, transferMethods } from "../../methods/methods.ts";
 import { localTokenNames, tokenNamed } from "../../payer/local-chains.ts";
 import { paymentTerms as terms } from "../../payer/terms.ts";
 import { nameOfTestPayer, type TestPayer, type TestPayerName, testPayers } from "../../payer/test-payers.ts";
 import { settleAnswerSchema } from "../../protocol/answers.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { transferMethods } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
 import { inShell, self, selfWords } from "../../util/self-command.ts";
@@ -69,6 +69,7 @@ export const pay = defineCommand({
     }),
     "pay-to": addressOption(terms.payTo.help),
     ...assetOption,
+    scheme: option("NAME", terms.scheme.help, { read: readOneOf(schemes), example: "upto" }),
     method: option("NAME", terms.method.help, {
       read: readOneOf(transferMethods),
       example: "permit2",
@@ -95,7 +96,7 @@ export const pay = defineCommand({
   },
 
   async run({ network, payer, amount, method, upto, url, "pay-to": payTo, json, ...flags }, { print }) {
-    const { asset, version, approval: isApproved } = flags;
+    const { asset, scheme, version, approval: isApproved } = flags;
     const approval = flags["approval-transaction"] ? "transaction" : isApproved;
     const harness = await findHarness(url);
     const units = unitsOf(tokenNamed(requireRunning(harness, network), asset));
@@ -108,10 +109,11 @@ export const pay = defineCommand({
       x402Version: version,
       payTo,
       asset,
-      scheme: max === undefined ? "exact" : "upto",
+      scheme,
       max,
       approval,
-      method: method ?? (approval === false ? undefined : "permit2"),
+      method:
+        method ?? (approval === false ? undefined : methods.findLast(({ spender }) => spender)?.transfer),
     };
     const show: Parameters<typeof payOnHarness>[2] = (operation, { status, body }) =>
       print(`${operation}  ${status}  ${JSON.stringify(body, null, 2)}`);

@@ -1,9 +1,10 @@
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { methodsOf, type Scheme, type TransferMethod } from "../../methods/methods.ts";
 import type { RefusalExplanation } from "../../observe/explain/explanations.ts";
 import { tokenNamed } from "../../payer/local-chains.ts";
 import { readOffer } from "../../payer/read-offer.ts";
-import { bodiesOf, headerOf, signOffer, transferOf } from "../../payer/sign-payment.ts";
+import { bodiesOf, headerOf, methodFor, signOffer } from "../../payer/sign-payment.ts";
 import { type Amount, toUnits } from "../../payer/terms.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
@@ -120,12 +121,12 @@ export type ShopConfig = {
   };
   /** The price of a route: `paymentMiddleware({ "GET /report": { accepts } }, server)`. */
   accepts: {
-    scheme: "exact" | "upto";
+    scheme: Scheme;
     network: `eip155:${number}`;
     payTo: Address;
     price: { asset: Address; amount: string; extra: { name: string; version: string } };
-    /** Where that is not by EIP-3009. */
-    extra?: { assetTransferMethod: "permit2" };
+    /** Where that is not the usual one of the scheme. */
+    extra?: { assetTransferMethod: TransferMethod };
   };
 };
 
@@ -149,11 +150,11 @@ export function describeShop(
   }: { network: string; amount: Amount; apiKey: string; options: ShopOptions },
 ): ShopConfig {
   requireGiven(options, shopOptions, "options");
-  const { scheme = "exact" } = options;
   const running = requireRunning(description, network);
   const { caip2 } = running;
   const asset = tokenNamed(running, options.asset);
-  const method = transferOf(options, asset);
+  const { scheme, transfer } = methodFor(options, asset);
+  const isUsual = transfer === methodsOf(scheme)[0]?.transfer;
   const headers = { Authorization: `Bearer ${apiKey}` };
   const { address, name, version } = asset;
   return {
@@ -166,8 +167,7 @@ export function describeShop(
       network: caip2,
       payTo: payToOf(description, network, apiKey),
       price: { asset: address, amount: `${toUnits(amount, asset)}`, extra: { name, version } },
-      // Scheme “upto” has no other way.
-      ...(scheme === "exact" && method === "permit2" && { extra: { assetTransferMethod: "permit2" } }),
+      ...(!isUsual && { extra: { assetTransferMethod: transfer } }),
     },
   };
 }

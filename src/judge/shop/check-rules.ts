@@ -1,6 +1,6 @@
 import { domainSeparatorOf } from "../../chain/views.ts";
 import { domainSeparator } from "../../methods/eip712.ts";
-import { halfOfOffer } from "../../methods/people.ts";
+import { methodOfOffer } from "../../methods/people.ts";
 import type { ShopChallenge, ShopFinding } from "../../observe/explain/explain-shop.ts";
 import { readBazaar } from "../../protocol/discovery/read-resource.ts";
 import { isAddress, sameAddress } from "../../protocol/hex.ts";
@@ -280,7 +280,7 @@ const chainRules: readonly ShopRule[] = [
       onChain(shop, async ({ at, offer, network }, call) => {
         const { asset, extra } = offer;
         const { name, version } = membersOf(extra);
-        if (halfOfOffer(offer).transfer !== "eip3009" || !isAddress(asset)) return [];
+        if (methodOfOffer(offer)?.spender !== undefined || !isAddress(asset)) return [];
         const view = { to: asset, data: domainSeparatorOf(asset).data };
         const separator = await call("eth_call", view, "latest");
         if (typeof separator !== "string" || !/^0x[0-9a-f]{64}$/.test(separator)) return [];

@@ -21,14 +21,16 @@ import { missing } from "../explain-members.ts";
 import type { MethodForPeople, SignatureContext } from "../for-people.ts";
 import type { SignedDomain } from "../method.ts";
 import { type Authorization, authorizationHash, authorizationTypehashes } from "./authorization.ts";
-import { eip3009Words } from "./eip3009-method.ts";
+import { eip3009Words, exactEip3009 } from "./eip3009-method.ts";
 import { exactPayloadSchema } from "./eip3009-schemas.ts";
 import { likelyDomains } from "./explain-eip3009.ts";
 
 const authorizationSchema = exactPayloadSchema.shape.authorization;
 
 export const eip3009ForPeople: MethodForPeople = {
-  transfer: "eip3009",
+  names: [exactEip3009],
+  label: "EIP-3009",
+  option: "authorization",
   member: "authorization",
   words: eip3009Words,
 
@@ -42,6 +44,8 @@ export const eip3009ForPeople: MethodForPeople = {
   },
 
   explainSignature,
+
+  payloadSchema: () => exactPayloadSchema,
 
   explainOffer(at, { extra }, { token }) {
     return explainExtra(at, extra, token);

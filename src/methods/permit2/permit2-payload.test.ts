@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { withReasonOfMethod } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
 import { MalformedError } from "../../protocol/wire-values.ts";
+import type { Method } from "../method.ts";
 import { keptApproval } from "./approval.ts";
 import { exactPermit2Method, uptoPermit2Method } from "./permit2-methods.ts";
 import { permit2Words } from "./permit2-payload.ts";
@@ -29,7 +30,7 @@ function put(target: object, [name = "", ...rest]: readonly string[], value: unk
 
 const served = { name: "base", facilitatorContract: address(4), assets: [] };
 
-const read = (value: unknown, method = exactPermit2Method) =>
+const read = (value: unknown, method: Method = exactPermit2Method) =>
   method.read({ value, path: "payload" }, address(2), undefined);
 
 describe("a permit is read in its one spelling", () => {

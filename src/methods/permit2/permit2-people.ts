@@ -19,15 +19,20 @@ import {
   uptoProxyAddress,
 } from "./permit.ts";
 import {
+  exactPermit2,
   permit2Words,
   permitMember,
   permitOf,
   permitPayloadFor,
   readPermitPayload,
+  uptoPermit2,
 } from "./permit2-payload.ts";
+import { createPermitPayloadSchema } from "./permit2-schemas.ts";
 
 export const permit2ForPeople: MethodForPeople = {
-  transfer: "permit2",
+  names: [exactPermit2, uptoPermit2],
+  label: "Permit2",
+  option: "permit",
   member: permitMember,
   words: permit2Words,
 
@@ -52,6 +57,8 @@ export const permit2ForPeople: MethodForPeople = {
   },
 
   explainSignature,
+
+  payloadSchema: (scheme) => createPermitPayloadSchema({ hasFacilitator: scheme === "upto" }),
 
   /** Clients sign for the facilitator that an offer names. */
   explainOffer(at, { scheme, extra }, { contract }) {
