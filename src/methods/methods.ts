@@ -13,6 +13,9 @@ const fromDefault = methods.toReversed();
 /** The schemes of the payment methods, the default one first. */
 export const schemes: readonly Scheme[] = [...new Set(fromDefault.map(({ scheme }) => scheme))];
 
+/** The scheme that is meant where a maximum is named, and no scheme. */
+export const maximumScheme = fromDefault.find(({ takesLess }) => takesLess)?.scheme;
+
 /** How they move tokens, the default one first. */
 export const transferMethods: readonly TransferMethod[] = [
   ...new Set(fromDefault.map(({ transfer }) => transfer)),

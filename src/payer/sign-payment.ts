@@ -1,7 +1,7 @@
 import { buildRequirements, type WrittenRequirements, writePayload } from "../methods/build-request.ts";
 import { type AuthorizationSigner, createDigestSigner } from "../methods/exact-eip3009/authorization.ts";
 import type { Method } from "../methods/method.ts";
-import { methodOf, methods, methodsOf, type Scheme, type TransferMethod } from "../methods/methods.ts";
+import { methodOf, methodsOf, type Scheme, type TransferMethod } from "../methods/methods.ts";
 import type { PayerTerms } from "../methods/payer-terms.ts";
 import { timesFrom } from "../methods/payment-times.ts";
 import type { PayerSigner } from "../methods/permit2/sign-permit.ts";
@@ -58,17 +58,14 @@ export type PayingNetwork = Pick<Network, "name" | "caip2" | "chainId"> & {
 };
 
 /**
- * The payment method of a scheme: the first that can move the asset, if no way to move tokens is named. Without a scheme it is
- * the default one, or the first that has a maximum if one is named.
+ * The payment method of a scheme: the first that can move the asset, if no way to move tokens is named.
  *
  * @throws {KitError} when tokens do not move so by that scheme
  */
 export function methodFor(
-  { method: transfer, max, ...named }: Pick<PaymentTerms, "scheme" | "method" | "max">,
+  { scheme = usual.scheme, method: transfer }: Pick<PaymentTerms, "scheme" | "method">,
   asset: Asset,
 ): Method<Scheme, TransferMethod> {
-  const withMaximum = max === undefined ? undefined : methods.findLast(({ takesLess }) => takesLess)?.scheme;
-  const { scheme = withMaximum ?? usual.scheme } = named;
   const able = methodsOf(scheme);
   const usualOne = able.find((method) => isPaidBy(asset, method.transfer)) ?? able[0];
   const found = transfer === undefined ? usualOne : able.find((method) => method.transfer === transfer);

@@ -4,7 +4,7 @@ import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/description.ts";
 import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
 import { writeState } from "../../harness/run/state-file.ts";
-import { methods, schemes, transferMethods } from "../../methods/methods.ts";
+import { maximumScheme, methods, schemes, transferMethods } from "../../methods/methods.ts";
 import { localTokenNames, tokenNamed } from "../../payer/local-chains.ts";
 import { paymentTerms as terms } from "../../payer/terms.ts";
 import { nameOfTestPayer, type TestPayer, type TestPayerName, testPayers } from "../../payer/test-payers.ts";
@@ -109,7 +109,7 @@ export const pay = defineCommand({
       x402Version: version,
       payTo,
       asset,
-      scheme,
+      scheme: scheme ?? (max === undefined ? undefined : maximumScheme),
       max,
       approval,
       method:

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { maximumScheme } from "../../methods/methods.ts";
 import { forTimes, type PaymentTimes, timeFields } from "../../methods/payment-times.ts";
 import { jsonAmount, termMembers } from "../../payer/payment-order.ts";
 import { usual } from "../../payer/terms.ts";
@@ -49,5 +50,7 @@ export async function readPayment(
     if (text !== undefined) times[name] = await read(name, text);
   }
   const { validAfter: _, validBefore: __, units, amount, max, ...terms } = asked;
-  return { payment: { ...terms, amount: jsonAmount(amount, units), max: jsonAmount(max, units) }, times };
+  const { scheme = max === undefined ? undefined : maximumScheme } = terms;
+  const amounts = { amount: jsonAmount(amount, units), max: jsonAmount(max, units) };
+  return { payment: { ...terms, scheme, ...amounts }, times };
 }
