@@ -46,7 +46,6 @@ const longestValidity = 600;
 const usualMost = readPrice("0.1");
 
 const answerTimeoutMs = 120_000;
-const longestAnswer = 1_048_576;
 const shownBody = 4_096;
 
 export const buy = defineCommand({
@@ -112,7 +111,6 @@ export const buy = defineCommand({
         body,
         headers: { ...type, ...headers },
         timeoutMs: answerTimeoutMs,
-        maxBytes: longestAnswer,
         agent: false,
       });
     const first = await ask().catch((error: unknown) => {

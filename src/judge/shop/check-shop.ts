@@ -144,7 +144,9 @@ function visit(
     ],
     async send(headers = {}, { url: at = url, method = usual, target, isService = isGood } = {}) {
       const answer = await send(at, { method, target, headers, timeoutMs });
-      if (answer !== undefined && isService(answer)) {
+      // Frameworks answer OPTIONS with the list of methods.
+      const isList = method === "OPTIONS" && answer?.body === answer?.headers.get("allow");
+      if (answer !== undefined && !isList && isService(answer)) {
         const { pathname, search } = new URL(at);
         served.push(`${method} ${target ?? `${pathname}${search}`}`);
       }

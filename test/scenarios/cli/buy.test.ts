@@ -78,6 +78,15 @@ test("a purchase is shown step by step: the offer, what was signed, the answer, 
   expect(answer).toMatchObject({ status: 200, body: JSON.stringify(goods), receipt: { success: true } });
 });
 
+test("check finds of a shop of the public packages that HEAD is free, and nothing else", async () => {
+  const { code, stdout } = await runHere(["check", await openMerchant(), "--facilitator", origin, "--json"]);
+  const { findings }: { findings: { name: string; level: string }[] } = JSON.parse(stdout);
+  const of = (level: string) => findings.filter((one) => one.level === level).map(({ name }) => name);
+  expect([code, of("wrong"), of("differs"), of("not_judged")]).toEqual([1, ["free-with-head"], [], []]);
+  // Pages of other origins cannot buy there; what needs the facilitator and its chain could be judged.
+  expect(of("not_run")).toEqual(["cors-exposed", "cors-preflight"]);
+});
+
 test("a payer without money gets nothing, and the facilitator's reason with it", async () => {
   const { code, result, mistakes } = await buy(await openMerchant(), "--payer", "empty");
   expect([code, result]).toEqual([1, "refused"]);
