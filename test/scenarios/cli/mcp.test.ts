@@ -51,6 +51,10 @@ describe.each(Object.entries(transports))("%s", (_name, createTransport) => {
     );
     for (const { description, inputSchema } of tools) {
       expect(description).not.toBe("");
+      // They would have it write and read files.
+      for (const name of ["junit", "html", "network_file"]) {
+        expect(inputSchema.properties ?? {}).not.toHaveProperty(name);
+      }
       for (const member of Object.values(inputSchema.properties ?? {}))
         expect(member).toHaveProperty("description");
     }
