@@ -41,7 +41,7 @@ const database = "{src,test}/**/*.database.test.ts";
  */
 const release = "test/scenarios/**/*.release.test.ts";
 
-const alone = "test/scenarios/**/*.alone.test.ts";
+const alone = "{src,test/scenarios}/**/*.alone.test.ts";
 
 export default defineConfig({
   test: {
@@ -51,7 +51,7 @@ export default defineConfig({
           ...shared,
           name: "unit",
           include: ["src/**/*.test.ts", "test/*.test.ts"],
-          exclude: [chain, database, msw],
+          exclude: [chain, database, msw, alone],
         },
       },
       // With each of msw's two major versions. Its handlers belong to the whole process, so each file has its own.
