@@ -42,7 +42,7 @@ const payerNames = Object.keys(testPayers) as TestPayerName[];
 /** As the buyers of `x402-kit init`: until it expires, whoever has the payment can take it. */
 const longestValidity = 600;
 
-/** What is paid at most on a live chain if no limit is given, in whole tokens. */
+/** The maximum price on a live chain if no limit is given, in whole tokens. */
 const usualMost = readPrice("0.1");
 
 const answerTimeoutMs = 120_000;
@@ -183,7 +183,7 @@ export const buy = defineCommand({
   },
 });
 
-/** Where payments are made: on the chains of an `up`, or on live ones. */
+/** The chains to pay on: those of an `up`, or live ones. */
 type Place = {
   networks: readonly PayableNetwork[];
   context: Deployment;

@@ -83,8 +83,9 @@ async function commandTool(
         env: { NETWORKS_FILE: networkFile },
         takeSignals: () => signal,
       });
-      const [first, ...rest] = lines.map((line) => parseJson(line) ?? line);
-      const result = rest.length === 0 ? first : [first, ...rest];
+      const documents = lines.map((line) => parseJson(line) ?? line);
+      // A line for each payment, and else one document.
+      const result = name === "list" && code === 0 ? documents : documents[0];
       const hasFailed = code !== 0 && (result === undefined || Object.hasOwn(Object(result), "error"));
       return { result: result ?? { text: failures.join("\n") }, isError: hasFailed };
     },
