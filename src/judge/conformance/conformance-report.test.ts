@@ -61,7 +61,9 @@ test("the report is XML, and a page, whatever a facilitator answers", () => {
   for (const page of [xml, renderHtml(report)]) {
     expect(page.replaceAll("\n", "")).not.toMatch(/\p{Cc}|<b>|&b/u);
   }
-  expect(xml).toContain('x402 conformance of http://127.0.0.1:1/?a&#38;b/v1 on base" tests="4" failures="1" errors="0" skipped="1"');
+  expect(xml).toContain(
+    'x402 conformance of http://127.0.0.1:1/?a&#38;b/v1 on base" tests="4" failures="1" errors="0" skipped="1"',
+  );
   expect(xml).toContain('<failure message="body.success: expected false, got true, and 1 more">');
   expect(xml).toContain("]]&#62;&#60;/failure&#62;&#34;&#38;'���&#10;&#60;b&#62;</failure>");
   expect(xml).toContain('<skipped message="needs trouble: rpc_slow"/>');

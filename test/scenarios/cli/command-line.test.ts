@@ -12,8 +12,8 @@ import { noteStarted } from "../../support/processes.ts";
 import { runHere } from "../../support/run-here.ts";
 
 /*
- * What a person gets for a command line or a variable that cannot be: everything that is wrong at once, each with how
- * to mend it, exit code 2 (4 of the judges, whose 2 is a verdict), and nothing started.
+ * A wrong command line or variable: everything that is wrong at once, each with how to fix it,
+ * exit code 2 (4 of the judges, whose 2 is a verdict), and nothing started.
  */
 
 type Row = { args: string[]; env?: Record<string, string>; exitCode?: number };

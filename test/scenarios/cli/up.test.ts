@@ -32,7 +32,7 @@ import { runHere } from "../../support/run-here.ts";
 
 const run = promisify(execFile);
 
-/** What a started `up --json` has printed. */
+/** The JSON that a started `up --json` has printed. */
 async function describedBy(up: CliProcess): Promise<HarnessDescription> {
   const [line] = await up.printed(/^.+\n/);
   return harnessDescriptionSchema.parse(JSON.parse(line));

@@ -33,7 +33,7 @@ async function refusalOf(doing: Promise<unknown>): Promise<KitError> {
 // Callers in JavaScript may pass any object.
 const createWith = (options: object) => refusalOf(createHarness(options as never));
 
-/** What this process has started and has not ended. */
+/** The processes that this one has started and not ended. */
 const started = () => descendantsOf(process.pid);
 
 test("everything that is wrong with the options is said at once", async () => {

@@ -108,15 +108,14 @@ describe.each(operations)("%s", (operation) => {
     expect(bad).toMatchObject({ status: 200 });
   });
 
-  test.each([
-    "{",
-    `{"paymentPayload": ${"[".repeat(10_000)}`,
-    '{"constructor": {"prototype": {"x": 1}}}',
-  ])("of the body %.40s is 400", async (body) => {
-    const answer = await postRaw(operation, body, json);
-    expect(answer).toMatchObject({ status: 400, body: { status: 400, ...x402Members[operation] } });
-    expect(answer.headers["x-request-id"]).toBeTypeOf("string");
-  });
+  test.each(["{", `{"paymentPayload": ${"[".repeat(10_000)}`, '{"constructor": {"prototype": {"x": 1}}}'])(
+    "of the body %.40s is 400",
+    async (body) => {
+      const answer = await postRaw(operation, body, json);
+      expect(answer).toMatchObject({ status: 400, body: { status: 400, ...x402Members[operation] } });
+      expect(answer.headers["x-request-id"]).toBeTypeOf("string");
+    },
+  );
 
   test.each([
     ['{"paymentPayload":\n  x4k_secret}', "The body is not JSON from line 2, column 3 on"],

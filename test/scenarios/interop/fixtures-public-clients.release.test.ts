@@ -130,7 +130,8 @@ async function unusualOf(operation: Scenario["operation"], x402Version: X402Vers
   const table = await tableOf(rowsOf(operation, x402Version), () => buy(x402Version));
   const lines = table.replaceAll(/(unexpected_verify_error): [^|]*(?= \|)/g, "$1").split("\n");
   expect(lines.length).toBeGreaterThan(20);
-  const [asked, header] = operation === "verify" ? ["verify", "PAYMENT-REQUIRED"] : ["verify, settle", "receipt"];
+  const [asked, header] =
+    operation === "verify" ? ["verify", "PAYMENT-REQUIRED"] : ["verify, settle", "receipt"];
   const usual = (name: string, reason: string) =>
     x402Version === 1
       ? `${name} | 402 {"x402Version":1,"error":"${reason}","accepts":[…]} | ${asked}`

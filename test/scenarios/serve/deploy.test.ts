@@ -41,7 +41,7 @@ const run = (args: string, changes: Variables = {}) =>
 const call = (args: string, changes: Variables = {}) =>
   runHere(["deploy", ...args.split(" ")], { ...keys, ...changes });
 
-/** What a person sees, without what differs from run to run, or with the contract's code. */
+/** The output for a person, without the parts that differ from run to run, or with the contract's code. */
 function shown({ stdout, stderr }: Outcome): string {
   const known: readonly string[] = [deployer, operator, other];
   return `\n${stdout}${stderr}`

@@ -48,7 +48,9 @@ function examine(changes: Variables = {}): Promise<Outcome> {
 
 /** The outcome and the name of every check, by the part that it belongs to. */
 function checksIn(outcome: Outcome): Record<string, string[]> {
-  const parts = shown(outcome).split(/\n\n?(?=\w+\n)/).slice(1);
+  const parts = shown(outcome)
+    .split(/\n\n?(?=\w+\n)/)
+    .slice(1);
   return Object.fromEntries(
     parts.map((part) => {
       const checks = part.matchAll(/^ {2}(ok|FAIL|warn|-) +(\S+(?: \S+)*) {2,}/gm);
@@ -157,7 +159,9 @@ test("a configuration with much that is wrong", async () => {
   });
   const text = shown(outcome);
   expect(text).toContain("10 of 29 checks failed: serve would not be safe. 5 warnings.\n");
-  expect(text).toContain("→ The admin grants it: npx --no-install x402-kit deploy --network base --grant-operator");
+  expect(text).toContain(
+    "→ The admin grants it: npx --no-install x402-kit deploy --network base --grant-operator",
+  );
   expect(text).not.toContain("secret-of-the-url");
 });
 
