@@ -68,7 +68,7 @@ const contractViews = (accounts: number) =>
     ...Array.from({ length: accounts }, () => uintWord(1n)),
   );
 
-/** Asks for the contract's limit if wanted, and answers views that it does not have. */
+/** Returns true if a call asks for the contract's limit. */
 const asksLimit = ({ params }: RpcCall) => JSON.stringify(params).includes("2d4e01fd");
 const unanswered = (count: number) =>
   `0x${uintWord(100n)}${`${uintWord(1n)}${uintWord(0n)}${uintWord(0n)}`.repeat(count)}`;

@@ -284,7 +284,7 @@ describe("up for a person", () => {
     const { code, stdout } = await runHere(["pay", "--payer", "empty"], { X402_KIT_URL: url });
     expect(code).toBe(1);
     const [, verified = "", settled = ""] =
-      /^verify {2}200 {2}(\{[^]*\n\})\nsettle {2}200 {2}(\{[^]*\n\})\n/.exec(stdout) ?? [];
+      /^verify {2}200 {2}(\{.*\n\})\nsettle {2}200 {2}(\{.*\n\})\n/s.exec(stdout) ?? [];
     const refused = { situation: "balance_too_small", nextAction: "give_up", paymentState: "not_taken" };
     expect(JSON.parse(verified)).toMatchObject({ isValid: false, ...refused });
     expect(JSON.parse(settled)).toMatchObject({ success: false, transaction: "", ...refused });
