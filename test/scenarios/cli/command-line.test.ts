@@ -9,7 +9,7 @@ import { kitVersion } from "../../../src/util/self-command.ts";
 import { repository, start } from "../../support/cli.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
 import { noteStarted } from "../../support/processes.ts";
-import { runHere } from "../../support/run-here.ts";
+import { problemsIn, runHere } from "../../support/run-here.ts";
 
 /*
  * A wrong command line or variable: everything that is wrong at once, each with how to fix it,
@@ -142,7 +142,7 @@ describe("a command line that cannot be", () => {
     [{ args: ["advance-time", "--network", "base", "--seconds", "-5"] }, ["--seconds"]],
   ])("everything that is wrong at once: %j", async (row, names) => {
     const refusal = await refusalOf(row);
-    expect(refusal.match(/(?<=^ {2})\S+(?=: )/gm)).toEqual(names);
+    expect(problemsIn(refusal)).toEqual(names);
     expect(refusal).toContain(`\nOptions: npx --no-install x402-kit ${row.args[0]} --help\n`);
   });
 
