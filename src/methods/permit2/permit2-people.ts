@@ -2,7 +2,7 @@ import { type Hex, isAddress, sameAddress, uintWord } from "../../protocol/hex.t
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import { isErc6492 } from "../../protocol/signed-payment.ts";
 import { knownToken } from "../../protocol/token-units.ts";
-import { MalformedError } from "../../protocol/wire-values.ts";
+import { readPart } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
 import { digestUnder } from "../eip712.ts";
@@ -112,11 +112,11 @@ function explainSignature(
 }
 
 function readPermit(payload: Record<string, unknown>, kind: { hasFacilitator: boolean }): Permit | undefined {
-  try {
-    return permitOf(readPermitPayload({ value: payload, path: "paymentPayload.payload" }, kind));
-  } catch (error) {
-    // What is malformed is said elsewhere, member by member.
-    if (error instanceof MalformedError) return undefined;
-    throw error;
-  }
+  let isMalformed = false;
+  const part = readPart(payload, "", () => {
+    isMalformed = true;
+  });
+  const payment = readPermitPayload(part, kind);
+  // What is malformed is said elsewhere, member by member.
+  return isMalformed ? undefined : permitOf(payment);
 }
