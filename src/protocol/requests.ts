@@ -18,6 +18,7 @@ import {
   readText,
   readUint256,
   readWireAddress,
+  zeroAddress,
 } from "./wire-values.ts";
 
 export type X402Version = 1 | 2;
@@ -198,7 +199,8 @@ function read(body: unknown, context: Context): Reading | undefined {
     onFault(refusals.networksDiffer(network.name, asked.network.name));
   }
 
-  const terms = version === 1 ? readTermsV1(requirements, onFault) : readTermsV2(requirements, onFault);
+  const readTerms = version === 1 ? readTermsV1 : readTermsV2;
+  const terms = isRecord(requirements) ? readTerms(requirements, onFault) : noTerms;
   const given = propertyOf(payload, "payload");
   const reader = readerOf(given, { readers, onFault }, version, scheme);
   const part = readPart(given, "paymentPayload.payload", (at, problem) =>
@@ -239,8 +241,17 @@ function readVersion(payload: object, onFault: OnFault): X402Version {
   const hint = `, or x402Version ${other}: this looks like a payment of version ${other}`;
   const [at, form] = version === 1 ? ["scheme", "a string"] : ["accepted", "an object"];
   const isOther = version === 1 || namesScheme;
-  onFault(invalidAt("payload_malformed", `paymentPayload.${at}`, ` must be ${form}${isOther ? hint : ""}`));
-  return isOther ? other : version;
+  const fault = invalidAt(
+    "payload_malformed",
+    `paymentPayload.${at}`,
+    ` must be ${form}${isOther ? hint : ""}`,
+  );
+  if (!isOther) {
+    onFault(fault);
+    return version;
+  }
+  onFault({ ...fault, got: `${version}`, expected: `${other}, going by its members` });
+  return other;
 }
 
 /** Finds what reads a payload. */
@@ -324,18 +335,17 @@ function readSchemeAndNetwork(
   return { scheme: named, network: known.find(spelling, other) };
 }
 
-/** The members of the requirements; nothing more is said of what is no object. */
-function partOfTerms(requirements: unknown, onFault: OnFault): Part {
-  const path = "paymentRequirements";
-  return isRecord(requirements)
-    ? readPart(requirements, path, (at, problem) =>
-        onFault(invalidAt("requirements_malformed", at, `: ${problem}`)),
-      )
-    : { members: {}, path, onMalformed() {} };
+/** In place of requirements that are no object. */
+const noTerms: PaymentRequest["requirements"] = { amount: 0n, asset: zeroAddress, payTo: undefined };
+
+function partOfTerms(members: Part["members"], onFault: OnFault): Part {
+  const onMalformed = (at: string, problem: string) =>
+    onFault(invalidAt("requirements_malformed", at, `: ${problem}`));
+  return { members, path: "paymentRequirements", onMalformed };
 }
 
-function readTermsV1(value: unknown, onFault: OnFault): PaymentRequest["requirements"] {
-  const part = partOfTerms(value, onFault);
+function readTermsV1(members: Part["members"], onFault: OnFault): PaymentRequest["requirements"] {
+  const part = partOfTerms(members, onFault);
   const refuse = (at: string, problem: string) => onFault(invalidAt("requirements_malformed", at, problem));
   const maxAmountRequired = optional(part, "maxAmountRequired", readUint256);
   const amount = optional(part, "amount", readUint256);
@@ -372,8 +382,8 @@ function readTermsV1(value: unknown, onFault: OnFault): PaymentRequest["requirem
   };
 }
 
-function readTermsV2(value: unknown, onFault: OnFault): PaymentRequest["requirements"] {
-  const part = partOfTerms(value, onFault);
+function readTermsV2(members: Part["members"], onFault: OnFault): PaymentRequest["requirements"] {
+  const part = partOfTerms(members, onFault);
   return {
     amount: readUint256(part, "amount"),
     asset: readWireAddress(part, "asset"),

@@ -14,6 +14,9 @@ export const maxUint256 = 2n ** 256n - 1n;
  */
 export const maxSignatureBytes = 4_096;
 
+/** In place of an address that cannot be read. */
+export const zeroAddress: Address = "0x0000000000000000000000000000000000000000";
+
 /** How many digits the largest `uint256` has. */
 const maxDigits = 78;
 
@@ -100,7 +103,7 @@ export function readWireAddress(part: Part, name: string): Address {
   const text = part.members[name];
   if (isAddress(text)) return text;
   refuse(part, name, typeof text === "string" ? addressFault(text) : faults.text);
-  return "0x0000000000000000000000000000000000000000";
+  return zeroAddress;
 }
 
 export function readBytes32(part: Part, name: string): Hex {
@@ -134,6 +137,6 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 
 /** A property of parsed JSON, and never one that an object inherits; undefined of what is no object. */
 export function propertyOf(value: unknown, key: string): unknown {
-  if (!isRecord(value)) return undefined;
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   return Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined;
 }

@@ -184,6 +184,7 @@ export const permit2Words: PaymentWords = {
   nonce: `${permitMember}.nonce`,
   payTo: "permit2Authorization.witness.to",
   limit: "permit2Authorization.permitted.amount",
+  asset: "permit2Authorization.permitted.token",
   start: "witness.validAfter",
   end: "deadline",
   startsSaid: "from",
