@@ -194,7 +194,8 @@ function explainOddTerms(
     findings.push(...explainSize(amount, value, unitsAsked(terms, network, context)));
     const takesLess = methods.some((method) => method.takesLess && method.scheme === members.scheme);
     if (value === "0" && !takesLess) {
-      findings.push(finding("amount-zero", amount, { got: '"0"', expected: "more than nothing" }));
+      const facts = { situation: "amount_zero", got: '"0"', expected: "more than nothing" } as const;
+      findings.push(finding("amount-zero", amount, facts));
     }
   }
   if (payTo !== undefined && network !== undefined && isRead(`${termsAt}.payTo`)) {
@@ -228,14 +229,21 @@ function explainRequest(
   const findings = [...reading.malformed];
   if (input.kind === "request" && isAccepted) {
     const facts = { got: showValue(sent), expected: "an object: the one of `accepts` that the payer chose" };
-    findings.unshift(finding("missing-member", termsAt, { situation: "requirements_malformed", ...facts }));
+    // Verify looks at them behind version, scheme and network of the payment.
+    const head = /^paymentPayload(\.accepted)?(\.(x402Version|scheme|network))?$/;
+    const before = findings.filter(({ at }) => head.test(at)).length;
+    findings.splice(
+      before,
+      0,
+      finding("missing-member", termsAt, { situation: "requirements_malformed", ...facts }),
+    );
   }
   const { request, terms } = reading;
-  findings.push(...explainOddTerms(reading, request?.knownNetwork, context));
-  if (request === undefined) return findings;
-  const isZero = findings.some(({ mistake }) => mistake === "amount-zero");
+  const odd = explainOddTerms(reading, request?.knownNetwork, context);
+  if (request === undefined) return [...findings, ...odd];
+  const isZero = odd.some(({ mistake }) => mistake === "amount-zero");
   const refused = explainTerms(request, reading, pureCheckNames, context);
-  findings.push(...refused.filter(({ mistake }) => !(isZero && mistake === "amount-zero")));
+  findings.push(...refused.filter(({ mistake }) => !(isZero && mistake === "amount-zero")), ...odd);
   if (isMadeUp) {
     const { payment, words, knownNetwork } = request;
     findings.push(...explainSize(words.limit, `${payment.limit}`, unitsAsked(terms, knownNetwork, context)));
